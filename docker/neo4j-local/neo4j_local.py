@@ -348,11 +348,14 @@ def _set_password(java: str, jars: Path, home: Path) -> str:
     """Make a password and let the server's own tool keep it; right only before the first start."""
     password = secrets.token_urlsafe(18)
     environment = os.environ | {"NEO4J_HOME": str(home), "NEO4J_CONF": str(home / "conf")}
-    # a word that starts with "-" would be read as an option
-    command = [java, "-cp", f"{jars}/*", ADMIN_CLASS, "dbms", "set-initial-password", "--"]
-    done = subprocess.run(
-        [*command, password], env=environment, capture_output=True, text=True, check=False
-    )
+    # A word that starts with "-" would be read as an option. Everybody on this machine can read the
+    # words of a command, so Java takes them from a file that only the user can read.
+    words = ["-cp", f"{jars}/*", ADMIN_CLASS, "dbms", "set-initial-password", "--", password]
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:  # of mode 0600
+        file.write("\n".join('"' + word.replace("\\", "\\\\") + '"' for word in words))
+        file.flush()
+        command = [java, f"@{file.name}"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(f"the first password could not be set: {(done.stderr or done.stdout).strip()}")
     return password
@@ -420,7 +423,9 @@ def _is_complete(mark: Path) -> bool:
 
 def _fetch(maven: str, into: Path) -> None:
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-    command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), goal, f"-DoutputDirectory={into}"]
+    # -C: a file whose checksum is wrong ends the command, and is not a mere warning
+    command = [maven, "-q", "-B", "-C", "-f", str(HERE / "pom.xml")]
+    command += [goal, f"-DoutputDirectory={into}"]
     for _ in range(2):  # what a first try could not fetch is tried once more
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not done.returncode:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
 from qrmem.cli.cost_options import Common
-from qrmem.cli.options import agreed, opened
+from qrmem.cli.options import agreed, opened, user_name
 from qrmem.errors import BadDocument, UsageError
 from qrmem.text.budget import ByteBudget, open_file
 from qrmem.text.numbers import counted
@@ -62,7 +62,7 @@ def add_chat(commands: Any, common: Common) -> None:
     )
     for action in (add, say, recall, turns):
         action.add_argument("--session", metavar="S", help="name of the conversation")
-        action.add_argument("--user", metavar="U", help="whose conversation it is")
+        action.add_argument("--user", type=user_name, metavar="U", help="whose conversation it is")
     for action in (add, say):
         action.add_argument(
             "--extract", action="store_true", help="note facts with the chat model, too"
@@ -73,7 +73,7 @@ def add_chat(commands: Any, common: Common) -> None:
         help="note facts, with the chat model, of turns without any",
     )
     extract.add_argument("--session", metavar="S", help="of this conversation alone")
-    extract.add_argument("--user", metavar="U", help="of this user's alone")
+    extract.add_argument("--user", type=user_name, metavar="U", help="of this user's alone")
     forget = actions.add_parser(
         "forget-user", parents=common("memory"), help="delete all turns and documents of a user"
     )

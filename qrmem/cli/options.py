@@ -2,7 +2,7 @@
 
 import os
 import sys
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -58,6 +58,17 @@ def opened(
     from qrmem.memory import open  # help is shown without it
 
     return open(settings=settings_of(arguments), create=create, listener=listener)
+
+
+def user_name(text: str) -> str:
+    """Take the name of a user; an empty one, such as a variable that is not set, means nobody.
+
+    Raises:
+        ArgumentTypeError: it is empty.
+    """
+    if not text.strip():
+        raise ArgumentTypeError("the name is empty; leave the option out for all users")
+    return text
 
 
 def agreed(question: str, command: str = "delete") -> bool:

@@ -2,12 +2,15 @@
 
 import argparse
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
 from qrmem.cli.cost_options import Common
-from qrmem.cli.options import opened, settings_of
+from qrmem.cli.options import opened, settings_of, user_name
 from qrmem.types import Segment, Trail
 
 if TYPE_CHECKING:
@@ -26,7 +29,9 @@ def add_serving(commands: Any, common: Common) -> None:
     mcp.add_argument(
         "--http", action="store_true", help="by streamable HTTP at /mcp; default: standard input"
     )
-    mcp.add_argument("--user", default="", metavar="U", help="read and write as this user alone")
+    mcp.add_argument(
+        "--user", type=user_name, metavar="U", help="read and write as this user alone"
+    )
     serve = commands.add_parser(
         "serve",
         parents=common("memory", "model", "embedder"),
@@ -51,7 +56,7 @@ async def mcp(arguments: argparse.Namespace) -> int:
     from qrmem.integrations.mcp import server
 
     async with opened(arguments, create=arguments.write) as memory:
-        made = server(memory, write=arguments.write, user=arguments.user)
+        made = server(memory, write=arguments.write, user=arguments.user or "")
         if arguments.http:
             # On loopback, it refuses requests under another host name.
             app = made.streamable_http_app(host=arguments.host)
@@ -92,10 +97,24 @@ async def view(arguments: argparse.Namespace) -> int:
             address = f"http://{HOST}:{port}/#token={token}"
             output.show(address)
             output.note("Ctrl-C ends it", quiet=arguments.quiet)
-            if not arguments.no_browser:
-                webbrowser.open(address)
-            await run(app, socket)
+            with _leading_to(address) as file:
+                if not arguments.no_browser:
+                    webbrowser.open(file.as_uri())
+                await run(app, socket)
     return 0
+
+
+@contextmanager
+def _leading_to(address: str) -> Iterator[Path]:
+    """Yield a file that only the user can read and that leads a browser to an address.
+
+    The address holds the token, and everybody on this machine can read how a browser is started.
+    """
+    with TemporaryDirectory(prefix="qrmem-") as folder:
+        file = Path(folder) / "view.html"
+        lead = f'<meta http-equiv="refresh" content="0; url={address}">'
+        file.write_text(f"<!doctype html>{lead}<title>qrmem</title>", encoding="utf-8")
+        yield file
 
 
 async def segments_of(memory: "Memory", trail: Trail) -> dict[str, Segment]:

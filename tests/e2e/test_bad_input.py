@@ -310,6 +310,8 @@ def test_what_needs_a_chat_model_says_how_to_name_one(qrmem: Shell) -> None:
         (("ask", "Who?", "--window", "abc"), "--window takes a whole number, not 'abc'"),
         (("ask", "Who?", "--max-cost", "x"), "--max-cost must be a number, not 'x'"),
         (("add", "a.txt", "--record", "a", "--replay", "b"), "give --record or --replay, not both"),
+        (("mcp", "--user", ""), "--user: the name is empty"),
+        (("chat", "recall", "Who?", "--user", " "), "--user: the name is empty"),
     ],
 )
 def test_wrong_words_are_told_in_plain_words(

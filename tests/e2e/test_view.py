@@ -1,8 +1,12 @@
 """The page that shows a memory, in a real browser: what a person sees, types and may not reach."""
 
+import os
 import shutil
+import signal
+import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -261,6 +265,38 @@ def test_without_the_token_nothing_of_the_memory_is_shown(address: str) -> None:
         httpx.post(f"{base}documents", headers=known, json={"text": "x"}, timeout=60).status_code
         == 405
     )
+
+
+def test_no_command_line_shows_the_token_and_the_browser_gets_there(
+    filled: Path, tmp_path: Path, browser: Any
+) -> None:
+    seen, script = tmp_path / "seen", tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\necho "$@" > {seen}.part\nmv {seen}.part {seen}\n')
+    script.chmod(0o700)
+    with subprocess.Popen(
+        [sys.executable, "-m", "qrmem", "view", "--memory", str(filled)],
+        env=os.environ | {"BROWSER": f"{script} %s", "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        base, _, token = process.stdout.readline().strip().partition("#token=")
+        until = time.monotonic() + 60
+        while not seen.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        opened = seen.read_text().strip()
+        assert opened.startswith("file://")
+        assert token not in opened
+        folder = Path(opened.removeprefix("file://")).parent
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        shown = browser.new_page()
+        shown.goto(opened)
+        shown.wait_for_url(f"{base}*")
+        shown.wait_for_selector("text=Ada Lovelace")
+        shown.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert not folder.exists()
 
 
 def test_a_trail_is_one_file_without_scripts(filled: Path, tmp_path: Path, browser: Any) -> None:

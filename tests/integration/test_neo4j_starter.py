@@ -1,6 +1,7 @@
 """The starter of a local Neo4j finds the last address again, also right after a kill."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import servers.maven
 from servers import neo4j_server
 
 HOLDER = """
@@ -93,3 +95,35 @@ def test_another_port_of_a_server_that_runs_is_refused(
     assert starter.main(words) == starter.main([*words, "--bolt-port", "7687"]) == 0
     assert starter.main([*words, "--http-port", "7475"]) == 1
     assert "it runs already, on the ports 7687 (Bolt)" in capsys.readouterr().err
+
+
+@pytest.mark.neo4j
+def test_the_first_password_is_in_no_command(starter: ModuleType, tmp_path: Path) -> None:
+    try:
+        jars = starter._jars(starter._folder("XDG_CACHE_HOME", ".cache", starter.VERSION))
+        real = starter._java()
+    except starter.Failed as exc:
+        pytest.skip(str(exc))
+    java, words = tmp_path / "java", tmp_path / "words"
+    java.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {words}\nexec {real} "$@"\n')
+    java.chmod(0o700)
+    home = tmp_path / "a home"
+    for folder in ("conf", "data"):
+        (home / folder).mkdir(parents=True)
+    password = starter._set_password(str(java), jars, home)
+    assert words.read_text().startswith("@")
+    assert password not in words.read_text()
+    assert "neo4j:" in (home / "data" / "dbms" / "auth.ini").read_text()
+
+
+def test_what_maven_fetches_has_the_checksum_that_the_repository_says(
+    starter: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    maven, words = tmp_path / "mvn", tmp_path / "words"
+    maven.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >> {words}\n')
+    maven.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    starter._jars(tmp_path / "jars")
+    servers.maven.jars("name", tmp_path / "pom.xml")
+    assert words.read_text().splitlines().count("-C") == 2

@@ -39,7 +39,7 @@ def _fetch(name: str, pom: Path, into: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise Unavailable(f"fetching {name} needs Maven (mvn)")
-    command = [maven, "-q", "-B", "-f", str(pom), GOAL, f"-DoutputDirectory={into}"]
+    command = [maven, "-q", "-B", "-C", "-f", str(pom), GOAL, f"-DoutputDirectory={into}"]
     for _ in range(2):  # what a first try could not fetch is tried once more
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not done.returncode:
