@@ -30,10 +30,6 @@ from qrmem.cli.parser import build_parser
 from qrmem.eval import preset_names
 
 PLACE = os.environ.get("QRMEM_INSTALLED", "")
-pytestmark = [
-    pytest.mark.installed,
-    pytest.mark.skipif(not PLACE, reason="QRMEM_INSTALLED is not set: .ci/wheel"),
-]
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
 ASKED = "Who met Charles Babbage?"
@@ -57,6 +53,8 @@ class Installed(Shell):
     """Runs what is installed in one of the two environments."""
 
     def __init__(self, folder: Path, name: str) -> None:
+        if not PLACE:
+            pytest.skip("QRMEM_INSTALLED is not set: .ci/wheel")
         super().__init__(folder)
         self.bin = Path(PLACE) / name / "bin"
         self.environment.pop("PYTHONPATH", None)

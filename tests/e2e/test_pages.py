@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import ROOT, SAMPLE, Ran, Shell
+from markdown.extensions.toc import slugify
 from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.cli.parser import build_parser
@@ -20,6 +21,7 @@ from tools import cli_reference
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"```(sh|python)\n(.*?)```", re.DOTALL)
+FENCED = re.compile(r"```.*?```", re.DOTALL)
 
 
 @pytest.mark.timeout(600)
@@ -93,6 +95,27 @@ def test_the_page_of_commands_is_that_of_the_program() -> None:
     assert cli_reference.PAGE.read_text() == cli_reference.page(), (
         "run python -m tools.cli_reference"
     )
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "*.md", ":!tests", ":!prompts", ":!qrmem"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    pages = {ROOT / name: (ROOT / name).read_text() for name in listed.stdout.split("\0") if name}
+    broken = []
+    for page, text in pages.items():
+        for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", FENCED.sub("", text)):
+            name, _, anchor = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            headings = re.findall(r"(?m)^#+ (.+)$", FENCED.sub("", pages.get(target, "")))
+            is_heading = anchor in {slugify(heading, "-") for heading in headings}
+            if not target.exists() or (anchor and target in pages and not is_heading):
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+    assert not broken
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:

@@ -143,7 +143,6 @@ WRONG = {
 
 
 def test_a_wrong_option_fails_in_mypy(tmp_path: Path) -> None:
-    """Of an editable install, too: mypy is told where the source is (docs/reference/api.md)."""
     (tmp_path / "right.py").write_text(SNIPPET.format(**RIGHT))
     for name, values in WRONG.items():
         for n, value in enumerate(values):
