@@ -58,9 +58,13 @@ async def mcp(arguments: argparse.Namespace) -> int:
     async with opened(arguments, create=arguments.write) as memory:
         made = server(memory, write=arguments.write, user=arguments.user or "")
         if arguments.http:
+            from qrmem.web.guard import LARGEST_DOCUMENT
+
             # On loopback, it refuses requests under another host name.
-            app = made.streamable_http_app(host=arguments.host)
-            await _serve(arguments, app, "/mcp")
+            app = made.streamable_http_app(
+                host=arguments.host, stateless_http=True, max_request_body_size=LARGEST_DOCUMENT
+            )
+            await _serve(arguments, app, "/mcp", large="/mcp")
         else:
             # A thread waits for a line and cannot be told to stop: Ctrl-C ends the process at once.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -76,7 +80,7 @@ async def serve(arguments: argparse.Namespace) -> int:
     from qrmem.web.api import api
 
     async with opened(arguments, create=arguments.write) as memory:
-        await _serve(arguments, api(memory, write=arguments.write), "/docs")
+        await _serve(arguments, api(memory, write=arguments.write), "/docs", large="/documents")
     return 0
 
 
@@ -135,7 +139,7 @@ async def write_trail(memory: "Memory", trail: Trail, path: str) -> int:
     return 0
 
 
-async def _serve(arguments: argparse.Namespace, app: Any, path: str) -> None:
+async def _serve(arguments: argparse.Namespace, app: Any, path: str, *, large: str) -> None:
     from qrmem.web.guard import Guard, check_host, listening, local_hosts, run
 
     token = settings_of(arguments).token.reveal()
@@ -145,4 +149,6 @@ async def _serve(arguments: argparse.Namespace, app: Any, path: str) -> None:
         port = socket.getsockname()[1]
         where = f"http://{host}:{port}{path}"
         output.note(f"serving {where} (Ctrl-C ends it)", quiet=arguments.quiet)
-        await run(Guard(app, token, hosts=() if token else local_hosts(port)), socket)
+        hosts = () if token else local_hosts(port)
+        allowed = (large,) if arguments.write else ()
+        await run(Guard(app, token, hosts=hosts, large=allowed), socket)

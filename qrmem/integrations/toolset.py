@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from qrmem.errors import NotFound, QrmemError, UsageError, clean_name, refused
 from qrmem.prompts import fenced
 from qrmem.text.numbers import counted
+from qrmem.text.words import CUT, SEARCHED
 from qrmem.types import Answer, EntityView, Hit, MemoryStatus, Recalled, Scalar, Trail
 from qrmem.types.shown import continued, one_line
 from qrmem.types.turns import USER_KEY
@@ -144,7 +145,8 @@ class Toolset:
             for t in later.values()
         ]
         corrected_by = ["Corrected later by:", fenced("\n".join(said))] if said else []
-        return "\n".join([hits_text(hits), *corrected_by])
+        cut = [CUT] if len(query) > SEARCHED else []
+        return "\n".join([*cut, hits_text(hits), *corrected_by])
 
     async def ask_memory(self, question: str) -> str:
         """Answer a question from the documents, with quoted sources; says so if they do not.

@@ -13,6 +13,7 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.memory import observability
 from qrmem.memory.models import Models, Run, caps_of
 from qrmem.memory.session import Session
+from qrmem.text.words import CUT, SEARCHED, searched
 from qrmem.types import Answer, Event, Hit, Listener, Scalar, Step, Trail, Words
 from qrmem.types.options import AskOptions
 
@@ -36,6 +37,7 @@ async def search(
 ) -> list[Hit]:
     """See `Memory.search`."""
     narrowed = await session.readable(documents, where)
+    note_length(question, listener)
     searcher = await session.searcher()
     hits = await searcher.search(question, k=k, documents=narrowed)
     if not hits:
@@ -45,7 +47,13 @@ async def search(
         return []
     from qrmem.answering.passages import with_excerpts
 
-    return with_excerpts(question, hits)
+    return with_excerpts(searched(question), hits)
+
+
+def note_length(question: str, listener: Listener) -> None:
+    """Tell that a question is longer than what a search uses of it."""
+    if len(question) > SEARCHED:
+        listener(Event("warning", {"what": "question", "message": CUT}))
 
 
 async def resolved(session: Session, options: AskOptions) -> AskOptions:
@@ -71,6 +79,7 @@ async def stream(
 ) -> AnswerItems:
     """See `Memory.stream`."""
     options = await resolved(session, options)
+    note_length(options.question, listener)
     answer: Answer | None = None
     with observability.run("ask", namespace=session.ns, strategy=options.strategy):
         question = await _question(session, options, listener, words=words)

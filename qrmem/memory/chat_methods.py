@@ -144,6 +144,7 @@ class ChatMethods(Handle):
         Raises:
             UsageError: the prompt is empty, or `tokens` is below 1.
         """
+        from qrmem.memory.ask import note_length
         from qrmem.memory.chat import recall as recalling
 
         options = RecallOptions(
@@ -154,6 +155,7 @@ class ChatMethods(Handle):
             fragments=fragments,
             user=user,
         )
+        note_length(prompt, self._emit)
         return await recalling.recall(self._session, options)
 
     async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:

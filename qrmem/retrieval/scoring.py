@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from qrmem.errors import EmbedderMismatch, ModelUnavailable
-from qrmem.text.words import terms
+from qrmem.text.words import searched, terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +75,7 @@ async def embed_query(embedder: "Embedder", text: str, dimension: int) -> "NDArr
         EmbedderMismatch: its length isn't that of the memory's vectors.
         ModelUnavailable: the embedder returned something that is no number.
     """
-    matrix = await embed_texts(embedder, [text], kind="query")
+    matrix = await embed_texts(embedder, [searched(text)], kind="query")
     vector: NDArray[np.float32] = matrix[0]
     if vector.shape[0] != dimension:
         raise EmbedderMismatch(

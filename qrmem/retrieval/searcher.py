@@ -17,6 +17,7 @@ from qrmem.retrieval.linking import Texts
 from qrmem.retrieval.ranking import ranked
 from qrmem.text.boilerplate import boilerplate
 from qrmem.text.code.languages import CODE_KEY
+from qrmem.text.words import searched
 from qrmem.types import Hit
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ class Searcher:
     ) -> Findings | None:
         if await self.store.namespace(self.ns) is None:
             return None
+        question = searched(question)
         near = await self._near(question, vector, documents, at_least)
         defined = await definitions.find(near, question, self._texts)
         evidence = await explore(near, self._texts) if near.size else None
@@ -230,7 +232,7 @@ class Searcher:
         asked = await understood(
             self.store,
             self.ns,
-            question,
+            searched(question),
             vector=vector,
             documents=None if documents is None else frozenset(documents),
         )
@@ -249,7 +251,7 @@ class Searcher:
             near = await self.store.nearest(self.ns, vector, len(ids), among=ids)
             known = [entry.id for entry in await self.store.entries(self.ns, ids)]
             return {id_: near.get(id_, 0.0) for id_ in known}
-        wanted = scoring.query_terms(query)
+        wanted = scoring.query_terms(searched(query))
         vocabulary = await self.vocabulary(list(wanted))
         weights = scoring.weighted(wanted, vocabulary)
         entries = await self.store.entries(self.ns, ids)

@@ -11,6 +11,9 @@ from functools import cache, lru_cache
 
 from qrmem.text.scripts import LATIN, MARKS, UNSPACED
 
+SEARCHED = 8_000
+"""Characters of a question that a search uses."""
+CUT = f"a search uses only the first {SEARCHED:,} characters of a question"
 _WORD = re.compile(f"[{UNSPACED}][{MARKS}]*|(?:(?![{UNSPACED}])[\\w{MARKS}])+")
 _ASCII_WORD = re.compile("[^\\W_]+", re.ASCII)
 _CLITIC = re.compile("(?<=[a-z])['\u2019](?:s|t|d|ll|re|ve|m)(?![a-z])")
@@ -71,6 +74,13 @@ def terms(text: str) -> list[str]:
     if "," in text:
         text = _THOUSANDS.sub("", text)
     return list(filter(None, map(_term, _words(text))))
+
+
+def searched(question: str) -> str:
+    """Return the words of a question that a search uses: of a very long one the first."""
+    if len(question) <= SEARCHED:
+        return question
+    return question.lstrip()[:SEARCHED].rsplit(None, 1)[0]
 
 
 def tokens(text: str) -> list[str]:

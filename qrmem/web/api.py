@@ -18,6 +18,7 @@ from qrmem.errors import (
 )
 from qrmem.llm.usage import By
 from qrmem.memory import Memory
+from qrmem.text.words import CUT, SEARCHED
 from qrmem.types import EntityView, Relation, Scalar, Strategy, Trail
 from qrmem.web.guard import log
 
@@ -37,6 +38,8 @@ _STATUS: tuple[tuple[type[QrmemError], int], ...] = (
 
 TOTAL = "x-total-count"
 """The header that says how many rows there are, where a reply holds a part of them."""
+WARNING = "x-warning"
+"""The header that says what a reply leaves out, in words."""
 _MOST = 2**31 - 1
 """Tokens that can be asked for."""
 _UNREAD = {
@@ -276,7 +279,11 @@ def _row(relation: Relation) -> dict[str, Any]:
 
 
 def _asking(app: "FastAPI", memory: Memory) -> None:
-    from fastapi import Body
+    from fastapi import Body, Response
+
+    def note_length(question: str, response: Response) -> None:
+        if len(question) > SEARCHED:
+            response.headers[WARNING] = CUT
 
     asked = Annotated[str, Body(min_length=1)]
     several = Annotated[list[str] | None, Body()]
@@ -285,15 +292,18 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
 
     @app.post("/search", summary="Rank segments; no chat model is called")
     async def search(
+        response: Response,
         query: asked,
         k: Annotated[int, Body(ge=1, le=1000, strict=True)] = 10,
         documents: several = None,
         where: narrowed = None,
     ) -> Any:
+        note_length(query, response)
         return await memory.search(query, k=k, documents=documents, where=where)
 
     @app.post("/ask", summary="Answer a question, with citations and the trail")
     async def ask(
+        response: Response,
         question: asked,
         strategy: Annotated[str | None, Body()] = None,
         window: Annotated[int | None, Body(ge=1, le=_MOST, strict=True)] = None,
@@ -301,6 +311,7 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
         documents: several = None,
         where: narrowed = None,
     ) -> Any:
+        note_length(question, response)
         return await memory.ask(
             question,
             strategy=cast(Strategy | None, strategy),  # refused there if it is none
@@ -312,11 +323,13 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
 
     @app.post("/recall", summary="Turns that a model is to know before it answers a prompt")
     async def recall(
+        response: Response,
         prompt: asked,
         session: Annotated[str, Body()] = "",
         tokens: amount = 2000,
         user: Annotated[str | None, Body()] = None,
     ) -> Any:
+        note_length(prompt, response)
         found = await memory.recall(prompt, session=session, tokens=tokens, user=user)
         return {"text": found.text, "messages": found.messages, "tokens": found.tokens}
 

@@ -1,12 +1,15 @@
 """Who may speak to a server of ours: whoever has its token; and how it is run."""
 
+import asyncio
 import hmac
+import re
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from errno import EADDRINUSE
-from logging import getLogger
+from logging import StreamHandler, getLogger
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import OutOfReach, UsageError
 
@@ -14,8 +17,17 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-LARGEST = 16 * 1024 * 1024
+LARGEST = 1024 * 1024
 """Bytes of a request's body."""
+LARGEST_DOCUMENT = 16 * 1024 * 1024
+"""Bytes of a body that brings a document."""
+CONNECTIONS = 512
+"""Connections at a time, or a quarter of the files that the process may open where that is less."""
+HEAD_SECONDS, BODY_SECONDS = 10.0, 60.0
+"""Time in which a request's head and its body have to arrive, and a reply has to be read on."""
+_SENDABLE = re.compile("[!-~]*")
+_OWN_SITE = ("none", "same-origin")
+"""What a browser says of a request that no other site had a part in."""
 _MINUTE = 60.0
 
 
@@ -32,6 +44,7 @@ class Guard:
         *,
         open_paths: tuple[str, ...] = (),
         hosts: tuple[str, ...] = (),
+        large: tuple[str, ...] = (),
     ) -> None:
         """Protect an app.
 
@@ -39,11 +52,13 @@ class Guard:
             token: "" lets everybody in.
             open_paths: that need no token; one that ends in `/` stands for all below it, too.
             hosts: values of the header `Host` that are let in; empty: all.
+            large: paths where a body may bring a document.
         """
         self._app = app
         self._token = token
         self._open_paths = open_paths
         self._hosts = hosts
+        self._large = large
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer 401, 403, 411 or 413 in the place of the app, or hand the request on."""
@@ -66,10 +81,14 @@ class Guard:
         length = headers.get("content-length", "0")
         if "transfer-encoding" in headers:
             return "send the body whole, with a Content-Length", 411
-        if length.isdigit() and int(length) > LARGEST:
-            return f"a body has at most {LARGEST} bytes", 413
+        most = LARGEST_DOCUMENT if path in self._large else LARGEST
+        if length.isdigit() and int(length) > most:
+            return f"a body has at most {most:,} bytes here", 413
         if self._hosts and headers.get("host", "") not in self._hosts:
             return "unknown host; with QRMEM_TOKEN set, any is let in by the token", 403
+        # Another site could not read the answer, but could tell whether there is one.
+        if not self._token and headers.get("sec-fetch-site", "none") not in _OWN_SITE:
+            return "no page of another site is let in; with QRMEM_TOKEN set, the token lets in", 403
         if not self._is_let_in(path, headers.get("authorization", "")):
             return "give the token: Authorization: Bearer TOKEN", 401
         return None
@@ -83,6 +102,7 @@ class Guard:
         return hmac.compare_digest(self._token.encode(), given.encode())
 
 
+_logger = getLogger(__name__)
 _logged = float("-inf")
 
 
@@ -91,17 +111,21 @@ def log(line: str) -> None:
     global _logged
     if (now := monotonic()) - _logged >= _MINUTE:
         _logged = now
-        getLogger(__name__).warning(
-            "qrmem: %s", "".join(c if c.isprintable() else " " for c in line)
-        )
+        _logger.warning("qrmem: %s", "".join(c if c.isprintable() else " " for c in line))
 
 
 def check_host(host: str, token: str) -> None:
-    """Refuse to let others on the network in without a token.
+    """Refuse to let others on the network in without a token, or with one that nobody can send.
 
     Raises:
-        UsageError: the host is not this machine's loopback address, and there is no token.
+        UsageError: the host is not this machine's loopback address, and there is no token; or the
+            token holds characters that no header can.
     """
+    if not _SENDABLE.fullmatch(token):
+        raise UsageError(
+            "QRMEM_TOKEN holds characters that clients cannot send: use ASCII letters, digits and "
+            "signs, without spaces"
+        )
     if host not in LOOPBACK and not token:
         raise UsageError(f"{host} is reachable from outside: set QRMEM_TOKEN to a secret of yours")
 
@@ -137,5 +161,105 @@ async def run(app: "ASGIApp", listens: socket.socket) -> None:
     """Serve an app on a socket until it is interrupted."""
     import uvicorn
 
-    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on")
+    if not _logger.handlers:
+        _logger.addHandler(StreamHandler())  # to the terminal; the package's own shows nothing
+    most = _most_connections()
+    config = uvicorn.Config(
+        app,
+        http=_bounded(most),
+        ws="none",
+        backlog=max(1, most // 2),  # so many are accepted before one of them can be closed
+        log_level="error",
+        access_log=False,
+        lifespan="on",
+    )
     await uvicorn.Server(config).serve(sockets=[listens])
+
+
+def _most_connections() -> int:
+    """Return how many connections leave files for the memory, so that none fails to be accepted."""
+    with suppress(ImportError):  # Windows has no such limit
+        from resource import RLIMIT_NOFILE, getrlimit
+
+        return max(1, min(CONNECTIONS, getrlimit(RLIMIT_NOFILE)[0] // 4))
+    return CONNECTIONS
+
+
+def _bounded(most: int) -> Any:
+    """Return uvicorn's protocol with ends: to a request that comes, to a reply that is read.
+
+    uvicorn waits for ever for the first request of a connection and for the rest of one that began,
+    and its own limit refuses everybody while idle connections hold it.
+
+    Args:
+        most: connections at a time; a further one takes the place of the one that has waited
+            longest for a request.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    waiting: dict[Any, None] = {}  # of those below, the longest first
+
+    class Bounded(H11Protocol):
+        timer: asyncio.TimerHandle | None = None
+        awaited: Any = None
+        unsent = 0
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > most:
+                log(f"more than {most} connections: one that waits for its request is closed")
+                next(iter(waiting), self).transport.abort()
+            self.watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.watch()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self.watch()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self.end_in(HEAD_SECONDS)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self.awaited = None
+            self.watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self.rest()
+
+        def watch(self) -> None:
+            """Set the end of what is awaited now, once: a byte now and then does not put it off."""
+            is_open = self.cycle is not None and not self.cycle.response_complete
+            if is_open and not self.cycle.more_body:
+                if not self.flow.write_paused:
+                    self.rest()  # the request is whole, and is being answered
+            elif self.awaited != (now := (self.cycle, is_open)):
+                self.awaited = now
+                waiting.pop(self, None)
+                waiting[self] = None
+                self.end_in(BODY_SECONDS if is_open else HEAD_SECONDS)
+
+        def rest(self) -> None:
+            waiting.pop(self, None)
+            self.awaited = None
+            if self.timer is not None:
+                self.timer.cancel()
+
+        def end_in(self, seconds: float) -> None:
+            if self.timer is not None:
+                self.timer.cancel()
+            self.timer = self.loop.call_later(seconds, self.end)
+
+        def end(self) -> None:
+            unsent, self.unsent = self.unsent, self.transport.get_write_buffer_size()
+            if self.unsent and self.unsent != unsent:
+                self.end_in(HEAD_SECONDS)  # the client reads on
+            else:
+                self.transport.abort()
+
+    return Bounded

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +11,15 @@ from contract.reference import ReferenceStore
 from fakes import HashEmbedder
 from numpy.typing import NDArray
 
+import qrmem
 from qrmem.config import Settings
 from qrmem.errors import EmbedderMismatch, ModelUnavailable, UsageError
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.protocol import Change, EntityRow, MentionRow
+from qrmem.graphstore.sqlite.store import SqliteStore
 from qrmem.retrieval import EdgeScorer, Searcher, embed_segments
 from qrmem.retrieval.similarity import vector_owner
-from qrmem.text.words import terms
+from qrmem.text.words import CUT, terms
 from qrmem.types import Document, Hit, Segment
 
 PAGES = {
@@ -189,6 +192,35 @@ async def test_a_question_without_a_word_of_the_memory_finds_nothing(question: s
 async def test_a_question_of_fifty_thousand_characters_is_answered_by_its_first_words() -> None:
     question = "sixty-four squares " + " ".join(f"filler{n}" for n in range(5000))
     assert ids(await Searcher(await store_of(PAGES), "test").search(question, k=1)) == ["chess"]
+
+
+@pytest.mark.parametrize("filler", ["Wyrd Ynn{} lamp{} ", "蜜蜂跳舞{}{}", "read_{}() a.b{} "])
+async def test_a_search_looks_up_no_more_than_the_first_words_of_a_question(
+    filler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most: list[int] = []
+    told: list[object] = []
+    question = "Who danced? bees dance " + "".join(filler.format(n, n) for n in range(60_000))
+    async with qrmem.open(
+        str(tmp_path / "m.db"), embedder="none", listener=lambda event: told.append(event.data)
+    ) as memory:
+        await memory.add([{"id": id, "text": page[1]} for id, page in PAGES.items()])
+        for name in ("titled", "vocabulary", "matching"):
+            whole = getattr(SqliteStore, name)
+
+            async def counted(
+                self: Any, ns: str, wanted: Any, *rest: Any, whole: Any = whole
+            ) -> Any:
+                most.append(len(wanted))
+                return await whole(self, ns, wanted, *rest)
+
+            monkeypatch.setattr(SqliteStore, name, counted)
+        told.clear()
+        assert ids(await memory.search(question))[0].startswith("bees")
+        await memory.recall(question)
+    assert [data["message"] for data in told] == [CUT, CUT]  # type: ignore[index]
+    assert len(most) < 2_000
+    assert max(most) < 30_000
 
 
 async def test_another_script_is_searched_letter_by_letter() -> None:

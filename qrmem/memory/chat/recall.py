@@ -21,6 +21,7 @@ from qrmem.retrieval import Searcher, turn_ranking
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
 from qrmem.retrieval.turn_ranking import Asked, Part, Place, is_standing
 from qrmem.text.times import periods
+from qrmem.text.words import searched
 from qrmem.types import DocumentInfo, Recalled, Segment, Turn
 from qrmem.types.options import RecallOptions
 from qrmem.types.turns import (
@@ -65,7 +66,7 @@ async def recall(memory: Session, options: RecallOptions) -> Recalled:
         options.user,
         is_printed=True,
     )
-    return await recalled(chat, options)
+    return await recalled(chat, replace(options, prompt=searched(options.prompt)))
 
 
 async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
