@@ -45,6 +45,14 @@ def blanked(trail: Trail, removal: Removal) -> Trail:
     return trail if result == trail else result
 
 
+def emptied(trail: Trail) -> Trail:
+    """Return a trail without any words: what was asked, what came out, and whose it was."""
+    answer, choices = REMOVED if trail.answer else "", tuple(REMOVED for _ in trail.choices)
+    return replace(
+        trail, question=REMOVED, answer=answer, choices=choices, steps=(), citations=(), user=""
+    )
+
+
 def _citation(citation: Citation, removal: Removal) -> Citation:
     if citation.segment_id not in removal.segments:
         return citation

@@ -89,7 +89,10 @@ def vacate(path: Path) -> bool:
         Whether it is gone.
     """
     uri = f"file:{quote(str(path.absolute()))}?mode=rw"
-    db = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
+    try:
+        db = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
+    except sqlite3.Error:  # somebody removed it already, or its folder
+        return not path.exists()
     try:
         # refused while another connection has the file; also removes the files beside it
         if db.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):

@@ -13,9 +13,11 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.memory import observability
 from qrmem.memory.models import Models, Run, caps_of
 from qrmem.memory.session import Session
+from qrmem.text.normalise import normalise_where
 from qrmem.text.words import CUT, SEARCHED, searched
 from qrmem.types import Answer, Event, Hit, Listener, Scalar, Step, Trail, Words
 from qrmem.types.options import AskOptions
+from qrmem.types.turns import USER_KEY
 
 if TYPE_CHECKING:
     from qrmem.agents import Outcome, Search
@@ -246,6 +248,7 @@ class QuestionRun:
             choices=tuple(self.options.choices),
             reasoner=reasoner,
             created=created,
+            user=str(normalise_where(self.options.where).get(USER_KEY, "")),
         )
         return Answer(
             text=outcome.text,

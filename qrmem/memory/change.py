@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from qrmem.errors import StoreUnavailable, UsageError, clean_name, require_text
+from qrmem.graphstore.redaction import emptied
 from qrmem.io.sources import Source
 from qrmem.llm.parallel import in_batches
 from qrmem.memory import observability
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
 
+_ALL = 2**31 - 1
 _TOGETHER = 256
 """Documents that are deleted in one transaction."""
 
@@ -106,9 +108,16 @@ async def forget_user(session: Session, user: str) -> int:
     require_text(user, "the user")
     user = clean_name(user, "user")
     await session.known()
-    ids = sorted(await session.store.document_ids(session.ns, where={USER_KEY: user}))
+    session.require_writable()
+    store, ns = session.store, session.ns
+    for trail in await store.trails(ns, _ALL):
+        if trail.user == user:  # what was asked is theirs, too
+            await store.put_trail(ns, emptied(trail))
+    ids = sorted(await store.document_ids(ns, where={USER_KEY: user}))
     if ids:
         await delete(session, ids)
+    else:
+        await store.clean()
     return len(ids)
 
 

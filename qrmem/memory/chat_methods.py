@@ -170,7 +170,8 @@ class ChatMethods(Handle):
     async def forget_user(self, user: str) -> int:
         """Delete all turns of a user, and all documents with `user` in their metadata.
 
-        Afterwards the memory equals one that never held them.
+        Afterwards the memory equals one that never held them. Trails of questions to this user's
+        documents alone (`where={"user": …}`) keep no words.
 
         Returns:
             How many documents were deleted.

@@ -1,7 +1,9 @@
 """Opening a memory: `await` it or use it in `async with`."""
 
+import asyncio
 from collections.abc import Generator
-from typing import Any, NoReturn, Unpack
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from qrmem.config import Settings, revealed
 from qrmem.errors import UsageError
@@ -9,6 +11,9 @@ from qrmem.memory.facade import Memory
 from qrmem.memory.models import check_embedder
 from qrmem.memory.options import OpenOptions
 from qrmem.types import Listener
+
+if TYPE_CHECKING:
+    from qrmem.graphstore import GraphStore
 
 
 def open(
@@ -92,10 +97,12 @@ class Opening:
             load_prompts(settings.prompts)
         address = revealed(settings.memory)
         made = missing_file(address)
+        opening = asyncio.ensure_future(open_store(address, settings, create=self._create))
         try:
-            store = await open_store(address, settings, create=self._create)
+            store = await (opening if made is None else asyncio.shield(opening))
         except BaseException:
-            if made is not None and made.exists():  # on a full disk, for example
+            if made is not None:  # on a full disk, for example, or cancelled
+                await _ended(opening)
                 await withdraw(made)
             raise
         memory = Memory(store, settings, self._listener, made=made)
@@ -105,6 +112,15 @@ class Opening:
             await memory.close()
             raise
         return memory
+
+
+async def _ended(opening: "asyncio.Future[GraphStore]") -> None:
+    """Wait for what makes a file, which a cancellation does not end, and close it."""
+    while not opening.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([opening])
+    if not opening.cancelled() and opening.exception() is None:
+        await opening.result().close()
 
 
 __all__ = ["Opening", "open"]

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
 
 CLOSED = "the memory is closed; open it again"
+OTHER_LOOP = (
+    "the memory was opened in another event loop: open it once in each loop, or use"
+    " qrmem.sync.open, which any thread and loop can call"
+)
 _LOOKED_AT = 64
 """Documents that are looked at together for one that has been read."""
 
@@ -56,6 +60,7 @@ class Session:
         self.ns = settings.namespace
         self.settings = settings
         self._store: GraphStore | None = store
+        self._loop = asyncio.get_running_loop()
         self._making = asyncio.Lock()
         self.turns = asyncio.Lock()
         self._models: Models | None = None
@@ -73,10 +78,13 @@ class Session:
         """The store.
 
         Raises:
-            UsageError: the memory is closed.
+            UsageError: the memory is closed, or was opened in another event loop.
         """
         if self._store is None:
             raise UsageError(CLOSED)
+        with suppress(RuntimeError):  # no loop runs: only its address is asked for
+            if asyncio.get_running_loop() is not self._loop:
+                raise UsageError(OTHER_LOOP)  # its locks would wait for ever
         return self._store
 
     @property

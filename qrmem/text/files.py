@@ -18,6 +18,7 @@ from qrmem.text.front_matter import split_front_matter
 from qrmem.text.headings import headings
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, Part
+from qrmem.types.turns import SCOPES
 
 KINDS = {
     ".txt": "text",
@@ -114,7 +115,9 @@ def _read_text(
     text = normalise(decoded)
     if kind == "markdown":
         fields, text = split_front_matter(text)
-        extra = fields | extra
+        # Whose a document is, its reader says; a file's own word is kept under another name.
+        own = {f"file_{k}" if k in SCOPES else k: value for k, value in fields.items()}
+        extra = own | extra
     return text, extra.get("title") or _title(kind, text), tuple(headings(text)), extra
 
 

@@ -172,7 +172,11 @@ class Step(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trail(Short):
-    """A recorded run: what was asked, each step, what came out."""
+    """A recorded run: what was asked, each step, what came out.
+
+    Attributes:
+        user: whose documents alone were asked (`where={"user": …}`); "": no one user's.
+    """
 
     id: str
     question: str
@@ -186,6 +190,7 @@ class Trail(Short):
     choices: tuple[str, ...] = ()
     reasoner: str = ""
     created: str = ""
+    user: str = ""
 
     def _repr_html_(self) -> str:
         steps = "".join(

@@ -16,6 +16,8 @@ ROLE_KEY = "role"
 """Metadata of a turn: who spoke."""
 FACT_KEY = "noted_of"
 """Metadata of a fact: the id of its turn."""
+SCOPES = frozenset({USER_KEY, CHAT_KEY, TURN_KEY, ROLE_KEY, FACT_KEY})
+"""Metadata that says whose a document is, and what of a conversation."""
 MOST_TURNS = 99_999_999
 """The highest number of a turn: up to it ids sort as numbers do."""
 MOST_FACTS = 8

@@ -1,5 +1,8 @@
 """Turns of several users in one memory: kept apart, recalled apart, forgotten apart."""
 
+from dataclasses import asdict
+from pathlib import Path
+
 import pytest
 
 import qrmem
@@ -59,3 +62,25 @@ async def test_a_user_is_for_messages_only() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         with pytest.raises(UsageError, match="metadata"):
             await memory.add(qrmem.Document("A text."), user="ann")
+
+
+async def test_of_a_forgotten_user_no_trail_keeps_a_question(tmp_path: Path) -> None:
+    async with qrmem.open(str(tmp_path / "m.db"), embedder="none") as memory:
+        await memory.add(ANN, user="ann")
+        await memory.add(BEN, user="ben")
+        for user in ("ann", "ben"):
+            await memory.ask(f"Is {user}'s boat called Nell?", where={"user": user})
+        assert await memory.forget_user("ann") == 2
+        questions = {trail.question for trail in await memory.trails()}
+        assert questions == {"Is ben's boat called Nell?", "[removed]"}
+        assert not any("ann" in str(asdict(trail)) for trail in await memory.trails())
+    assert b"Is ann's" not in (tmp_path / "m.db").read_bytes()
+
+
+async def test_a_where_of_a_thousand_names_is_refused() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(ANN, user="ann")
+        few = {"user": "ann"} | {f"n{n}": "x" for n in range(99)}
+        assert await memory.documents(where=few) == []
+        with pytest.raises(UsageError, match="at most 100"):
+            await memory.search("boat", where={f"n{n}": "x" for n in range(1000)})

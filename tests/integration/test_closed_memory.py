@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import os
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -87,3 +89,43 @@ def test_ctrl_c_returns_when_the_call_has_let_go() -> None:
         with pytest.raises(KeyboardInterrupt):
             memory.call(slow)
         assert told == ["let go"]
+
+
+async def test_a_memory_of_another_loop_is_refused_at_once() -> None:
+    async with qrmem.open("memory://", settings=SETTINGS) as memory:
+        await memory.add({"id": "a", "text": "Ann met Bob."})
+
+        def elsewhere() -> None:
+            for call in (
+                lambda: memory.search("Bob"),
+                lambda: memory.add({"id": "b", "text": "Cid met Dot."}),
+                lambda: memory.ask("Whom did Ann meet?"),
+                lambda: memory.add_turn("user", "Hello."),
+                lambda: memory.recall("Hello?"),
+            ):
+                with pytest.raises(UsageError, match="opened in another event loop"):
+                    asyncio.run(asyncio.wait_for(call(), 10))
+
+        await asyncio.to_thread(elsewhere)
+        assert await memory.search("Bob")
+
+
+async def test_an_opening_that_is_cancelled_leaves_no_file(tmp_path: Path) -> None:
+    async def opened(path: Path) -> None:
+        async with qrmem.open(str(path), settings=SETTINGS):
+            await asyncio.sleep(60)
+
+    for n in range(40):
+        opening = asyncio.create_task(opened(tmp_path / f"{n}.db"))
+        await asyncio.sleep(n * 0.0005)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_memory_whose_file_was_removed_closes(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    async with qrmem.open(str(tmp_path / "m" / "m.db"), settings=SETTINGS) as memory:
+        await memory.add({"id": "a", "text": "Ann met Bob."})
+        shutil.rmtree(tmp_path / "m")

@@ -302,6 +302,13 @@ def test_front_matter_gives_title_and_metadata_and_is_no_text() -> None:
     assert [part.label for part in document.parts] == ["Gulls"]
 
 
+def test_front_matter_does_not_say_whose_a_document_is() -> None:
+    page = b"---\nuser: ann\nchat: trip\nturn: 5\nrole: user\nnoted_of: x\n---\nA text.\n"
+    metadata = from_bytes(page, "note.md").metadata
+    assert not metadata.keys() & {"user", "chat", "turn", "role", "noted_of"}
+    assert (metadata["file_user"], metadata["file_chat"]) == ("ann", "trip")
+
+
 @pytest.mark.parametrize("page", ["---\nOnce upon a time\n---\nthe end", "text\n---\na: b\n---\n"])
 def test_what_is_no_front_matter_stays_in_the_text(page: str) -> None:
     assert from_bytes(page.encode(), "note.md").text.rstrip() == page.rstrip()
