@@ -78,10 +78,13 @@ class Settings:
 
     Attributes:
         memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
+        namespace: one memory's name in a store.
         model: chat model; "" lets the local reasoner work; `provider/name` is asked through LiteLLM
             (extra `litellm`) where there is no `base_url`.
         stage_models: other models for some stages, `stage=model` with commas between: `reading` and
             `answering` stand for all stages that do it; a stage's own name beats them.
+        base_url: of an OpenAI-compatible server; "" is OpenAI's own.
+        api_key: its key.
         embedder: `none`, `local`, `contriever`, `sentence-transformers:NAME|PATH`, `openai:NAME`;
             "" is `local` where the extra is installed, else `none`, and only for a new namespace.
         tokenizer: `builtin`, `tiktoken:NAME` or `hf:PATH`.
@@ -97,6 +100,7 @@ class Settings:
             `AskOptions`). `add(question=…)` is the paper's orientation.
         mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: the paper's
             prompts, a call each).
+        orientation: `local` reads the segments nearest to a question again with it in mind.
         segment_tokens: upper bound of a segment, of a new namespace.
         text_fragments: how texts are cut: `sentences` (packed up to `segment_tokens`), or `words:N`
             as LongBench cuts them (FragRel: 500 or 800).
@@ -125,6 +129,10 @@ class Settings:
         shared_tokens: short segments share a chat call up to so many tokens (`compact`); 0: never.
         similar_names: cosine from which two names of a type count as one; 0, the default, turns
             it off: an encoder finds two brothers alike.
+        keep_trails: whether runs are recorded.
+        neo4j_user: who logs in.
+        neo4j_password: with what.
+        neo4j_database: "" is the server's default.
         neo4j_patience: seconds that a transaction is tried again while the server is away.
         token: what clients of `qrmem serve` and `qrmem mcp --http` have to know; empty: nothing.
     """

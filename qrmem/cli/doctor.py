@@ -5,7 +5,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
 from qrmem.config import Found, Settings, revealed, stages
@@ -83,12 +83,13 @@ def found_settings(settings: Settings, found: Found) -> list[Finding]:
     ]
     if not found.origins:
         findings.append(Finding("setting", True, "all have their defaults"))
-    return [*findings, Finding("servers", True, _servers(settings, found.origins))]
+    findings.append(Finding("servers", True, _servers(settings, found.origins)))
+    # A value with a line break could write a line that looks like one of ours.
+    return [replace(one, text=" ".join(one.text.split())) for one in findings]
 
 
 def _shown(settings: Settings, name: str) -> str:
-    value = str(getattr(settings, name))
-    return value if value else '""'
+    return str(getattr(settings, name)) or '""'
 
 
 def _servers(settings: Settings, origins: Mapping[str, str]) -> str:

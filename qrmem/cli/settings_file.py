@@ -114,7 +114,9 @@ async def init(arguments: Namespace) -> int:
 
 def _write(path: Path, *, replace: bool) -> None:
     try:
-        with path.open("w" if replace else "x", encoding="utf-8") as file:
+        if replace:
+            path.unlink(missing_ok=True)  # a link, and not the file that it leads to
+        with path.open("x", encoding="utf-8") as file:
             file.write(written())
         path.chmod(0o600)  # a key may be filled in
     except FileExistsError as exc:
@@ -139,7 +141,8 @@ async def trust(arguments: Namespace) -> int:
     settings_files.trust(file, os.environ)
     shown = {name: str(value) for name, value in values.items()}
     told = ", ".join(f"{name} = {value}" for name, value in shown.items()) or "nothing yet"
-    lines = [output.safe(f"{path} is trusted until it changes; it sets: {told}")]
+    # A value with a line break could write a line that looks like one of ours.
+    lines = [" ".join(output.safe(f"{path} is trusted until it changes; it sets: {told}").split())]
     return output.print_done(arguments, {"trusted": str(path), "sets": shown}, lines)
 
 

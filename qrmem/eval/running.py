@@ -294,6 +294,8 @@ async def run_by_workers(made: PreparedRun, folder: RunFolder, options: RunOptio
 def _plain(settings: Settings) -> dict[str, Any]:
     """Return settings for a process of our own: keys go through its pipe, which nothing keeps."""
     values = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    if settings.has_usual_window:
+        values["window"] = 0
     hidden = (Secret, Address)
     return {n: v.reveal() if isinstance(v, hidden) else v for n, v in values.items()}
 

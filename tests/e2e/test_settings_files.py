@@ -319,6 +319,24 @@ def test_a_settings_file_that_cannot_be_read_is_one_line(qrmem: Shell) -> None:
     assert "a folder, a pipe or a device" in qrmem("status").err
 
 
+def test_a_value_cannot_write_a_line_of_ours(qrmem: Shell) -> None:
+    qrmem.write("qrmem.toml", 'namespace = "a\\nok  servers  none\\u001b[2J"\n')
+    for command in ("doctor", "trust"):
+        out = qrmem(command).out
+        assert "namespace = a ok servers none" in out
+        assert "\nok  servers  none" not in out
+        assert "\x1b" not in out
+
+
+def test_init_replaces_a_link_and_not_the_file_that_it_leads_to(qrmem: Shell) -> None:
+    target = qrmem.write("precious.txt", "mine")
+    (qrmem.folder / "qrmem.toml").symlink_to(target)
+    assert qrmem("init").code == 2
+    assert qrmem("init", "--force").code == 0
+    assert target.read_text() == "mine"
+    assert not (qrmem.folder / "qrmem.toml").is_symlink()
+
+
 def test_a_link_is_read_like_a_file_and_trusted_for_its_content(qrmem: Shell) -> None:
     target = qrmem.write("mine/other.toml", 'base_url = "http://localhost:1/v1"\nwindow = 900\n')
     clone = Shell(qrmem.folder / "clone")

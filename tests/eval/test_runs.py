@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from qrmem.cli import main
+from qrmem.config import Secret, Settings
 from qrmem.eval import read_results
 from qrmem.eval.run_folder import RunFolder
-from qrmem.eval.running import _git_hash
+from qrmem.eval.running import _git_hash, _plain
 
 DATA = Path(__file__).parent / "data"
 HOTPOT = str(DATA / "hotpot.json")
@@ -161,6 +162,12 @@ def test_a_run_works_where_python_has_no_fcntl() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     assert len(rows("r")) == 3
+
+
+def test_a_worker_knows_whether_a_window_was_chosen() -> None:
+    for given in (Settings(model="gpt-4o"), Settings(window=900, api_key=Secret("k"))):
+        got = Settings().with_(**_plain(given))
+        assert (got, got.has_usual_window) == (given, given.has_usual_window)
 
 
 def test_an_item_that_crashes_is_reported_and_the_others_go_on(

@@ -90,6 +90,11 @@ def test_a_name_of_our_own_beats_one_that_others_share() -> None:
     assert Settings.from_env({"QRMEM_TIMEOUT": ""}).timeout == Settings().timeout
 
 
+def test_the_docstring_lists_every_setting_once() -> None:
+    listed = re.findall(r"^ {8}(\w+): ", Settings.__doc__ or "", re.MULTILINE)
+    assert sorted(listed) == sorted(field.name for field in fields(Settings))
+
+
 def test_the_documents_list_every_setting_with_its_default() -> None:
     text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
     shown = dict(re.findall(r"^\| `(\w+)` \|(?: `([^`]*)`)? \|", text, re.MULTILINE))
