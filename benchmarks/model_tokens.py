@@ -295,7 +295,7 @@ def figures(count: int, questions: int, chosen: Sequence[str], *, brief: bool) -
         chosen: strategies; none: all but those over trees.
         brief: mode `compact` alone, and nothing asked.
     """
-    flat = [name for name, strategy in STRATEGIES.items() if not strategy.is_over_trees]
+    flat = [name for name, strategy in STRATEGIES.items() if strategy.tree is None]
     strategies = [] if brief else chosen or flat
     modes = MODES[:1] if brief else MODES
     if not brief:

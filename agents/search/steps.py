@@ -25,6 +25,7 @@ from qrmem.answering import citations as quotes
 from qrmem.graph.budget import Packed
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.types import Citation, Event, Passage, Verdict
+from qrmem.types.trees import TreeKind
 
 Step = Callable[[Search, SearchState], Awaitable[SearchState]]
 Machine = CompiledStateGraph[SearchState, Search, SearchState, SearchState]
@@ -67,7 +68,7 @@ class Strategy:
             the one reading is the forced answer itself.
         move: finds something new to read after a reading that answered nothing; without it there
             is one reading.
-        is_over_trees: whether it needs a tree of summaries over each document.
+        tree: kind of the tree of summaries that it needs over each document.
     """
 
     begin: Step = begin
@@ -75,7 +76,7 @@ class Strategy:
     widen: Step | None = None
     elaborate: Step | None = None
     move: Step | None = None
-    is_over_trees: bool = False
+    tree: TreeKind | None = None
 
 
 async def read(run: Search, state: SearchState) -> SearchState:

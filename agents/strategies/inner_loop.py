@@ -31,7 +31,8 @@ from qrmem.types.trees import TreeKind
 if TYPE_CHECKING:
     from qrmem.llm.prompting import Caller
 
-PROMPT = "tree-answer"
+PROMPT, ONCE = "tree-answer", "tree-answer-once"
+"""With the loop, and without it: then the answer is asked for as RAPTOR asks (appendix A.1)."""
 CAPACITY = 200
 """Tokens of the memory (ILM-TR, appendix A.3)."""
 PAPER_SAMPLING = {"frequency_penalty": 1.2}
@@ -53,17 +54,20 @@ async def begin(run: Search, state: SearchState) -> SearchState:
     return {**began({}), "memory": ""}
 
 
-async def trees_of(run: Search, *kinds: TreeKind) -> list[StoredTree]:
-    """Return the trees of the documents asked, of the first kind that there is.
+async def trees_of(run: Search, kind: TreeKind = "ilm") -> list[StoredTree]:
+    """Return the trees of the documents asked.
 
     Raises:
         NotFound: none was built.
     """
     documents = sorted(run.options.documents) if run.options.documents is not None else None
-    for kind in kinds or ("ilm",):
-        if trees := await load_trees(run.store, run.ns, kind, documents):
-            return trees
-    raise NotFound("there is no tree over these documents: build one with `qrmem tree build`")
+    if trees := await load_trees(run.store, run.ns, kind, documents):
+        return trees
+    raise NotFound(f"there is no such tree over these documents: build one with `{_build(kind)}`")
+
+
+def _build(kind: TreeKind) -> str:
+    return "qrmem tree build" if kind == "ilm" else f"qrmem tree build --kind {kind}"
 
 
 async def warn_of_missing(run: Search, trees: Sequence[StoredTree]) -> None:
@@ -73,7 +77,8 @@ async def warn_of_missing(run: Search, trees: Sequence[StoredTree]) -> None:
     missing = len(documents) - sum(tree.tree.is_current for tree in trees)
     if missing:
         message = f"{missing} of {len(documents)} documents have no tree, or changed since: "
-        run.listener(Event("warning", {"message": f"{message}run `qrmem tree build`"}))
+        command = _build(trees[0].tree.kind)
+        run.listener(Event("warning", {"message": f"{message}run `{command}`"}))
 
 
 async def read(run: Search, state: SearchState) -> SearchState:
@@ -87,7 +92,7 @@ async def again(run: Search, state: SearchState) -> SearchState:
     return {"has_moved": True}
 
 
-STRATEGY = Strategy(begin=begin, read=read, move=again, is_over_trees=True)
+STRATEGY = Strategy(begin=begin, read=read, move=again, tree="ilm")
 
 
 def is_last(run: Search, state: SearchState, alike: float) -> bool:
@@ -107,13 +112,15 @@ async def _asked(run: Search, state: SearchState, caller: "Caller") -> SearchSta
     table = Table(
         run.store, run.ns, await trees_of(run), run.embedder, surprising=run.options.surprise
     )
-    entries = await retrieved(run, await table.collapsed(query))
+    entries = retrieved(run, await table.collapsed(query))
+    is_loop = run.options.navigation
+    asked = shown(question, run.context.choices).removeprefix("Question: ")
     called = await caller.say(
-        PROMPT,
+        PROMPT if is_loop else ONCE,
         lambda kept: {
             "retrieved": "\n".join(kept[0]),
-            "memory": fenced(before),
-            "question": shown(question, run.context.choices).removeprefix("Question: "),
+            **({"memory": fenced(before)} if is_loop else {}),
+            "question": asked,
         },
         [[fenced(entry.text) for entry in entries]],
         window=run.context.window,
@@ -136,12 +143,30 @@ async def _asked(run: Search, state: SearchState, caller: "Caller") -> SearchSta
     return {**update, **await ended(run, memory, entries)} if last else update
 
 
-async def retrieved(run: Search, entries: Sequence[Entry], top: int | None = None) -> list[Entry]:
+def retrieved(run: Search, entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries that fit RAPTOR's budget and the window."""
-    top = TOP if top is None else top
-    room = min(TOKENS, run.room - CAPACITY)
-    sizes = {entry.text: run.count(entry.text) + LABELLED for entry in entries[:top]}
-    return within(entries, sizes, room, top)
+    return _fitting(run, entries[:TOP], min(TOKENS, run.room - CAPACITY))
+
+
+def shared_out(run: Search, layers: Sequence[Sequence[Entry]]) -> list[Entry]:
+    """Return what fits of each layer, from the top down; what one leaves over, the next may have.
+
+    With one budget for all, the summaries above would leave no room for the segments below.
+    """
+    room, found = min(TOKENS, run.room - CAPACITY), list[Entry]()
+    for n, layer in enumerate(layers):
+        kept = _fitting(run, layer, room // (len(layers) - n))
+        room -= sum(_size(run, entry) for entry in kept)
+        found += kept
+    return found
+
+
+def _fitting(run: Search, entries: Sequence[Entry], room: int) -> list[Entry]:
+    return within(entries, {entry.text: _size(run, entry) for entry in entries}, room)
+
+
+def _size(run: Search, entry: Entry) -> int:
+    return run.count(entry.text) + LABELLED
 
 
 LABELLED = 10

@@ -3,7 +3,8 @@
     begin -> read -> (answered: end | conclude)
 
 `raptor` ranks all texts of the tree in one table (collapsed), `raptor-layered` goes down level by
-level. Without a chat model the raw segments among them are read.
+level. Both take RAPTOR's own tree, of kind `raptor`. Without a chat model the raw segments among
+the texts are read.
 """
 
 from dataclasses import replace
@@ -14,9 +15,13 @@ from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy, began
 from qrmem.agents.search.steps import read as judged
 from qrmem.agents.strategies.inner_loop import (
+    CAPACITY,
+    ONCE,
+    PAPER_SAMPLING,
     as_node,
     ended,
     retrieved,
+    shared_out,
     trees_of,
     warn_of_missing,
 )
@@ -25,13 +30,12 @@ from qrmem.prompts import fenced
 from qrmem.retrieval.trees.retrieving import Entry, Table
 from qrmem.types.trees import TreeKind
 
-PROMPT = "tree-answer-once"
-KINDS: tuple[TreeKind, ...] = ("raptor", "ilm")
+KIND: TreeKind = "raptor"
 
 
 async def begin(run: Search, state: SearchState, *, is_layered: bool = False) -> SearchState:
-    """Rank the texts of the tree; a plain one is taken where it was built."""
-    await warn_of_missing(run, await trees_of(run, *KINDS))
+    """Rank the texts of the tree."""
+    await warn_of_missing(run, await trees_of(run, KIND))
     found = await _entries(run, is_layered)
     run.tell(
         "start",
@@ -46,11 +50,12 @@ async def begin(run: Search, state: SearchState, *, is_layered: bool = False) ->
 
 
 async def _entries(run: Search, is_layered: bool) -> list[Entry]:
-    trees = await trees_of(run, *KINDS)
+    trees = await trees_of(run, KIND)
     table = Table(run.store, run.ns, trees, run.embedder, surprising=False)
     question = run.context.question
-    ranked = await (table.layered(question) if is_layered else table.collapsed(question))
-    return await retrieved(run, ranked, len(ranked) if is_layered else None)
+    if is_layered:
+        return shared_out(run, await table.layered(question))
+    return retrieved(run, await table.collapsed(question))
 
 
 async def read(run: Search, state: SearchState, *, is_layered: bool = False) -> SearchState:
@@ -61,11 +66,12 @@ async def read(run: Search, state: SearchState, *, is_layered: bool = False) -> 
     entries = await _entries(run, is_layered)
     question = shown(run.context.question, run.context.choices).removeprefix("Question: ")
     called = await caller.say(
-        PROMPT,
+        ONCE,
         lambda kept: {"retrieved": "\n".join(kept[0]), "question": question},
         [[fenced(entry.text) for entry in entries]],
         window=run.context.window,
-        reply=min(200, run.context.window // 4),
+        reply=min(CAPACITY, run.context.window // 4),
+        sampling=PAPER_SAMPLING if run.options.paper_exact else {},
     )
     answer = " ".join(called.value.split())
     run.tell(
@@ -77,7 +83,7 @@ async def read(run: Search, state: SearchState, *, is_layered: bool = False) -> 
     return {"trials": 1, **await ended(run, answer, entries)}
 
 
-STRATEGY = Strategy(begin=begin, read=read, is_over_trees=True)
+STRATEGY = Strategy(begin=begin, read=read, tree=KIND)
 LAYERED = replace(
     STRATEGY, begin=partial(begin, is_layered=True), read=partial(read, is_layered=True)
 )

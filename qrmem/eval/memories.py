@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from filelock import AsyncFileLock
 
 from qrmem.config import Settings
+from qrmem.errors import CapReached
 from qrmem.eval.records import Build, Built, Context
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.llm.budget import Budget
@@ -22,11 +23,13 @@ from qrmem.memory.models import Models, measured, new_namespace
 from qrmem.prompts import load_prompts
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
+from qrmem.retrieval.trees.nodes import load_trees
 from qrmem.types import Embedder, Event, Listener, Passage, Segment
 from qrmem.types.options import AddOptions
 
 if TYPE_CHECKING:
     from qrmem.llm.routing import ChatModels
+    from qrmem.memory.trees import TreePreset
 
 NAMESPACE = "eval"
 IDLE = 8
@@ -49,7 +52,6 @@ class OpenMemory:
     ns: str = NAMESPACE
     users: int = 0
     titles: Mapping[str, str] = field(default_factory=dict)
-    growing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def segments(self, ids: Iterable[str]) -> list[Segment]:
         """Return segments in the order of their ids."""
@@ -61,15 +63,6 @@ class OpenMemory:
             Passage(f"S{n}", segment, self.titles.get(segment.document_id, ""))
             for n, segment in enumerate(segments, 1)
         ]
-
-    async def grow(self, listener: Listener) -> None:
-        """Build the trees of its documents, unless they are there."""
-        from qrmem.memory.trees import run_build
-
-        async with self.growing:
-            ids = await self.store.document_ids(self.ns)
-            run = self.tools.run("construction", listener)
-            await run_build(self.store, self.ns, self.tools, run, ids, listener)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,6 +118,7 @@ class Memories:
             model="" if is_local else self.settings.model,
             text_fragments=f"words:{build.words}" if build.words else None,
             questions=self.settings.questions if build.graph_update else 0,
+            segment_tokens=build.leaf or self.settings.segment_tokens,
         )
         async with _alone(self.folder / f"{key}.lock"):
             store = await open_store(str(self.folder / f"{key}.db"), settings)
@@ -133,8 +127,12 @@ class Memories:
                 if info is None:
                     info = await new_space(store, settings, self.embedder)
                 chat = None if is_local else self.chat
-                tools = Models(store, info, settings, chat, self.embedder, self.budget)
-                await self._build(key, context, build, store, tools)
+                reading = Models(store, info, settings, chat, self.embedder, self.budget)
+                # A tree stands over segments: no graph is read for it by the chat model.
+                asked = settings.with_(model=self.settings.model)
+                tools = Models(store, info, asked, self.chat, self.embedder, self.budget)
+                tools = tools if build.tree else reading
+                await self._build(key, context, build, store, reading, tools)
             except BaseException:
                 await store.close()
                 raise
@@ -143,19 +141,26 @@ class Memories:
         return OpenMemory(key, store, tools, searcher, FragmentScorer(searcher), titles=titles)
 
     async def _build(
-        self, key: str, context: Context, build: Build, store: GraphStore, tools: Models
+        self,
+        key: str,
+        context: Context,
+        build: Build,
+        store: GraphStore,
+        reading: Models,
+        tools: Models,
     ) -> None:
         adder = Adder(
             store,
             NAMESPACE,
-            tools,
+            reading,
             self.listener,
             AddOptions(question=build.question, open_entity=build.open_entity),
             is_chat=True,
         )
         began = time.monotonic()
         report = await adder.add(list(context.documents))
-        if not report.added and not report.resumed:
+        nodes, malformed, has_grown = await self._grow(build, store, tools)
+        if not report.added and not report.resumed and not has_grown:
             return
         calls = [c for c in await store.calls(NAMESPACE) if c.phase == "construction"]
         stages = usage(calls, with_cached=True).construction
@@ -170,9 +175,33 @@ class Memories:
                 problems=tuple(report.problems),
                 stages=stages,
                 seconds=round(seconds, 3),
+                nodes=nodes,
+                malformed=malformed,
             )
         )
         self.listener(Event("memory", {"context": context.id, "seconds": seconds}))
+
+    async def _grow(self, build: Build, store: GraphStore, tools: Models) -> tuple[int, int, bool]:
+        """Build the trees of a memory; return their nodes, the malformed ones, and if any is new.
+
+        Raises:
+            CapReached: what was made is kept.
+        """
+        if not build.tree:
+            return 0, 0, False
+        from qrmem.memory.trees import run_build
+
+        ids = await store.document_ids(NAMESPACE)
+        run = tools.run("construction", self.listener)
+        preset: TreePreset = "paper" if build.is_paper_tree else "default"
+        report = await run_build(
+            store, NAMESPACE, tools, run, ids, self.listener, build.tree, preset, build.summary
+        )
+        if report.stopped:
+            raise CapReached(report.stopped)
+        trees = await load_trees(store, NAMESPACE, build.tree)
+        nodes = [node for tree in trees for node in tree.tree.nodes]
+        return len(nodes), sum(not node.is_well_formed for node in nodes), report.made > 0
 
 
 async def new_space(
@@ -193,15 +222,16 @@ async def _alone(path: Path) -> AsyncIterator[None]:
 
 def memory_key(context: Context, build: Build, settings: Settings) -> str:
     """Return the name of a memory: the same for the same texts, read in the same way."""
+    is_asked = build.reader != "local" or build.tree
     shape = (
         build,
         settings.embedder,
         settings.tokenizer,
         settings.segment_tokens,
         settings.questions,
-        "" if build.reader == "local" else load_prompts(settings.prompts).checksum,
+        load_prompts(settings.prompts).checksum if is_asked else "",
         settings.tagger,
-        "" if build.reader == "local" else settings.model,
+        settings.model if is_asked else "",
     )
     digest = hashlib.sha256(repr(shape).encode())
     for document in context.documents:

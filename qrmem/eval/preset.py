@@ -63,8 +63,8 @@ class Preset:
             `curves = "labels"` each label without its last word is a curve, else each part.
         figures: further figures with the axes of `plot`: the name of each to its `metric`.
         cases: `ours`, `theirs` and `compressed`, labels, where single cases are shown.
-        costs: what of an item costs stand in the table: `calls`, `all_calls`, `tokens_in`,
-            `tokens_out`, and `built_calls`, of everything that is built.
+        costs: what of an item costs stand in the table: `calls`, `all_calls`, `seconds`, `tokens_in`,
+            `tokens_out`; of everything that is built `built_calls` and, of trees, `malformed`.
         quoted: labels of the paper's systems that are not run here.
         prompts: the set of templates, where the user chooses none; "": the default one, and
             nothing of `paper_exact`, which is QRMeM's.

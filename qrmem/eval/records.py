@@ -180,6 +180,11 @@ class Build:
         open_entity: ablation.
         graph_update: ablation.
         words: of a fragment, as LongBench counts them; 0: segments as usual.
+        tree: kind of the tree of summaries over each document; "": there is none.
+        is_paper_tree: whether it is made as in ILM-TR: clusters over whole levels, the parameters
+            of its appendix A.3.
+        leaf: tokens of a segment; 0: as usual.
+        summary: tokens of a node's summary.
     """
 
     reader: str = "local"
@@ -187,6 +192,10 @@ class Build:
     open_entity: bool = True
     graph_update: bool = True
     words: int = 0
+    tree: Literal["", "ilm", "raptor"] = ""
+    is_paper_tree: bool = False
+    leaf: int = 0
+    summary: int = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +208,8 @@ class Built:
         states: how many segments ended in which state.
         problems: (document, segment or -1, reason) of what was not read, or not wholly.
         stages: calls of all builds so far, replies from the cache included.
+        nodes: of its trees.
+        malformed: nodes whose reply lacked the two labels, twice.
         seconds: of this build.
     """
 
@@ -210,3 +221,5 @@ class Built:
     problems: tuple[tuple[str, int, str], ...]
     stages: Mapping[str, StageUsage]
     seconds: float
+    nodes: int = 0
+    malformed: int = 0

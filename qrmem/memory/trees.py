@@ -68,12 +68,18 @@ async def run_build(
     listener: Listener,
     kind: TreeKind = "ilm",
     preset: TreePreset = "default",
+    summary_tokens: int = 300,
 ) -> TreeReport:
-    """Build trees with the parts of a run; a cap that is reached is in the report."""
+    """Build trees with the parts of a run; a cap that is reached is in the report.
+
+    Args:
+        summary_tokens: of a node's summary at most.
+    """
     from qrmem.agents.tree_building import PAPER, TreeDeps, TreeSettings, build_tree
 
     began, done, levels, stopped = time.monotonic(), list[str](), 0, ""
-    settings = replace(PAPER if preset == "paper" else TreeSettings(), kind=kind)
+    made_as = PAPER if preset == "paper" else TreeSettings()
+    settings = replace(made_as, kind=kind, summary_tokens=summary_tokens)
     summarise, method = _summariser(models, run, settings, is_paper=preset == "paper")
     deps = TreeDeps(
         store=store,

@@ -14,7 +14,7 @@ from qrmem.errors import NotFound, UsageError
 from qrmem.retrieval.trees.nodes import load_trees
 from qrmem.retrieval.trees.retrieving import Table
 from qrmem.types import Event, Strategy
-from qrmem.types.trees import Tree
+from qrmem.types.trees import Tree, TreeKind
 
 SUBJECTS = ("harbour", "orchard", "railway", "library", "glacier", "theatre", "monastery", "bakery")
 
@@ -191,6 +191,7 @@ async def test_wrong_words_are_refused() -> None:
             await memory.build_tree("nothing")
 
 
+KINDS: dict[str, TreeKind] = {"inner-loop": "ilm", "raptor": "raptor", "raptor-layered": "raptor"}
 NEEDLE = "Prosciutto belongs to the secret recipe of Aunt Odile."
 OTHER = "Aunt Odile keeps a jar of figs behind the clock."
 
@@ -223,8 +224,22 @@ async def test_raptor_reads_the_segments_below_what_it_found(strategy: Strategy)
     async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
         await memory.add({"id": "book", "text": text})
         await memory.build_tree()
+        with pytest.raises(NotFound, match="qrmem tree build --kind raptor"):
+            await memory.ask("What belongs to the recipe of Odile?", strategy=strategy)
+        await memory.build_tree(kind="raptor")
         answer = await memory.ask("What belongs to the recipe of Odile?", strategy=strategy)
         assert NEEDLE in answer.text
+
+
+async def test_going_down_a_tree_leaves_each_level_its_room() -> None:
+    async with qrmem.open("memory://", embedder="none", window=4096) as memory:
+        await memory.add({"id": "book", "text": chapter(0, 1500)})
+        report = await memory.build_tree(kind="raptor", preset="paper")
+        question = "What did the keeper of the harbour write about the weather?"
+        answer = await memory.ask(question, strategy="raptor-layered")
+        levels = [node.level for node in answer.trail.steps[0].nodes]
+        assert set(levels) == set(range(report.levels + 1))
+        assert levels == sorted(levels, reverse=True)
 
 
 @pytest.mark.parametrize("strategy", ["inner-loop", "raptor", "raptor-layered"])
@@ -235,13 +250,13 @@ async def test_a_tree_answers_after_another_embedder_embedded_the_memory(
         chosen: Any = {"model": "test", "base_url": server.url, "embedder": "openai:a"}
         async with qrmem.open(str(tmp_path / "m.db"), **chosen) as memory:
             await memory.add({"id": "book", "text": f"{chapter(0, 30)} {NEEDLE}"})
-            await memory.build_tree()
+            await memory.build_tree(kind=KINDS[strategy])
             server.behaviour.dimension = 48
             await memory.reembed("openai:b")
             question = "What belongs to the recipe of Odile?"
             answer = await memory.ask(question, strategy=strategy)
             assert answer.trail.steps[-1].nodes
-            await memory.build_tree()
+            await memory.build_tree(kind=KINDS[strategy])
             assert (await memory.ask(question, strategy=strategy)).trail.steps[-1].nodes
 
 
@@ -257,12 +272,13 @@ async def test_documents_without_a_tree_are_told_by_a_question_over_trees(
 
     async with qrmem.open("memory://", embedder="none", listener=note) as memory:
         await memory.add(book(1))
-        await memory.build_tree()
+        await memory.build_tree(kind=KINDS[strategy])
         await memory.ask("Who wrote of the harbour?", strategy=strategy)
         assert not said
         await memory.add({"id": "new", "text": "Zorblax lives in the Quindle tower."})
         await memory.ask("Who wrote of the harbour?", strategy=strategy)
-        told = "1 of 2 documents have no tree, or changed since: run `qrmem tree build`"
+        how = " --kind raptor" if "raptor" in strategy else ""
+        told = f"1 of 2 documents have no tree, or changed since: run `qrmem tree build{how}`"
         assert said == [told]
         await memory.ask("Who wrote of it?", strategy=strategy, documents=["book"])
         assert said == [told]
@@ -297,7 +313,7 @@ async def test_what_a_model_thinks_aloud_stands_in_no_answer_and_no_summary(
         chosen: Any = {"model": "test", "base_url": server.url, "embedder": "none"}
         async with qrmem.open("memory://", **chosen) as memory:
             await memory.add({"id": "book", "text": f"{chapter(0, 30)} {NEEDLE}"})
-            await memory.build_tree()
+            await memory.build_tree(kind=KINDS[strategy])
             answer = await memory.ask("What belongs to the recipe of Odile?", strategy=strategy)
     assert answer.text
     assert "Zorblax" not in str(answer)

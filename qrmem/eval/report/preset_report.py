@@ -100,6 +100,8 @@ COSTS = {
     "tokens_in": "tokens read",
     "tokens_out": "tokens written",
     "built_calls": "calls of all building",
+    "seconds": "seconds of an item",
+    "malformed": "malformed nodes, %",
 }
 """Columns that are costs: means of an item, and of building everything that a system needs.
 
@@ -292,6 +294,8 @@ def _cell(result: Result | None, only: frozenset[str] | None, metric: str) -> st
         return number(result.alone.calls)
     if metric == "all_calls":
         return number(result.online.calls)
+    if metric == "malformed":
+        return percent(result.malformed)
     if metric in COSTS:
         return number(getattr(result.counted, metric))
     found = result.mean(metric, only)

@@ -60,6 +60,8 @@ class Result:
         share: its part of that, where others used the same memories.
         errors: item id to what went wrong; these are unscored.
         judged: `None` where no judge was asked.
+        malformed: share of the nodes of its trees whose reply lacked the two labels, twice; `None`
+            where it has no tree.
     """
 
     system: str
@@ -72,6 +74,7 @@ class Result:
     share: Spent
     errors: Mapping[str, str]
     judged: Judged | None = None
+    malformed: float | None = None
 
     @property
     def unmoved(self) -> tuple[int, int]:
@@ -156,11 +159,12 @@ def read_results(path: Path) -> Results:
     if not rows.keys() & set(config["systems"]):
         raise UsageError(f"{path} has no results yet: run the same `qrmem eval run` again")
     price = Price(**config["price"]) if config["price"] else None
-    built = _built(folder.memories(), price)
+    made = folder.memories()
+    built, grown = _built(made, price), {one.memory: (one.nodes, one.malformed) for one in made}
     users = _users(rows)
     rated = ratings(path)
     results = {
-        name: _result(name, rows[name], items, config, built, users, price, rated)
+        name: _result(name, rows[name], items, config, built, grown, users, price, rated)
         for name in config["systems"]
         if name in rows
     }
@@ -173,6 +177,7 @@ def _result(
     items: Mapping[str, Item],
     config: Mapping[str, Any],
     built: Mapping[str, Spent],
+    grown: Mapping[str, tuple[int, int]],
     users: Mapping[str, int],
     price: Price | None,
     rated: Mapping[tuple[str, str], Rating],
@@ -200,7 +205,13 @@ def _result(
         share=_sum([*own, *(_part(built.get(key, Spent()), users[key]) for key in memories)]),
         errors={id: row.error for id, row in rows.items() if row.error},
         judged=_judged([one for (system, id), one in rated.items() if system == name]),
+        malformed=_malformed([grown.get(key, (0, 0)) for key in memories]),
     )
+
+
+def _malformed(trees: Sequence[tuple[int, int]]) -> float | None:
+    nodes = sum(every for every, _ in trees)
+    return sum(bad for _, bad in trees) / nodes if nodes else None
 
 
 def _judged(rated: Sequence[Rating]) -> Judged | None:

@@ -35,8 +35,11 @@ class Strategy:
         open_entity: an ablation, as those that follow.
         navigation: of `inner-loop` the loop.
         surprise: whether a tree is searched by its surprises.
+        leaf: tokens of a segment below a tree; 0: as usual (600). RAPTOR's own code has 100.
+        summary: tokens of a node's summary at most. RAPTOR's own code has 100.
         paper_exact: as QRMeM has it: mode `paper`, orientation `full`, start `entities`, and a
-            search without our own switches.
+            search without our own switches. Over trees, as ILM-TR has it: clusters over whole
+            levels, the parameters of its appendix A.3.
     """
 
     strategy: StrategyName
@@ -50,11 +53,17 @@ class Strategy:
     reflection: bool = True
     navigation: bool = True
     surprise: bool = True
+    leaf: int = 0
+    summary: int = 300
     paper_exact: bool = False
 
     def build(self, item: Item, harness: Harness) -> Build:
         """Return how the memory for an item is built."""
+        from qrmem.agents import STRATEGIES  # LangGraph takes a second to import
+
         is_exact = self._is_exact(harness)
+        if kind := STRATEGIES[self.strategy].tree:
+            return Build(tree=kind, is_paper_tree=is_exact, leaf=self.leaf, summary=self.summary)
         reader = "paper" if is_exact else self.memory
         is_oriented = is_exact or self.orientation == "full"
         return Build(
@@ -66,11 +75,7 @@ class Strategy:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        from qrmem.agents import STRATEGIES  # LangGraph takes a second to import
-
         async with harness.memory(context, self.build(item, harness)) as memory:
-            if STRATEGIES[self.strategy].is_over_trees:
-                await memory.grow(harness.calls)
             run = QuestionRun(
                 store=memory.store,
                 ns=memory.ns,

@@ -86,20 +86,30 @@ class Table:
         found = [entry for entry in found if entry.score > 0]
         return sorted(found, key=lambda entry: (-round(entry.score, 4), entry.level, entry.key))
 
-    async def layered(self, query: str) -> list[Entry]:
+    async def layered(self, query: str) -> list[list[Entry]]:
         """Return the best of the top level, then the best of what these cover, down to segments."""
         above = {e.key: e for e in await self._above(query) if e.kind == "summary"}
-        leaves = {entry.key: entry for entry in await self._leaves(query)}
         covers = {key: n.node.covers for tree in self._trees for key, n in tree.nodes.items()}
         level = [root for tree in self._trees for root in tree.tree.roots]
-        found: list[Entry] = []
+        layers = []
         while level:
-            known = [entry for key in level if (entry := above.get(key) or leaves.get(key))]
+            leaves = await self._these(query, [key for key in level if key not in covers])
+            known = [*(above[key] for key in level if key in above), *leaves]
             best = sorted(known, key=lambda entry: (-round(entry.score, 4), entry.key))[:TOP_LAYER]
-            found += [entry for entry in best if entry.score > 0]
+            layers.append([entry for entry in best if entry.score > 0])
             below = (child for entry in best for child in covers.get(entry.key, ()))
             level = list(dict.fromkeys(below))
-        return found
+        return layers
+
+    async def _these(self, query: str, ids: Sequence[str]) -> list[Entry]:
+        """Return some segments with their scores."""
+        segments = await self._store.segments(self._ns, list(ids)) if ids else ()
+        if self._is_dense and self._embedder is not None and segments:
+            (vector,) = await self._embedder.embed([query], kind="query")
+            near = await self._store.nearest(self._ns, vector, len(ids), among=list(ids))
+            return [_leaf(s.id, s.text, near[s.id]) for s in segments if s.id in near]
+        leaves = [_leaf(segment.id, segment.text) for segment in segments]
+        return _scored(leaves, tf_idf(query, [leaf.text for leaf in leaves]))
 
     async def _above(self, query: str) -> list[Entry]:
         """Return summaries and surprises with their scores."""
@@ -128,17 +138,16 @@ class Table:
         return _scored(leaves, tf_idf(query, [leaf.text for leaf in leaves]))
 
 
-def within(entries: Sequence[Entry], sizes: Mapping[str, int], room: int, top: int) -> list[Entry]:
-    """Return the first entries up to a number; the first that would exceed the room ends it.
+def within(entries: Sequence[Entry], sizes: Mapping[str, int], room: int) -> list[Entry]:
+    """Return the first entries; the first that would exceed the room ends it.
 
     Args:
         sizes: tokens by text.
     """
     kept: list[Entry] = []
-    left = room
-    for entry in entries[:top]:
-        left -= sizes[entry.text]
-        if left < 0:
+    for entry in entries:
+        room -= sizes[entry.text]
+        if room < 0:
             break
         kept.append(entry)
     return kept
