@@ -119,6 +119,7 @@ class Memories:
             text_fragments=f"words:{build.words}" if build.words else None,
             questions=self.settings.questions if build.graph_update else 0,
             segment_tokens=build.leaf or self.settings.segment_tokens,
+            tagger="rules" if build.tree else self.settings.tagger,
         )
         async with _alone(self.folder / f"{key}.lock"):
             store = await open_store(str(self.folder / f"{key}.db"), settings)

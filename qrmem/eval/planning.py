@@ -54,6 +54,7 @@ class StandIn:
         self._name = name
         self._answers = answers
         self._has_options = False
+        self._rounds = 0
 
     @property
     def name(self) -> str:
@@ -67,7 +68,14 @@ class StandIn:
         self._has_options = "\nOptions:\n(" in said
         schema = wanted_by(request)
         if not schema:
-            return ChatReply(_words(texts[0], 4 * _SENTENCE_WORDS))
+            # Where nothing is ever found, a memory changes in every round (ILM-TR).
+            self._rounds += not self._answers and "(Memory):" in said
+            words = texts[0].split()
+            at = self._rounds * _SENTENCE_WORDS % max(1, len(words))
+            summary = _words(" ".join([*words[at:], *words[:at]]), 4 * _SENTENCE_WORDS)
+            if "(Surprise):" in said:
+                summary = f"(Summary): {summary}\n(Surprise): {_words(texts[0], _ASKED_WORDS)}"
+            return ChatReply(summary)
         made = self._object(schema, texts)
         return ChatReply(json.dumps(made, ensure_ascii=False))
 
@@ -134,15 +142,21 @@ async def _rehearsed(made: PreparedRun, *, answers: bool) -> dict[str, Spent]:
     with TemporaryDirectory() as folder:
         await run_made(rehearsed, Path(folder), options)
         results = read_results(Path(folder))
-    contexts = len({item.context for item in made.items})
-    here = len({item.context for item in rehearsed.items})
-    items = len(made.items) / len(rehearsed.items)
+    for_each, once = (
+        _read(made, each=each) / _read(rehearsed, each=each) for each in (True, False)
+    )
     return {
-        name: _all(
-            result, len(made.items), items if _is_built_for_each(result) else contexts / here
-        )
+        name: _all(result, len(made.items), for_each if _is_built_for_each(result) else once)
         for name, result in results.systems.items()
     }
+
+
+def _read(made: PreparedRun, *, each: bool) -> int:
+    """Return the characters that building reads: of every item's context, or of each once."""
+    of_items = [item.context for item in made.items]
+    contexts = of_items if each else dict.fromkeys(of_items)
+    texts = (document.text for id in contexts for document in made.dataset.contexts[id].documents)
+    return sum(map(len, texts)) or 1
 
 
 def _is_built_for_each(result: Result) -> bool:

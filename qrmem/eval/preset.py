@@ -58,13 +58,15 @@ class Preset:
         first: items of the beginning of each part's file, of which those are drawn; 0: all.
         labels: item labels by which the results are split, such as `difficulty`.
         plot: `axis` (`parts`, or a parameter of the systems; of several with a comma, the first
-            that a system has), `label`, `metric` (several with a comma) and `scale` (`log`, or
-            nothing); empty for none. With
+            that a system has), `label`, `metric` (several with a comma), `scale` (`log`, or
+            nothing) and `bars`, the metrics that are drawn as bars; empty for none. Axis `cells`
+            draws a heat map of each system, by the items' labels `x` and `y`. With
             `curves = "labels"` each label without its last word is a curve, else each part.
         figures: further figures with the axes of `plot`: the name of each to its `metric`.
         cases: `ours`, `theirs` and `compressed`, labels, where single cases are shown.
-        costs: what of an item costs stand in the table: `calls`, `all_calls`, `seconds`, `tokens_in`,
-            `tokens_out`; of everything that is built `built_calls` and, of trees, `malformed`.
+        costs: what of an item costs stand in the table: `calls`, `all_calls`, `seconds`,
+            `tokens_in`, `tokens_out`; of everything that is built `built_calls` and, of trees,
+            `malformed`.
         quoted: labels of the paper's systems that are not run here.
         prompts: the set of templates, where the user chooses none; "": the default one, and
             nothing of `paper_exact`, which is QRMeM's.

@@ -208,7 +208,7 @@ def payload(request: ChatRequest, dialect: Dialect, model: str) -> dict[str, Any
     }
     if dialect.limit:
         body[dialect.limit] = request.max_tokens
-    if dialect.temperature:
+    if dialect.temperature and request.temperature is not None:
         body["temperature"] = request.temperature
     if dialect.top_p and request.top_p != 1.0:
         body["top_p"] = request.top_p

@@ -199,7 +199,7 @@ class Caller:
         window: int,
         reply: int,
         segments: Sequence[str] = (),
-        temperature: float = 0.0,
+        temperature: float | None = 0.0,
         attempt: int = 0,
         top_p: float = 1.0,
         sampling: Mapping[str, float] | None = None,

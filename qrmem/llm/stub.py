@@ -30,6 +30,7 @@ NEW_OF_QUESTIONS = 0.5
 NAMES_CHOSEN = 3
 # --------------------------------------------------------------------------------------------------
 
+_MARK = re.compile(r"^</?text[^>]*>$\n?", re.MULTILINE)
 _TEXT = re.compile(r"<(text[0-9]*)([^>]*)>\n(.*?)\n</\1>", re.DOTALL)
 _NAME = re.compile(r"\b[A-Z][\w’']+(?: [A-Z][\w’']+)*")
 _COUNT = re.compile(r"Questions wanted: (\d+)")
@@ -77,9 +78,10 @@ class StubChat:
         texts = [(m.group(2).strip(), m.group(3)) for m in _TEXT.finditer(user)]
         wanted = wanted_by(request).get("properties", {})
         if not wanted:
-            summary = _some(user, SUMMARY_WORDS)
+            plain = _MARK.sub("", user)  # a reply with marks in it would count as an echo
+            summary = _some(plain, SUMMARY_WORDS)
             is_labelled = any("(Surprise):" in message.content for message in request.messages)
-            surprise = _some(user, REASON_WORDS)
+            surprise = _some(plain, REASON_WORDS)
             labelled = f"(Summary): {summary}\n(Surprise): {surprise}"
             return ChatReply(labelled if is_labelled else summary)
         fields = self._fields(texts, user, request.stage)

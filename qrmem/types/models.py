@@ -69,6 +69,7 @@ class ChatRequest:
     Attributes:
         schema: JSON schema the reply must match, or `None` for free text.
         schema_name: short name of the schema.
+        temperature: `None` leaves it to the model's server.
         max_tokens: reply limit; reserved before the call is sent.
         stage: where it is counted, e.g. `extract`, `judge`.
         prompt: name and version of the prompt, e.g. `judge.v1`.
@@ -87,7 +88,7 @@ class ChatRequest:
     messages: tuple[Message, ...]
     schema: Mapping[str, Any] | None = None
     schema_name: str = ""
-    temperature: float = 0.0
+    temperature: float | None = 0.0
     top_p: float = 1.0
     max_tokens: int = 512
     stage: str = ""

@@ -35,14 +35,16 @@ def answer(request: Mapping[str, Json]) -> str:
     system, user = _messages(request)
     view = _View(system or user, user)
     if not properties:
-        return _in_words(view, user)
+        return _in_words(view, system, user)
     return json.dumps({n: view.field(n, s) for n, s in properties.items()}, ensure_ascii=False)
 
 
-def _in_words(view: "_View", user: str) -> str:
+def _in_words(view: "_View", system: str, user: str) -> str:
     """Return a reply in the form that the papers' prompts describe."""
     text = {"type": "string"}
     reason, said = (view.field(name, text) for name in ("reasoning", "answer"))
+    if "(Surprise):" in system:
+        return f"(Summary): {_summary(view.longest())}\n(Surprise): None"
     if "[[50]]" in user:
         return f"{reason} Rating: [[{view.field('rating', text)}]]"
     if "Action: -1 or -2" in user:

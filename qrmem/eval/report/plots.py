@@ -1,10 +1,12 @@
 """Plots: bars of one run, panels of curves for a figure of a paper."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import cycle, product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from qrmem.eval.preset import Part, Preset
@@ -16,7 +18,9 @@ LEAST_SPAN = 10.0
 INTERVAL = "95 % interval"
 NAMES = {"f1": "F1", "em": "EM", "cover_em": "cover EM", "code_em": "EM", "accuracy": "accuracy"}
 NAMES |= {"follows": "replies that follow", "copies_valid": "copied examples of valid replies"}
-NAMES |= {"rouge_l": "ROUGE-L", "official": "official score"}
+NAMES |= {"rouge_l": "ROUGE-L", "official": "official score", "babi": "right answers"}
+NAMES |= {"needles": "score of the answer, 10 = 100", "shown_all": "everything shown"}
+NAMES |= {"shown_score": "score of what was shown, 10 = 100"}
 COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7d5ba6", "#b8860b", "#555555")
 MARKS = "os^Dvx"
 _DODGE = 0.012
@@ -65,6 +69,60 @@ class Axes:
     x: str
     metric: str
     is_log: bool = False
+    is_bars: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """What one system reached, by row and column; a value is a share of one."""
+
+    title: str
+    cells: Mapping[tuple[str, str], float]
+
+
+def draw_heat_maps(path: Path, maps: Sequence[HeatMap], x: str, y: str, told: str = "") -> bool:
+    """Draw heat maps with the same rows and columns; returns whether there is a plot.
+
+    Args:
+        told: what the colours say.
+    """
+    if not any(one.cells for one in maps) or find_spec("matplotlib") is None:
+        return False
+    rows = sorted({row for one in maps for row, _ in one.cells}, key=_in_order)
+    columns = sorted({column for one in maps for _, column in one.cells}, key=_in_order)
+    wide = min(4, len(maps))
+    high = -(-len(maps) // wide)
+    each = 1.0 + max(2.0, 0.42 * len(columns)), 1.0 + max(1.2, 0.3 * len(rows))
+    figure = _figure(each[0] * wide, each[1] * high + 0.4)
+    cells = list(figure.subplots(high, wide, squeeze=False).flat)
+    for cell, one in zip(cells, maps, strict=False):
+        grid = [[100 * one.cells.get((row, c), math.nan) for c in columns] for row in rows]
+        cell.imshow(grid, vmin=0, vmax=100, cmap="RdYlGn", aspect="auto")
+        for (n, m), value in (
+            (at, grid[at[0]][at[1]]) for at in product(*map(range, _shape(grid)))
+        ):
+            if not math.isnan(value):
+                cell.text(m, n, f"{value:.0f}", ha="center", va="center", fontsize=7)
+        cell.set_title(one.title, fontsize=9)
+        cell.set_xticks(range(len(columns)), columns, fontsize=7)
+        cell.set_yticks(range(len(rows)), rows, fontsize=7)
+    for cell in cells[len(maps) :]:
+        cell.set_visible(False)
+    figure.supxlabel(x, fontsize=9)
+    figure.supylabel(y, fontsize=9)
+    figure.suptitle(told, fontsize=9)
+    _save(figure, path)
+    return True
+
+
+def _shape(grid: Sequence[Sequence[float]]) -> tuple[int, int]:
+    return len(grid), len(grid[0])
+
+
+def _in_order(name: str) -> tuple[float, str]:
+    """Return what names of rows and columns are sorted by: numbers, `8k`, then words."""
+    number = name.removesuffix("k")
+    return (float(number), "") if number.replace(".", "", 1).isdigit() else (math.inf, name)
 
 
 def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
@@ -78,8 +136,9 @@ def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
     grid = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     names = list(dict.fromkeys(c.name for p in shown for c in (*p.curves, *p.levels)))
     styles = dict(zip(names, cycle(_styles()), strict=False))
+    xs = sorted({point.x for panel in shown for curve in panel.curves for point in curve.points})
     for cell, panel in zip(grid, shown, strict=False):
-        _draw_panel(cell, panel, axes, styles)
+        _draw_panel(cell, panel, axes, styles, xs)
     for cell in grid[len(shown) :]:
         cell.set_visible(False)
     _name_axes(figure, grid[: len(shown)], columns, axes, shown)
@@ -107,10 +166,18 @@ def _styles() -> list[tuple[str, str]]:
     return [(COLOURS[n % count], MARKS[(n + n // count) % count]) for n in range(count * count)]
 
 
-def _draw_panel(cell: Any, panel: Panel, axes: Axes, styles: dict[str, tuple[str, str]]) -> None:
-    xs = sorted({point.x for curve in panel.curves for point in curve.points})
+def _draw_panel(
+    cell: Any,
+    panel: Panel,
+    axes: Axes,
+    styles: dict[str, tuple[str, str]],
+    xs: Sequence[float],
+) -> None:
     for n, curve in enumerate(panel.curves):
         colour, mark = styles[curve.name]
+        if axes.is_bars:
+            _draw_bars(cell, n, panel, xs, colour)
+            continue
         has_intervals = any(point.low is not None for point in curve.points)
         aside = (n - (len(panel.curves) - 1) / 2) * _DODGE if has_intervals else 0.0
         cell.errorbar(
@@ -137,6 +204,22 @@ def _draw_panel(cell: Any, panel: Panel, axes: Axes, styles: dict[str, tuple[str
     cell.set_axisbelow(True)
 
 
+def _draw_bars(cell: Any, n: int, panel: Panel, xs: Sequence[float], colour: str) -> None:
+    """Draw a curve's points as bars, beside those of the others at the same place."""
+    curve, width = panel.curves[n], 0.8 / len(panel.curves)
+    places = [xs.index(point.x) + (n + 0.5) * width - 0.4 for point in curve.points]
+    values = [100 * point.value for point in curve.points]
+    cell.bar(
+        places,
+        values,
+        width,
+        yerr=_errors(curve.points),
+        color=colour,
+        error_kw={"elinewidth": 0.8, "capsize": 1.5},
+        label=curve.name,
+    )
+
+
 def _moved(x: float, aside: float, xs: Sequence[float], axes: Axes) -> float:
     if axes.is_log:
         return float(x * (xs[-1] / xs[0]) ** aside) if xs[0] > 0 else x
@@ -159,6 +242,9 @@ def _name_axes(
 
     xs = sorted({point.x for panel in panels for curve in panel.curves for point in curve.points})
     for n, cell in enumerate(cells):
+        if axes.is_bars:
+            cell.set_xticks(range(len(xs)), [tick(x) for x in xs])
+            continue
         if axes.is_log:
             cell.set_xscale("log")
         cell.xaxis.set_major_locator(FixedLocator(xs))
@@ -238,7 +324,7 @@ def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[
     made = []
     for metric in metrics:
         named = f"{NAMES.get(metric, metric)}, " if several else ""
-        made.append(_panel(preset, named + _title(found, metric), _measured(preset, found, metric)))
+        made.append(_panel(preset, named + run_by(found, metric), _measured(preset, found, metric)))
         quoted = [
             _panel(preset, f"{named}paper: {model}", _printed(numbers, metric))
             for model, numbers in preset.paper.items()
@@ -249,11 +335,29 @@ def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[
         x=preset.plot.get("label", preset.plot["axis"]),
         metric="" if several else metrics[0],
         is_log=preset.plot.get("scale") == "log",
+        is_bars=not several and metrics[0] in preset.plot.get("bars", "").split(","),
     )
     return made, axes
 
 
-def _title(found: Sequence[tuple[Part, Results]], metric: str) -> str:
+def heat_maps(preset: Preset, found: Sequence[tuple[Part, Results]]) -> list[HeatMap]:
+    """Return a map of each system, by two labels of the items: `x` across, `y` down."""
+    metric, row, column = (preset.plot[name] for name in ("metric", "y", "x"))
+    maps = []
+    for label, word in preset.systems.items():
+        cells: dict[tuple[str, str], list[float]] = {}
+        for _, results in found:
+            scored = results.systems[word].scores if word in results.systems else {}
+            for id, value in scored.get(metric, {}).items():
+                labels = results.items[id].labels
+                cells.setdefault((labels.get(row, ""), labels.get(column, "")), []).append(value)
+        if cells:
+            maps.append(HeatMap(label, {at: fmean(values) for at, values in cells.items()}))
+    return maps
+
+
+def run_by(found: Sequence[tuple[Part, Results]], metric: str) -> str:
+    """Return by which model a run was made, and over how many items."""
     model = found[0][1].config["settings"]["model"] or "local reasoner"
     means = [r.mean(metric) for _, results in found for r in results.systems.values()]
     counts = sorted({mean.n for mean in means if mean is not None})

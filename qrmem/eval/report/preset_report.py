@@ -11,12 +11,14 @@ from qrmem.eval.deviations import deviations
 from qrmem.eval.memories import NAMESPACE
 from qrmem.eval.preset import Part, Preset, folder_of
 from qrmem.eval.records import Item, Row
-from qrmem.eval.report.plots import draw, panels
+from qrmem.eval.report.plots import NAMES, draw, draw_heat_maps, heat_maps, panels, run_by
 from qrmem.eval.report.results import Result, Results, read_results
 from qrmem.eval.report.tables import Table, conditions, heading, number, percent, write_report
 from qrmem.eval.run_folder import CONFIG, REPORT, RunFolder
 from qrmem.graphstore import open_store
 
+CELLS = "cells"
+"""Axis of a figure that is heat maps, by two labels of the items."""
 COUNT = 5
 TOP = 5
 LENGTH = 300
@@ -214,9 +216,17 @@ def _figures(preset: Preset, found: Sequence[tuple[Part, Results]], folder: Path
     pieces = []
     for title, name, metric in wanted:
         one = replace(preset, plot={**preset.plot, "metric": metric})
-        if draw(folder / f"{name}.png", *panels(one, found)):
+        if _drawn(one, found, folder / f"{name}.png"):
             pieces.append(f"![{title}]({name}.png)\n")
     return pieces
+
+
+def _drawn(preset: Preset, found: Sequence[tuple[Part, Results]], file: Path) -> bool:
+    plot = preset.plot
+    if plot["axis"] != CELLS:
+        return draw(file, *panels(preset, found))
+    told = f"{NAMES.get(plot['metric'], plot['metric'])}; {run_by(found, plot['metric'])}"
+    return draw_heat_maps(file, heat_maps(preset, found), plot["label"], plot["rows"], told)
 
 
 def _file_name(preset: Preset, title: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from qrmem.errors import ContextExceeded, UsageError, WindowTooSmall
 from qrmem.eval import designations
@@ -29,11 +30,14 @@ class Prompted:
         window: the model's own.
         reply: tokens of it kept for the reply.
         body: most tokens of the parts or answers, the middle cut out; 0: all (Table 10).
+        sampling: `model` leaves temperature to the model's server, as the paper does for open
+            models; `greedy` sends 0, as it does for models behind an API.
     """
 
     window: int = 128_000
     reply: int = REPLY
     body: int = 0
+    sampling: Literal["greedy", "model"] = "greedy"
 
     needs = frozenset({"model"})
 
@@ -58,6 +62,7 @@ class Prompted:
                 lambda kept: slots,
                 window=self.window,
                 reply=self.reply,
+                temperature=0.0 if self.sampling == "greedy" else None,
             )
         except (WindowTooSmall, ContextExceeded) as exc:
             step = Step(n=1, action="read", reason=f"no answer: {exc}")
