@@ -247,6 +247,7 @@ def _prepared(folder: Path, read_sample: Shell, url: str) -> Shell:
     book = (SAMPLE / "harbour.md").read_bytes()
     for name in ("book.txt", "moby.txt", "novel.txt", "harbour.md", "qrmem/sample/harbour.md"):
         shell.write(name, book)
+    shell.write("qrmem.toml", "window = 4000\n")
     shell.write("src/wait.py", "def wait_random_exponential():\n    return 1\n")
     shell.write("trip.jsonl", '{"role": "user", "content": "The flight leaves on 3 May."}\n')
     shell.write(
