@@ -57,6 +57,13 @@ def add_chat(commands: Any, common: Common) -> None:
         metavar="N",
         help="token limit of all that is recalled, speakers and times included",
     )
+    recall.add_argument(
+        "--min-score",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="leave out turns that fit worse (see docs/chat.md)",
+    )
     turns = actions.add_parser(
         "turns", parents=common("memory"), help="list what was said, in order"
     )
@@ -153,6 +160,7 @@ async def _recall(arguments: argparse.Namespace) -> int:
             session=arguments.session or "",
             tokens=arguments.tokens,
             user=arguments.user,
+            min_score=arguments.min_score,
         )
         if not (found.related or found.recent):
             await memory.status()  # says so where there is no such namespace

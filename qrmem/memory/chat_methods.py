@@ -125,12 +125,14 @@ class ChatMethods(Handle):
         how: RecallMethod = "turns",
         fragments: FragmentSettings | None = None,
         user: str | None = None,
+        min_score: float = 0.0,
     ) -> Recalled:
         """Return what a model is to know before it answers a prompt.
 
         The last turns of the session go to it as they are, up to 1,000 tokens and 10 rounds. The
-        rest of the budget is filled with the best of all other turns, of any session, in order of
-        time, and with what later turns seem to correct of them.
+        rest of the budget is filled with the best parts of all other turns, of any session, in
+        order of time, and with what later turns seem to correct of them. A prompt about nothing
+        that was said (a greeting, a question of another kind) gets the last turns alone.
 
         Args:
             prompt: what the user says now; it need not be a turn yet.
@@ -140,6 +142,7 @@ class ChatMethods(Handle):
             fragments: settings of `fragrel` instead of the paper's for conversations.
             user: whose turns alone are recalled; `None`: all users'. `search` and `ask` take
                 `where={"user": …}` for the same.
+            min_score: turns that fit worse are left out; see `Recalled.scores`.
 
         Raises:
             UsageError: the prompt is empty, or `tokens` is below 1.
@@ -154,6 +157,7 @@ class ChatMethods(Handle):
             how=how,
             fragments=fragments,
             user=user,
+            min_score=min_score,
         )
         note_length(prompt, self._emit)
         return await recalling.recall(self._session, options)

@@ -176,10 +176,15 @@ class RecallOptions:
     how: RecallMethod = "turns"
     fragments: FragmentSettings | None = None
     user: str | None = None
+    min_score: float = 0.0
 
     def __post_init__(self) -> None:
         require_text(self.prompt, "the prompt")
         require_count(self.tokens, "tokens")
+        if isinstance(self.min_score, bool) or not isinstance(self.min_score, int | float):
+            raise UsageError(f"min_score must be a number, not {type(self.min_score).__name__}")
+        if not self.min_score >= 0 or self.min_score == float("inf"):
+            raise UsageError(f"min_score must be at least 0, not {self.min_score}")
         object.__setattr__(self, "session", clean_name(self.session, "session"))
         if self.user is not None:
             object.__setattr__(self, "user", clean_name(self.user, "user"))

@@ -58,12 +58,17 @@ class Recalled(Short):
 
     Attributes:
         recent: the last turns of the session, in order; they go to the model as they are.
-        related: earlier turns that belong to the prompt, in order of time.
+        related: earlier turns that belong to the prompt, in order of time; of a long one the parts
+            that matter, "…" between them.
         corrections: a related turn's id to those of later turns that seem to correct it.
         tokens: of `text` and of the contents of `messages` together.
         times: a related turn's id to the time words in it that depend on when it was said, each
             with its first and last day in ISO form.
         facts: a related turn's id to what a chat model noted of it (`extract=True`).
+        scores: a related turn's id to how well its best part fits the prompt: up to 1 for its
+            words and 1 for its vector, each over the best of the conversation, and what its
+            speaker, time, session and neighbours add. A turn that is shown because it corrects
+            another has none.
     """
 
     recent: tuple[Turn, ...]
@@ -72,6 +77,7 @@ class Recalled(Short):
     tokens: int
     times: Mapping[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
     facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

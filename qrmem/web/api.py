@@ -328,10 +328,18 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
         session: Annotated[str, Body()] = "",
         tokens: amount = 2000,
         user: Annotated[str | None, Body()] = None,
+        min_score: Annotated[float, Body(ge=0)] = 0.0,
     ) -> Any:
         note_length(prompt, response)
-        found = await memory.recall(prompt, session=session, tokens=tokens, user=user)
-        return {"text": found.text, "messages": found.messages, "tokens": found.tokens}
+        found = await memory.recall(
+            prompt, session=session, tokens=tokens, user=user, min_score=min_score
+        )
+        return {
+            "text": found.text,
+            "messages": found.messages,
+            "tokens": found.tokens,
+            "scores": found.scores,
+        }
 
 
 def _writing(app: "FastAPI", memory: Memory) -> None:

@@ -183,6 +183,31 @@ def test_evidence_that_names_nothing_is_counted(tmp_path: Path) -> None:
     assert (item.absent, len(item.gold)) == (1, len(named) - 1)
 
 
+def test_beam_keeps_turns_in_batches_with_times_and_sources_by_ability() -> None:
+    for path in (DATA / "beam", DATA / "beam" / "7" / "chat.json"):
+        dataset = load("beam", path, Corpus())
+        (context,) = dataset.contexts.values()
+        first, *_, last = context.documents
+        assert (first.title, first.text) == (
+            "user, 2024-03-15T00:00:00",
+            "My kiln fires at 1,040 degrees.",
+        )
+        assert (last.metadata["chat"], last.metadata["at"]) == ("batch-2", "2024-04-02T00:00:00")
+        told = {item.labels["ability"]: item for item in dataset.items}
+        assert told["knowledge_update"].gold == ("turn-00000001", "turn-00000004")
+        assert told["knowledge_update"].answers == ("1,060 degrees",)
+        assert told["instruction_following"].gold == ("turn-00000003",)
+        assert not told["abstention"].is_answerable
+        assert {item.context for item in dataset.items} == {"7"}
+
+
+def test_a_chat_of_beam_without_its_questions_is_named(tmp_path: Path) -> None:
+    chat = (DATA / "beam" / "7" / "chat.json").read_text(encoding="utf-8")
+    (tmp_path / "chat.json").write_text(chat, encoding="utf-8")
+    with pytest.raises(UsageError, match="probing_questions"):
+        load("beam", tmp_path, Corpus())
+
+
 def test_a_folder_of_locomo_conversations_is_one_data_set(tmp_path: Path) -> None:
     text = (DATA / "locomo.json").read_text(encoding="utf-8")
     for name in ("1", "2"):

@@ -1,10 +1,12 @@
 """What is shown of long turns, standing wishes, and prompts about nothing that was said."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import qrmem
+from qrmem.errors import UsageError
 from qrmem.retrieval.turn_ranking import PART_TOKENS, is_standing
 
 NOTHING = Path(__file__).parents[1] / "integration" / "data" / "prompts_about_nothing.txt"
@@ -120,3 +122,24 @@ async def test_a_turns_parts_are_its_segments_and_small() -> None:
         segments = await memory._session.store.segments("default", documents=[id])
         assert len(segments) > 5
         assert all(segment.tokens <= PART_TOKENS for segment in segments)
+
+
+async def test_scores_stand_beside_turns_and_can_be_asked_for() -> None:
+    async with opened() as memory:
+        await memory.add_messages(TALK, session="old")
+        await far_away(memory)
+        found = await memory.recall("Who sells tickets for my ferry to Skarrow?", session="new")
+        assert found.scores.keys() == {turn.id for turn in found.related}
+        best = max(found.scores, key=lambda id: found.scores[id])
+        assert "Mina sells" in next(turn.text for turn in found.related if turn.id == best)
+        least = found.scores[best]
+        few = await memory.recall("Who sells tickets for my ferry to Skarrow?", min_score=least)
+        assert [turn.id for turn in few.related] == [best]
+        assert all(score >= least for score in few.scores.values())
+
+
+@pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), "much", True])
+async def test_a_score_that_is_none_is_refused_in_one_line(wrong: Any) -> None:
+    async with opened() as memory:
+        with pytest.raises(UsageError, match=r"^min_score must be [^\n]*$"):
+            await memory.recall("Where is my boat?", min_score=wrong)

@@ -88,12 +88,15 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
     used = sum(map(said, shown))
     left = tokens - used
     known = {turn.id for turn in shown}
+    scores: dict[str, float] = {}
     if is_paper:
         # The query is the last turn of the dialog and the prompt.
         query = f"{latest}\n{options.prompt}" if latest else options.prompt
         found = await _by_fragments(chat, query, last, known, given or CHAT)
     else:
-        found = await _best(chat, options.prompt, last, known, left)
+        scored = await _best(chat, options.prompt, last, known, left)
+        scored = {turn: score for turn, score in scored.items() if score >= options.min_score}
+        found, scores = [*scored], {turn.id: score for turn, score in scored.items()}
     checked, by_id = await _corrected(chat.searcher, found[:_CHECKED])
     facts = await _facts(chat, found)
 
@@ -122,6 +125,7 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
             tokens=used,
             times={turn.id: times for turn in related if (times := _times(turn))},
             facts={turn.id: tuple(facts[turn.id]) for turn in related if turn.id in facts},
+            scores={turn.id: scores[turn.id] for turn in related if turn.id in scores},
         )
         needed = count(made.text) if chat.is_printed else sum(map(size, kept.values()))
         if needed <= left:
@@ -138,8 +142,10 @@ async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Tur
     return {id: [by_id[later] for later in ids] for id, ids in found.items()}
 
 
-async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int) -> list[Turn]:
-    """Return turns for a prompt, best first, each as those of its parts that belong to it.
+async def _best(
+    chat: Chat, prompt: str, last: int, known: set[str], tokens: int
+) -> dict[Turn, float]:
+    """Return turns for a prompt with their scores, each as those of its parts that belong to it.
 
     Somewhat more than fits is returned; nothing where the prompt is about nothing that was said.
     """
@@ -160,7 +166,7 @@ async def _best(chat: Chat, prompt: str, last: int, known: set[str], tokens: int
     is_of_then = any(asked.is_within(places[n].day) and places[n].day != today for n in places)
     speakers = {place.speaker for place in places.values()}
     if not is_about and not is_of_then and not asked.names(speakers):
-        return []
+        return {}
     context = turn_ranking.in_context(places, best, asked)
     bound = {n: best.get(n, 0.0) + context[n] + (n in wishes) for n in places}
     # What little matches leaves room for the newest.
@@ -189,19 +195,21 @@ def _excerpts(
     parts: Mapping[int, Sequence[Segment]],
     ordered: Iterable[Part],
     tokens: int,
-) -> list[Turn]:
-    """Return turns as their best parts, until they say somewhat more than fits."""
+) -> dict[Turn, float]:
+    """Return turns as their best parts, until they say somewhat more than fits, with scores."""
     shown: dict[int, set[int]] = {}
+    scores: dict[int, float] = {}
     for part in ordered:
         segment = parts[part.turn][part.index]
         tokens -= segment.tokens + (_LINE if part.turn not in shown else 0)
         shown.setdefault(part.turn, set()).add(part.index)
+        scores.setdefault(part.turn, round(part.score, 4))
         if tokens < 0:
             break
-    return [
-        replace(turns[number], text=_excerpt(parts[number], places))
+    return {
+        replace(turns[number], text=_excerpt(parts[number], places)): scores[number]
         for number, places in shown.items()
-    ]
+    }
 
 
 def _excerpt(parts: Sequence[Segment], places: Collection[int]) -> str:
