@@ -1,7 +1,7 @@
 """BEAM: questions of ten abilities about long chats of a user and an assistant (2025).
 
-Tavakoli et al., "Beyond a Million Tokens" (arXiv 2510.27246). A chat is a folder, as released: turns in
-`chat.json`, questions in `probing_questions/probing_questions.json`.
+Tavakoli et al., "Beyond a Million Tokens" (arXiv 2510.27246). A chat is a folder, as released:
+turns in `chat.json`, questions in `probing_questions/probing_questions.json`.
 """
 
 import re
