@@ -50,17 +50,37 @@ class Totals:
         return Usage(**{phase: dict(stages) for phase, stages in self._stages.items()})
 
 
+def together(usages: Iterable[Usage]) -> Usage:
+    """Sum what several runs used, by stage."""
+    stages: dict[Phase, dict[str, StageUsage]] = {"construction": {}, "online": {}}
+    for one in usages:
+        for phase, sums in stages.items():
+            for stage, used in getattr(one, phase).items():
+                sums[stage] = _plus(sums.get(stage, StageUsage()), used)
+    return Usage(**stages)
+
+
 def _added(so_far: StageUsage, record: CallRecord) -> StageUsage:
-    cost = so_far.cost
-    if record.cost is not None:
-        cost = (cost or 0.0) + record.cost
+    one = StageUsage(
+        calls=1,
+        tokens_in=record.tokens_in,
+        tokens_out=record.tokens_out,
+        cached_tokens=record.cached_tokens,
+        cost=record.cost,
+        seconds=record.seconds,
+    )
+    return _plus(so_far, one)
+
+
+def _plus(first: StageUsage, second: StageUsage) -> StageUsage:
+    costs = [one.cost for one in (first, second) if one.cost is not None]
     return StageUsage(
-        calls=so_far.calls + 1,
-        tokens_in=so_far.tokens_in + record.tokens_in,
-        tokens_out=so_far.tokens_out + record.tokens_out,
-        cached_tokens=so_far.cached_tokens + record.cached_tokens,
-        cost=cost,
-        seconds=so_far.seconds + record.seconds,
+        calls=first.calls + second.calls,
+        tokens_in=first.tokens_in + second.tokens_in,
+        tokens_out=first.tokens_out + second.tokens_out,
+        cached_tokens=first.cached_tokens + second.cached_tokens,
+        cost=sum(costs) if costs else None,
+        seconds=first.seconds + second.seconds,
     )
 
 

@@ -139,6 +139,7 @@ async def repair(session: Session) -> Repair:
     from qrmem.graph.repair import repair as rebuild
 
     session.require_writable()
+    await session.settle()
     await session.store.check()
     await session.info()
     changes = await rebuild(session.store, session.ns, similar=await session.similar())
@@ -160,6 +161,7 @@ async def prune(session: Session) -> int:
 async def reembed(session: Session, embedder: str, listener: Listener, caps: CapOptions) -> int:
     """See `Memory.reembed`."""
     session.require_writable()
+    await session.settle()
     await session.info()
     try:
         bounds = caps_of(session.settings, **caps)

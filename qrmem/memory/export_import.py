@@ -19,6 +19,7 @@ async def load(session: Session, path: str | PathLike[str], listener: Listener) 
     from qrmem.io.archive import import_archive
 
     session.require_writable()
+    await session.settle()
     done = await import_archive(
         session.store,
         session.ns,

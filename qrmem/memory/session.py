@@ -33,7 +33,7 @@ _LOOKED_AT = 64
 class BackgroundWork(Protocol):
     """What goes on while a memory is open, and ends before it is closed."""
 
-    async def wait(self) -> object:
+    async def rest(self) -> None:
         """Wait until nothing is left to do."""
         ...
 
@@ -104,7 +104,7 @@ class Session:
         """
         try:
             if self.facts is not None:
-                await self.facts.wait()
+                await self.facts.rest()
         finally:
             await self._close()
 
@@ -297,8 +297,14 @@ class Session:
             self._fragments = FragmentScorer(searcher)
         return self._fragments
 
+    async def settle(self) -> None:
+        """Wait for facts that are being drawn: by models that a change of the memory closes."""
+        if self.facts is not None and not self.is_closed:
+            await self.facts.rest()
+
     async def renew(self) -> None:
         """Make all parts anew when they are needed: the namespace is another now, or closed."""
+        await self.settle()
         async with self._making:
             models, self._models, self._searcher = self._models, None, None
             embedder, self._embedder = self._embedder, None

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from servers.openai_server import OpenAIServer
 
 import qrmem
 from qrmem.errors import UsageError
+from qrmem.llm.budget import Budget
 from qrmem.types import Event
 
 TRIP = [
@@ -121,15 +123,58 @@ async def test_what_fails_is_said_and_tried_again() -> None:
         assert server.stats.requests == requests, "nothing is paid for twice"
 
 
-async def test_a_cap_holds_for_all_facts_of_an_open_memory() -> None:
+async def test_a_cap_holds_for_all_that_waits_together_and_ends_nothing_for_good() -> None:
+    many = [{**TRIP[n % 3], "content": f"{TRIP[n % 3]['content']} {n}"} for n in range(20)]
     async with OpenAIServer(answer=noting) as server, opened(server, max_calls=1) as memory:
-        await memory.add(TRIP, extract=True)
-        await memory.wait()
-        await memory.add(TRIP, extract=True)
+        await memory.add(many, extract=True)
         report = await memory.wait()
         assert server.stats.requests == 1
         assert "cap of 1 call" in report.stopped
-        assert len(report.problems) == 3
+        assert len(report.problems) == 12
+        await memory.add(TRIP, extract=True)
+        report = await memory.wait()
+        assert (server.stats.requests, report.stopped, report.problems) == (2, "", ())
+
+
+async def test_a_cap_on_seconds_counts_from_when_there_is_something_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later = [0.0]
+    defaults = {
+        **(Budget.__init__.__kwdefaults__ or {}),
+        "clock": lambda: time.monotonic() + later[-1],
+    }
+    monkeypatch.setattr(Budget.__init__, "__kwdefaults__", defaults)
+    async with OpenAIServer(answer=noting) as server, opened(server, max_seconds=20.0) as memory:
+        await memory.add(TRIP, extract=True)
+        await memory.wait()
+        later.append(600.0)
+        await memory.add(TRIP, extract=True)
+        report = await memory.wait()
+    assert (report.stopped, report.read) == ("", 3)
+
+
+async def test_each_wait_tells_what_was_used_since_the_last_one() -> None:
+    async with OpenAIServer(answer=noting) as server, opened(server) as memory:
+        used = []
+        for n in range(3):
+            await memory.add([{**TRIP[0], "content": f"The flight is booked, {n}."}], extract=True)
+            used.append((await memory.wait()).usage)
+        assert [one.calls for one in used] == [1, 1, 1]
+        assert sum(one.tokens_in for one in used) == server.stats.tokens_in
+        assert (await memory.wait()).usage.calls == 0
+
+
+async def test_facts_are_drawn_after_the_models_were_opened_again(tmp_path: Path) -> None:
+    async with OpenAIServer(answer=noting) as server:
+        given: dict[str, Any] = {"embed_base_url": server.url, "record": str(tmp_path / "tape")}
+        async with opened(server, str(tmp_path / "m.db"), **given) as memory:
+            await memory.add(TRIP, extract=True)
+            await memory.reembed("openai:e")
+            assert len((await memory.wait()).added) == 2
+            await memory.add([{**TRIP[0], "content": "The ferry is booked."}], extract=True)
+            report = await memory.wait()
+    assert (report.added, report.problems) == (("fact-00000004-1",), ())
 
 
 async def test_closing_waits_for_what_is_being_noted(tmp_path: Any) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from qrmem.answering.prompted import PromptedReasoner
-from qrmem.errors import CapReached, OutOfReach, QrmemError, UsageError
+from qrmem.errors import CapReached, OutOfReach, QrmemError, StoreConflict, UsageError
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
+from qrmem.llm.usage import together
 from qrmem.memory.add import Adder
 from qrmem.memory.models import Run, caps_of
 from qrmem.memory.session import Session
@@ -29,7 +30,7 @@ EARLIER = 4
 class Facts:
     """Draws facts from turns while the memory is open, one call after another.
 
-    What the settings cap is capped for all of them together.
+    What waits together is a run of its own, which the settings' caps hold for.
     """
 
     def __init__(self, session: Session, listener: Listener) -> None:
@@ -37,7 +38,7 @@ class Facts:
         self._listener = listener
         self._waiting: list[Turn] = []
         self._task: asyncio.Task[None] | None = None
-        self._run: Run | None = None
+        self._used: list[Usage] = []
         self._added: list[str] = []
         self._problems: list[tuple[str, int, str]] = []
         self._read = 0
@@ -50,26 +51,34 @@ class Facts:
         Raises:
             UsageError: no chat model is set.
         """
-        if self._run is None:
-            models = await self._session.models(create=True)
-            caps = caps_of(self._session.settings)
-            self._run = models.run("construction", self._listener, caps=caps)
-        if not isinstance(self._run.reasoner, PromptedReasoner):
-            self._run = None
+        await self._begun()
+
+    async def _begun(self) -> tuple[Run, PromptedReasoner]:
+        """Begin a run, by the models that the memory has now."""
+        models = await self._session.models(create=True)
+        caps = caps_of(self._session.settings)
+        run = models.run("construction", self._listener, caps=caps)
+        if not isinstance(run.reasoner, PromptedReasoner):
             raise UsageError("a chat model notes facts: name one by --model, or QRMEM_MODEL")
+        return run, run.reasoner
 
     def take(self, turns: Iterable[Turn]) -> None:
         """Draw facts from some turns as soon as there is time."""
         self._waiting += turns
         if self._waiting and self._task is None:
-            self._began = time.monotonic()
+            if not self._used:
+                self._began = time.monotonic()
             self._task = asyncio.create_task(self._work())
 
-    async def wait(self) -> AddReport:
-        """Return what was drawn since the last call, once nothing waits any more."""
+    async def rest(self) -> None:
+        """Wait until nothing is left to do."""
         while self._task is not None:
             # An interruption of whoever waits does not end the work: `close` waits again.
             await asyncio.shield(self._task)
+
+    async def wait(self) -> AddReport:
+        """Return what was drawn since the last call, once nothing waits any more."""
+        await self.rest()
         done = AddReport(
             added=tuple(self._added),
             updated=(),
@@ -78,24 +87,32 @@ class Facts:
             reused=0,
             states={},
             problems=tuple(self._problems),
-            usage=self._run.usage if self._run else Usage(),
+            usage=together(self._used),
             seconds=time.monotonic() - self._began,
             stopped=self._stopped,
         )
         self._added, self._problems, self._read, self._stopped = [], [], 0, ""
+        self._used = []
         return done
 
     async def _work(self) -> None:
         try:
-            while self._waiting:
-                batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
-                await self._try(batch)
+            run, reasoner = await self._begun()
+            try:
+                while self._waiting:
+                    batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+                    await self._try(run, reasoner, batch)
+            finally:
+                self._used.append(run.usage)
+        except QrmemError as exc:  # there are no models any more
+            self._lose(self._waiting, exc)
+            self._waiting = []
         finally:
             self._task = None
 
-    async def _try(self, batch: Sequence[Turn]) -> None:
+    async def _try(self, run: Run, reasoner: PromptedReasoner, batch: Sequence[Turn]) -> None:
         try:
-            await self._draw(batch)
+            await self._draw(run, reasoner, batch)
         except (OutOfReach, CapReached) as exc:
             # Those that wait would fare no better.
             self._lose([*batch, *self._waiting], exc)
@@ -109,10 +126,8 @@ class Facts:
         message = f"no facts of {turns[0].id}" + (f" to {turns[-1].id}" if len(turns) > 1 else "")
         self._listener(Event("warning", {"what": "facts", "message": f"{message}: {error}"}))
 
-    async def _draw(self, batch: Sequence[Turn]) -> None:
-        session, run = self._session, self._run
-        assert run is not None
-        assert isinstance(run.reasoner, PromptedReasoner)
+    async def _draw(self, run: Run, reasoner: PromptedReasoner, batch: Sequence[Turn]) -> None:
+        session = self._session
         store, ns = session.store, session.ns
         held = {
             s.document_id: s.id for s in await store.segments(ns, documents=[t.id for t in batch])
@@ -122,7 +137,7 @@ class Facts:
             return
         try:
             segments = [held[turn.id] for turn in turns]
-            found = await run.reasoner.facts(await self._earlier(turns[0]), turns, segments)
+            found = await reasoner.facts(await self._earlier(turns[0]), turns, segments)
         finally:
             await store.record(ns, (), run.take_all())
         documents = [
@@ -138,6 +153,8 @@ class Facts:
                 report = await adder.add(documents)
             self._added += [*report.added, *report.updated, *report.unchanged]
             self._problems += report.problems
+            if {one.id for one in documents} - {*report.added, *report.updated, *report.unchanged}:
+                raise StoreConflict("they were not kept; `extract_facts` draws them again")
         for turn, facts in zip(turns, found, strict=True):
             value = {"facts": len(facts)}
             await store.put_cached(ns, "facts", key(turn.id), value, segments=[held[turn.id]])
