@@ -27,6 +27,7 @@ from qrmem.agents.name_similarity import alike_by
 from qrmem.agents.reading import Reader, shares
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
+from qrmem.graph.folding import folded_key
 from qrmem.graph.merging import merge_documents
 from qrmem.graph.view import decided
 from qrmem.llm.parallel import each
@@ -144,6 +145,14 @@ class BuildRun:
         summary = await self.deps.reasoner.summarise(info.title, segments)
         await store.record(ns, (), summaries={info.id: summary})
         self.infos[info.id] = replace(info, summary=summary)
+
+    async def keep_folded(self) -> None:
+        """Keep which documents are folded: a build that was stopped before goes on there."""
+        for id, info in self.infos.items():
+            segments = self.of_document[id]
+            if all(self.state_of(one) == "ok" for one in segments):
+                store, key = self.deps.store, folded_key(id, info.digest)
+                await store.put_cached(self.deps.ns, "fold", key, {}, segments=segments)
 
     def outcome(self) -> BuildOutcome:
         """Return how far everything is."""
@@ -335,6 +344,7 @@ async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     if run.deps.fold_by_reasoner:
         summaries = {id: info.summary for id, info in run.infos.items()}
         await fold_documents(run.deps, run.segments, summaries, state["question"])
+        await run.keep_folded()
 
 
 async def embed(state: BuildState, runtime: Runtime[BuildRun]) -> None:

@@ -54,3 +54,8 @@ def _description(facts: Sequence[Fact]) -> str:
 
 def _are_alike(first: Sequence[str], second: Sequence[str]) -> bool:
     return bool(first) and rouge_l(first, second) >= THRESHOLD
+
+
+def folded_key(document_id: str, digest: str) -> str:
+    """Return the key under which is kept that all relations of a document's text are folded."""
+    return f"folded:{digest}:{document_id}"

@@ -117,7 +117,8 @@ class Adder:
         self._outlined: tuple[str, Outline] | None = None
         self._is_alone = False
         is_embedded = models.embedder is not None
-        self._state = IngestState(store, ns, is_embedded=is_embedded)
+        self._is_folded = models.settings.mode == "paper" and not self._run.reasoner.is_local
+        self._state = IngestState(store, ns, is_embedded=is_embedded, is_folded=self._is_folded)
 
     async def add(self, source: Source) -> AddReport:
         """Read a source; see `Memory.add`."""
@@ -427,7 +428,7 @@ class Adder:
             listener=self._listener,
             concurrency=settings.concurrency,
             similar_names=settings.similar_names,
-            fold_by_reasoner=settings.mode == "paper" and not self._run.reasoner.is_local,
+            fold_by_reasoner=self._is_folded,
             take_calls=self._run.take,
             open_entity=self._options.open_entity,
         )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from qrmem.errors import UsageError
+from qrmem.graph.folding import folded_key
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.types import DocumentInfo
 from qrmem.types.turns import turn_number
@@ -12,18 +13,23 @@ from qrmem.types.turns import turn_number
 class IngestState:
     """Which documents are there, with which text, and which are done.
 
-    A document is done when every segment is read, merged, and embedded if it is to be.
+    A document is done when every segment is read, merged, and embedded if it is to be, and its
+    relations are folded if they are to be.
     """
 
-    def __init__(self, store: GraphStore, ns: str, *, is_embedded: bool) -> None:
+    def __init__(
+        self, store: GraphStore, ns: str, *, is_embedded: bool, is_folded: bool = False
+    ) -> None:
         """Look at nothing yet.
 
         Args:
             is_embedded: whether segments are to have vectors.
+            is_folded: whether a chat model is to fold relations.
         """
         self._store = store
         self._ns = ns
         self._is_embedded = is_embedded
+        self._is_folded = is_folded
         self._infos: dict[str, DocumentInfo] = {}
         self._done: set[str] = set()
 
@@ -42,6 +48,10 @@ class IngestState:
         for info in read:
             if done.issuperset(row.segment_id for row in islice(left, info.segments)):
                 self._done.add(info.id)
+        if self._is_folded:
+            keys = {folded_key(info.id, info.digest): info.id for info in read}
+            found = await self._store.cached(self._ns, "fold", list(keys))
+            self._done &= {keys[one.key] for one in found}
 
     def info(self, document_id: str) -> DocumentInfo | None:
         """Return a document as it was found; `None` if it was not."""

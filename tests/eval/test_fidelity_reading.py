@@ -148,3 +148,44 @@ def test_a_run_is_judged_by_its_own_set_of_prompts(tmp_path: Path) -> None:
         using = ["--model", "gpt-4o-mini", "--base-url", server.url]
         main(["eval", "judge", "r", *using])
         assert any("as MINE" in prompt for prompt in map(said_in, server.stats.bodies))
+
+
+def test_a_build_that_was_stopped_while_relations_were_merged_merges_them_when_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    """Section 2.1: what a stop left out was never merged, and the memory's cost was lost."""
+
+    def told(request: Mapping[str, Json]) -> str:
+        if schema_of(request) == "relations":
+            return reply(relations=["Ada Holm|paid|Bo Lind"])
+        if schema_of(request) == "fold":
+            return reply(questions=["How often?"], description="paid again and again")
+        return answering.answer(request)
+
+    filler = "Nothing else was said of it in that long and quiet time. " * 60
+    text = " ".join(f"Ada Holm paid Bo Lind {often}. {filler}" for often in ("once", "twice"))
+    text = text.replace("paid", "paid and thanked", 1)
+    write(tmp_path, [{"_id": "d", "text": text}], [{"question": "Whom did Ada Holm pay?"}])
+
+    def told_apart(request: Mapping[str, Json]) -> str:
+        if schema_of(request) == "relations" and "thanked" in said_in(request):
+            return reply(relations=["Ada Holm|thanked|Bo Lind"])
+        return told(request)
+
+    words = ("--system", f"reflection{EXACT}", "--concurrency", "1", "--out")
+    with in_thread(OpenAIServer(answer=told_apart)) as server:
+        assert run(server, "plain", tmp_path, *words, "whole") == 0
+        before = [schema_of(body) for body in server.stats.bodies].index("fold")
+        in_all = len(server.stats.bodies)
+        assert run(server, "plain", tmp_path, *words, "r", "--max-calls", str(before)) != 0
+        assert len(asked(server, "fold")) == 1
+        assert run(server, "plain", tmp_path, *words, "r") == 0
+        assert len(asked(server, "fold")) == 2
+        assert len(server.stats.bodies) == 2 * in_all
+        assert run(server, "plain", tmp_path, *words, "r") == 0
+        assert len(server.stats.bodies) == 2 * in_all, "nothing is paid for twice"
+    calls = []
+    for out in ("whole", "r"):
+        last = json.loads((Path(out) / "memories.jsonl").read_text().splitlines()[-1])
+        calls.append(sum(stage["calls"] for stage in last["stages"].values()))
+    assert calls[0] == calls[1]
