@@ -213,6 +213,14 @@ def _item(id: str, metadata: Mapping[str, Scalar]) -> Item:
 
 async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
     """Return items: those that a query ranks, best first, then the others by time."""
+    end = op.offset + op.limit
+    if not op.filter and _has_text(op.query or ""):
+        # Where enough is ranked, the others need not be read.
+        where = {_LEVEL.format(len(op.namespace_prefix)): _level(op.namespace_prefix)}
+        scores = await _scores(memory, op.query or "", where={**where, _INDEXED: True}, wanted=end)
+        if len(scores) >= end:
+            read = [(await _get(memory, id), scores[id]) for id in [*scores][op.offset : end]]
+            return [_found(item, score) for item, score in read if item is not None]
     infos = {info.id: info for info in await _below(memory, op.namespace_prefix)}
     items = {id: _item(id, info.metadata) for id, info in infos.items()}
     fitting = {
@@ -221,26 +229,37 @@ async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
         if all(_fits(item.value.get(name), wanted) for name, wanted in (op.filter or {}).items())
     }
     ranked = [id for id in fitting if infos[id].metadata[_INDEXED]]
-    scores = await _scores(memory, op.query or "", ranked, op.offset + op.limit)
+    scores = {}
+    if ranked and _has_text(op.query or ""):
+        scores = await _scores(memory, op.query or "", documents=ranked, wanted=end)
     order = [*scores, *(id for id in fitting if id not in scores)]
-    found = [(fitting[id], scores.get(id)) for id in order[op.offset : op.offset + op.limit]]
-    return [
-        SearchItem(i.namespace, i.key, i.value, i.created_at, i.updated_at, score)
-        for i, score in found
-    ]
+    return [_found(fitting[id], scores.get(id)) for id in order[op.offset : end]]
+
+
+def _found(item: Item, score: float | None) -> SearchItem:
+    return SearchItem(item.namespace, item.key, item.value, item.created_at, item.updated_at, score)
 
 
 async def _scores(
-    memory: Memory, query: str, documents: Sequence[str], wanted: int
+    memory: Memory,
+    query: str,
+    *,
+    wanted: int,
+    documents: Sequence[str] | None = None,
+    where: Mapping[str, Scalar] | None = None,
 ) -> dict[str, float]:
-    """Return the best documents with their scores, best first; none for a query without words."""
+    """Return the best items with their scores, best first; of some documents, or metadata."""
     scores: dict[str, float] = {}
     k = wanted * _MORE
-    while k > 0 and documents and _has_text(query):
-        hits = await memory.search(query, k=k, documents=documents)
+    while k > 0:
+        try:
+            hits = await memory.search(query, k=k, documents=documents, where=where)
+        except NotFound:  # nothing has that metadata
+            break
         for hit in hits:
-            scores.setdefault(hit.document_id, hit.score)
-        if len(hits) < k or len(scores) >= min(wanted, len(documents)):
+            if hit.document_id.startswith(_ID):
+                scores.setdefault(hit.document_id, hit.score)
+        if len(hits) < k or len(scores) >= min(wanted, len(documents or ()) or wanted):
             break
         k *= _MORE
     return scores

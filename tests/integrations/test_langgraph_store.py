@@ -76,6 +76,33 @@ def test_reads_give_what_the_in_memory_store_gives(memory: sync.Memory) -> None:
         assert told(read(ours)) == told(read(theirs))
 
 
+async def test_a_query_reads_only_the_items_that_it_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+    whole = qrmem.Memory.documents
+
+    async def documents(self: qrmem.Memory, where: Any = None) -> Any:
+        found = await whole(self, where)
+        read.extend(found)
+        return found
+
+    monkeypatch.setattr(qrmem.Memory, "documents", documents)
+    async with qrmem.open("memory://", embedder="none") as memory:
+        store = MemoryStore(memory)
+        for n in range(30):
+            where = ("users", "ada" if n % 2 else "ben")
+            await store.aput(where, f"k{n}", {"text": f"The ferry {n} leaves at noon."})
+        await store.aput(("users", "ada"), "unranked", {"text": "ferry"}, index=False)
+        found = await store.asearch(("users", "ada"), query="Which ferry leaves?", limit=4)
+        assert not read
+        assert len(found) == 4
+        assert {item.namespace for item in found} == {("users", "ada")}
+        assert all(item.score is not None and item.key != "unranked" for item in found)
+        more = await store.asearch(("users", "ada"), query="ferry leaves", limit=4, offset=2)
+        assert [item.key for item in more[:2]] == [item.key for item in found[2:]]
+        assert len(await store.asearch(("users", "ada"), query="ferry", limit=40)) == 16
+        assert not await store.asearch(("nobody",), query="ferry")
+
+
 def test_an_update_replaces_and_a_deletion_forgets(memory: sync.Memory) -> None:
     store = filled(MemoryStore(memory))
     first = store.get(("users", "ada"), "lives")
