@@ -224,10 +224,7 @@ class Adder:
         if before not in (None, digest) and not (
             self._options.update and name not in self._tally.seen
         ):
-            raise UsageError(
-                f"document {name!r} is there already with another text: "
-                "--update (update=True) replaces it, another id keeps both"
-            )
+            raise UsageError(self._state.taken(document))
         self._tally.seen[name] = digest
         if before != digest and not (CODE_KEY in document.metadata or is_turn):
             if before is not None:

@@ -6,7 +6,7 @@ from itertools import islice
 from qrmem.errors import UsageError
 from qrmem.graph.folding import folded_key
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.types import DocumentInfo
+from qrmem.types import Document, DocumentInfo
 from qrmem.types.turns import turn_number
 
 
@@ -86,3 +86,14 @@ class IngestState:
                 f"document {document_id!r} has the id and the metadata of a turn: give it another"
                 " id; add_messages and `qrmem chat add` keep turns"
             )
+
+    def taken(self, document: Document) -> str:
+        """Say that another text has a document's id, of which file it is, and what keeps both."""
+        stored = self.info(document.id or "")
+        was = stored.metadata.get("source", "") if stored else ""
+        now = document.metadata.get("source", "")
+        files = f", from {was}, and this one is from {now}" if was != now and was and now else ""
+        return (
+            f"document {document.id!r} is there already with another text{files}:"
+            " --id ID (id=) keeps both, --update (update=True) replaces what is there"
+        )
