@@ -4,7 +4,7 @@ from qrmem.agents.building import build_documents
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.state import Outcome
 from qrmem.agents.state import BuildDeps, BuildOutcome
-from qrmem.agents.strategies import STRATEGIES, run_strategy
+from qrmem.agents.strategies import STRATEGIES, run_strategy, strategy_of
 
 __all__ = [
     "STRATEGIES",
@@ -14,4 +14,5 @@ __all__ = [
     "Search",
     "build_documents",
     "run_strategy",
+    "strategy_of",
 ]

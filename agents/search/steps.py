@@ -57,6 +57,30 @@ def began(important: Mapping[str, float], *, entities: Sequence[str] = ()) -> Se
 
 
 @dataclass(frozen=True, slots=True)
+class Calls:
+    """How often a strategy calls a chat model in one stage: what a plan of a question rests on.
+
+    Measured with the questions of the sample and models that answer in English.
+
+    Attributes:
+        mean: calls of a question.
+        least: calls of one that is answered at once.
+        most: calls of one that is never answered; `None`: one in each trial.
+        tokens: of a prompt; 0: those of the first reading.
+        growth: how many times as large as the first reading prompts are on average.
+        reply: tokens of a reply.
+    """
+
+    stage: str = "judge"
+    mean: float = 1
+    least: float = 1
+    most: float | None = 1
+    tokens: int = 0
+    growth: float = 1.0
+    reply: int = 100
+
+
+@dataclass(frozen=True, slots=True)
 class Strategy:
     """What one strategy does.
 
@@ -69,6 +93,7 @@ class Strategy:
         move: finds something new to read after a reading that answered nothing; without it there
             is one reading.
         tree: kind of the tree of summaries that it needs over each document.
+        calls: by stage.
     """
 
     begin: Step = begin
@@ -77,6 +102,7 @@ class Strategy:
     elaborate: Step | None = None
     move: Step | None = None
     tree: TreeKind | None = None
+    calls: tuple[Calls, ...] = (Calls(),)
 
 
 async def read(run: Search, state: SearchState) -> SearchState:

@@ -47,8 +47,14 @@ async def run_strategy(run: Search) -> AsyncGenerator[Any, None]:
         ModelUnavailable: the model does not answer.
         CapReached: the run would cost more than it may.
     """
+    name, strategy = await strategy_of(run)
+    return followed(run, name, strategy)
+
+
+async def strategy_of(run: Search) -> tuple[str, Strategy]:
+    """Return the strategy that a run follows, by name: begun, chosen, or the default."""
     name = run.begun or run.options.strategy or await _default(run)
-    return followed(run, name, whole.STRATEGY if name == whole.NAME else STRATEGIES[name])
+    return name, whole.STRATEGY if name == whole.NAME else STRATEGIES[name]
 
 
 async def _default(run: Search) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.start import important
 from qrmem.agents.search.state import SearchState
-from qrmem.agents.search.steps import Strategy
+from qrmem.agents.search.steps import Calls, Strategy
 
 MOST_CANDIDATES = 2000
 """Names that are put to the reasoner at most, most frequent first; the window may allow fewer."""
@@ -64,4 +64,10 @@ async def _occurrences(run: Search, documents: Sequence[str]) -> list[str]:
     return found
 
 
-STRATEGY = Strategy(move=revise)
+STRATEGY = Strategy(
+    move=revise,
+    calls=(
+        Calls(mean=1.2, most=None, growth=1.2),
+        Calls("trial", mean=0.7, least=0, most=None, growth=1.7, reply=20),
+    ),
+)

@@ -9,7 +9,7 @@ forced, that is asked for at once.
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.start import question_text
 from qrmem.agents.search.state import SearchState
-from qrmem.agents.search.steps import Strategy
+from qrmem.agents.search.steps import Calls, Strategy
 from qrmem.graph import expansion
 from qrmem.graph.expansion import Walk
 from qrmem.types import Relation
@@ -88,4 +88,8 @@ async def _stating(run: Search, query: str, edges: list[Relation]) -> dict[str, 
     return {id: score + TIE * max(near.get(id, 0.0), 0.0) for id, score in stating.items()}
 
 
-STRATEGY = Strategy(widen=expand, elaborate=elaborate)
+STRATEGY = Strategy(
+    widen=expand,
+    elaborate=elaborate,
+    calls=(Calls("elaborate", growth=0.25, reply=30), Calls(growth=1.5)),
+)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.state import SearchState
-from qrmem.agents.search.steps import Strategy, began, cited
+from qrmem.agents.search.steps import Calls, Strategy, began, cited
 from qrmem.answering import citations
 from qrmem.answering.options import chosen, shown
 from qrmem.errors import NotFound
@@ -92,7 +92,13 @@ async def again(run: Search, state: SearchState) -> SearchState:
     return {"has_moved": True}
 
 
-STRATEGY = Strategy(begin=begin, read=read, move=again, tree="ilm")
+STRATEGY = Strategy(
+    begin=begin,
+    read=read,
+    move=again,
+    tree="ilm",
+    calls=(Calls("answer", mean=3, most=None, tokens=3000, reply=120),),
+)
 
 
 def is_last(run: Search, state: SearchState, alike: float) -> bool:

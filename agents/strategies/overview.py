@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.state import SearchState
-from qrmem.agents.search.steps import Strategy, began, cited
+from qrmem.agents.search.steps import Calls, Strategy, began, cited
 from qrmem.agents.search.steps import read as judged
 from qrmem.answering import options
 from qrmem.answering.with_model import block
@@ -70,11 +70,11 @@ async def begin(run: Search, state: SearchState) -> SearchState:
         return began({one.id: 0.0 for one in chosen})
     named = run.options.strategy == NAME
     chosen_parts = spread(parts, MOST_PARTS if named else UNASKED)
-    joins = _joins(len(chosen_parts), _group(run))
+    joining = joins(run, len(chosen_parts))
     run.tell(
         "start",
         reason=f"plan: {len(chosen_parts)} of {len(parts)} parts of up to {run.room} tokens, "
-        f"then {joins} joining: {len(chosen_parts) + joins} calls",
+        f"then {joining} joining: {len(chosen_parts) + joining} calls",
     )
     return {**began({}), "parts": [[one.id for one in part] for part in chosen_parts], "notes": []}
 
@@ -107,8 +107,9 @@ def _group(run: Search) -> int:
     return max(2, run.room // (NOTE + 20))
 
 
-def _joins(notes: int, group: int) -> int:
-    calls = 0
+def joins(run: Search, notes: int) -> int:
+    """Return how many calls join some notes to one."""
+    calls, group = 0, _group(run)
     while notes > group:
         notes = math.ceil(notes / group)
         calls += notes
@@ -132,7 +133,7 @@ async def again(run: Search, state: SearchState) -> SearchState:
     return {"has_moved": run.caller is not None}
 
 
-STRATEGY = Strategy(begin=begin, read=read, move=again)
+STRATEGY = Strategy(begin=begin, read=read, move=again, calls=(Calls("overview"),))
 
 
 async def _noted(

@@ -12,7 +12,7 @@ from functools import partial
 
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.state import SearchState
-from qrmem.agents.search.steps import Strategy, began
+from qrmem.agents.search.steps import Calls, Strategy, began
 from qrmem.agents.search.steps import read as judged
 from qrmem.agents.strategies.inner_loop import (
     CAPACITY,
@@ -83,7 +83,12 @@ async def read(run: Search, state: SearchState, *, is_layered: bool = False) -> 
     return {"trials": 1, **await ended(run, answer, entries)}
 
 
-STRATEGY = Strategy(begin=begin, read=read, tree=KIND)
+STRATEGY = Strategy(
+    begin=begin,
+    read=read,
+    tree=KIND,
+    calls=(Calls("answer", tokens=2500, reply=120),),
+)
 LAYERED = replace(
     STRATEGY, begin=partial(begin, is_layered=True), read=partial(read, is_layered=True)
 )

@@ -9,7 +9,7 @@ After a reading that does not answer, the edge most similar to question, reason 
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.start import question_text
 from qrmem.agents.search.state import SearchState
-from qrmem.agents.search.steps import Strategy
+from qrmem.agents.search.steps import Calls, Strategy
 from qrmem.graph import expansion
 from qrmem.graph.expansion import Walk
 from qrmem.text.tokens import BuiltinTokenizer
@@ -81,4 +81,4 @@ async def _reached(
     }
 
 
-STRATEGY = Strategy(move=expand)
+STRATEGY = Strategy(move=expand, calls=(Calls(mean=2, most=None, growth=1.25),))

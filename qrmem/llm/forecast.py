@@ -14,9 +14,6 @@ COUNTER = 0.93
 """Tokens for each that we count: on English prose cl100k counts 0.91 to 0.97 of ours."""
 SPREAD_IN = Range(0.85, 1.0, 1.25)
 """How prompts may differ: another tokenizer, what a server adds, longer notes in them."""
-SPREAD_FOUND = Range(0.5, 1.0, 1.25)
-"""The same where a prompt holds what a search finds."""
-FINDING = frozenset({"elaborate", "judge", "answer"})
 SPREAD_OUT = Range(0.4, 1.0, 2.5)
 """How replies may differ: some models are terse, others are not."""
 ASKED_AGAIN = 1.15
@@ -59,11 +56,6 @@ Dry = dict[tuple[str, str], Used]
 """By stage and model."""
 
 
-def tokens_of(dry: Dry) -> float:
-    """Return the tokens of all stages, prompts and replies."""
-    return sum(used.tokens_in + used.tokens_out for used in dry.values())
-
-
 def stage_plans(low: Dry, likely: Dry, high: Dry, prices: Prices) -> list[StagePlan]:
     """Return the plans of all stages out of three courses that a run may take."""
     plans = []
@@ -74,11 +66,10 @@ def stage_plans(low: Dry, likely: Dry, high: Dry, prices: Prices) -> list[StageP
             few = 1 - 1 / max(1.0, least.calls)
             spread = Range(spread.low * few, spread.likely, spread.high)
         calls = Range(least.calls * spread.low, mean.calls, most.calls * spread.high)
-        prompts = SPREAD_FOUND if stage in FINDING else SPREAD_IN
         tokens_in = Range(
-            least.tokens_in * spread.low * prompts.low,
+            least.tokens_in * spread.low * SPREAD_IN.low,
             mean.tokens_in,
-            most.tokens_in * spread.high * prompts.high,
+            most.tokens_in * spread.high * SPREAD_IN.high,
         )
         tokens_out = Range(
             least.tokens_out * spread.low * SPREAD_OUT.low,
@@ -87,9 +78,7 @@ def stage_plans(low: Dry, likely: Dry, high: Dry, prices: Prices) -> list[StageP
         )
         cost = cost_of(tokens_in, tokens_out, prices.of(model))
         plans.append(
-            StagePlan(
-                stage, model, _rounded(calls), _rounded(tokens_in), _rounded(tokens_out), cost
-            )
+            StagePlan(stage, model, rounded(calls), rounded(tokens_in), rounded(tokens_out), cost)
         )
     return plans
 
@@ -106,7 +95,8 @@ def _three(figure: Range) -> tuple[float, float, float]:
     return figure.low, figure.likely, figure.high
 
 
-def _rounded(figure: Range) -> Range:
+def rounded(figure: Range) -> Range:
+    """Return whole numbers that a range holds."""
     return Range(math.floor(figure.low), round(figure.likely), math.ceil(figure.high))
 
 

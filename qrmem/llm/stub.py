@@ -8,13 +8,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from qrmem.llm.replies import strict_schema
 from qrmem.types import ChatReply, ChatRequest
-
-Course = Literal["likely", "shortest", "longest"]
-"""How a question goes: answered where a passage holds half of its words, at once, or never."""
 
 # --- mean sizes of replies, as measured with models that read and answer in English ---------------
 WORDS_PER_ENTITY = 30
@@ -22,7 +19,6 @@ WORDS_PER_ENTITY = 30
 DESCRIPTION_WORDS = 12
 SUMMARY_WORDS = 100
 REASON_WORDS = 15
-ANSWER_WORDS = 20
 QUESTIONS = 5
 """Questions where a prompt names no number."""
 NEW_OF_QUESTIONS = 0.5
@@ -34,10 +30,7 @@ _MARK = re.compile(r"^</?text[^>]*>$\n?", re.MULTILINE)
 _TEXT = re.compile(r"<(text[0-9]*)([^>]*)>\n(.*?)\n</\1>", re.DOTALL)
 _NAME = re.compile(r"\b[A-Z][\w’']+(?: [A-Z][\w’']+)*")
 _COUNT = re.compile(r"Questions wanted: (\d+)")
-_LISTED = re.compile(r"^\s*(?:[-*]\s+)?(.+?)\s*[(|:]\s*\d+[^\n]*$", re.MULTILINE)
 _SHORTEST = 5
-_ENOUGH = 0.5
-"""Share of a question's words in one passage from which it is likely to be answered."""
 
 
 class StubChat:
@@ -48,27 +41,14 @@ class StubChat:
         longest: the most tokens that a reply of each stage may have had.
     """
 
-    def __init__(
-        self,
-        name: str,
-        longest: dict[str, int],
-        question: str = "",
-        course: Course = "likely",
-        choices: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, name: str, longest: dict[str, int]) -> None:
         """Make one.
 
         Args:
             longest: shared by the stubs of a run.
-            question: that is answered, if one is.
-            choices: its options; an answer is the first of them.
         """
         self.name = name
         self.longest = longest
-        self._question = question
-        self._course = course
-        self._choice = next(iter(choices), "")
-        self._turns = 0
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return a reply of about the size that is to be expected."""
@@ -93,39 +73,16 @@ class StubChat:
     ) -> Mapping[str, Callable[[Any], Any]]:
         passage = max((text for _, text in texts), key=len, default=user)
         notes = _notes(passage, user, is_second=stage == "supplement")
-        is_answer = self._is_answer(texts)
-        quote = _some(passage, ANSWER_WORDS)
-        answer = self._choice or quote
-        label = next((label for label, text in texts if text == passage), "")
         if not stage.startswith(("extract", "entities", "supplement")):
-            notes = {**notes, "entities": self._names(user)}
+            notes = {**notes, "entities": _named(user)[:NAMES_CHOSEN]}
         return {
             **{name: _always(found) for name, found in notes.items()},
             "passages": partial(_of_passages, texts, user, stage),
             "summary": _always(_some(passage, SUMMARY_WORDS)),
             "description": _always(_some(passage, DESCRIPTION_WORDS)),
             "reasoning": _always(_some(user, REASON_WORDS)),
-            "action": _always(-2 if is_answer else -1),
-            "answer": _always(answer),
-            "quotes": _always([f"{label}|{quote}"] if is_answer else []),
-            "query": _always(f"{self._question} {_some(user, REASON_WORDS)}"),
             "gist": _always(_some(passage, SUMMARY_WORDS)),
         }
-
-    def _is_answer(self, texts: Sequence[tuple[str, str]]) -> bool:
-        if self._course != "likely":
-            return self._course == "shortest"
-        asked = _content(self._question)
-        shares = (len(asked & _content(text)) for _, text in texts if text != self._question)
-        return max(shares, default=0) >= _ENOUGH * len(asked)
-
-    def _names(self, user: str) -> list[str]:
-        """Return names to go on with: other ones every time where nothing is ever found."""
-        listed = _LISTED.findall(user) or _named(self._question) or [self._question]
-        if self._course != "longest":
-            return listed[:NAMES_CHOSEN]
-        self._turns += 1
-        return listed[NAMES_CHOSEN * self._turns :][:NAMES_CHOSEN] or listed[:NAMES_CHOSEN]
 
 
 def wanted_by(request: ChatRequest) -> Mapping[str, Any]:
@@ -203,7 +160,3 @@ def _some(text: str, count: int) -> str:
 
 def _after(text: str, name: str, count: int) -> str:
     return _some(text[max(0, text.find(name)) :][: 12 * count], count)
-
-
-def _content(text: str) -> set[str]:
-    return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}

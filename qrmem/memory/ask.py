@@ -178,7 +178,7 @@ class QuestionRun:
         run = self.models.run("online", listen, writer, caps, is_watched=self.is_watched)
         self.running.add(self.thread)
         try:
-            search = self._search(run, writer)
+            search = self.search_of(run, writer)
             async with aclosing(await run_strategy(search)) as items:
                 async for item in items:
                     if not isinstance(item, Outcome):
@@ -193,8 +193,12 @@ class QuestionRun:
             if run.calls:
                 await writer.write(lambda: self.store.record(self.ns, (), run.calls))
 
-    def _search(self, run: Run, writer: BestEffortWriter) -> "Search":
-        """Return what all steps of the run are handed."""
+    def search_of(self, run: Run, writer: BestEffortWriter | None = None) -> "Search":
+        """Return what all steps of the run are handed.
+
+        Args:
+            writer: keeps what an answer can do without.
+        """
         from qrmem.agents import Search
         from qrmem.retrieval.similarity import EdgeScorer
 

@@ -11,7 +11,7 @@ from qrmem.llm.embedders import BATCH, RemoteEmbedder
 from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, Used
 from qrmem.llm.routing import ChatModels, chosen_stages
-from qrmem.llm.stub import Course, StubChat
+from qrmem.llm.stub import StubChat
 from qrmem.llm.usage import Phase
 from qrmem.memory.models import Models, Run
 from qrmem.prompts import stage_names
@@ -36,9 +36,6 @@ class DryModels(Models):
         info: NamespaceInfo,
         settings: Settings,
         embedder: Embedder | None = None,
-        question: str = "",
-        course: Course = "likely",
-        choices: Sequence[str] = (),
     ) -> None:
         """Take the parts; `embedder` is one that works here, or none."""
         self._longest: dict[str, int] = {}
@@ -57,7 +54,7 @@ class DryModels(Models):
         )
 
         def stub(model: str) -> StubChat:
-            return StubChat(model, self._longest, question, course, choices)
+            return StubChat(model, self._longest)
 
         chosen = chosen_stages(settings, stage_names())
         others = {stage: stub(model) for stage, model in chosen.items()}
@@ -76,6 +73,10 @@ class DryModels(Models):
         if phase == "construction" and self.info.embedder.startswith("openai:"):
             return replace(run, embedder=StubEmbedder(self.info.embedder, run.budget, self.counter))
         return run
+
+    def model_of(self, stage: str) -> str:
+        """Return the name of the model that a stage is sent to."""
+        return "" if self._chat is None else self._chat.name_of(stage)
 
     def used(self, weight: Callable[[str], float], stages: Dry | None = None) -> Dry:
         """Return what all dry runs used by stage and model.

@@ -142,8 +142,9 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
     ) -> "Plan":
         """Return what `add(source, …)` or `ask(question, …)` would use, before any call is made.
 
-        The run is made dry: real prompts, with a stub in the place of the chat model and of a
-        server's embedder. Nothing is written.
+        An `add` is made dry: real prompts, with a stub for the chat model and for a server's
+        embedder. An `ask` is estimated: its first reading, times the calls that its strategy makes
+        on average. Nothing is written.
 
         Args:
             source: of an `add`.

@@ -1,14 +1,15 @@
 """What a run would cost, before its first call.
 
-The real code is run dry: real prompts, counted as they would be sent, and a stub that replies at
-the mean length of real replies (`qrmem.llm.stub`). Nothing is written, and no server is asked.
+For an `add` and for trees the real code is run dry: real prompts, counted as they would be sent,
+and a stub that replies at the mean length of real replies (`qrmem.llm.stub`). What a question uses
+is estimated (`qrmem.memory.plan_ask`). Nothing is written, and no server is asked.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 from qrmem.agents.state import silent
 from qrmem.config import Settings
@@ -16,33 +17,27 @@ from qrmem.graphstore import scratch_store
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import copy_document
 from qrmem.io.sources import PassedOver, Refused, Source, documents
-from qrmem.llm.budget import Prices, prices_of
-from qrmem.llm.embedders import BATCH
-from qrmem.llm.embedders import STAGE as EMBED
-from qrmem.llm.forecast import Dry, cost_of, stage_plans, tokens_of, wall_time
-from qrmem.llm.stub import Course
+from qrmem.llm.budget import prices_of
+from qrmem.llm.forecast import stage_plans, wall_time
 from qrmem.memory.add import Adder
 from qrmem.memory.add_state import IngestState
-from qrmem.memory.ask import QuestionRun, answer_of, resolved
+from qrmem.memory.ask import resolved
 from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
-from qrmem.memory.models import namespace_embedder, new_namespace
+from qrmem.memory.models import new_namespace
+from qrmem.memory.plan_ask import plan_question
 from qrmem.memory.session import Session
 from qrmem.memory.trees import TreePreset, require_known, run_build
-from qrmem.retrieval.fragments import FragmentScorer
-from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.trees.clustering import require_tree_extra
 from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.types import Document, Segment
 from qrmem.types.options import AddOptions, AskOptions, PlanOptions
-from qrmem.types.plans import Plan, Range, StagePlan
+from qrmem.types.plans import Plan, StagePlan
 from qrmem.types.trees import TreeKind
 
 SAMPLE = 48_000
 """Tokens that are read dry at most; of a larger text so many stand for the whole."""
 LEAST = 1_200
 """Tokens of a document that stand for it at least, if it has so many."""
-QUERY_TOKENS, RELATION_TOKENS, EXPANSIONS = 60, 30, 40
-"""Tokens of a query and of a relation as they are embedded; queries that a search makes at most."""
 EXTRACTING = frozenset({"extract", "entities", "relations", "questions"})
 """Stages that a segment which is half read has behind it."""
 Cut = Callable[[str], list[Segment]]
@@ -175,43 +170,18 @@ async def _grown(
 
 async def plan_ask(session: Session, options: AskOptions) -> Plan:
     """Return what a question will use: if it is answered at once, as is likely, or never."""
-    info, settings = await session.info(), session.settings
-    is_remote = info.embedder.startswith("openai:")
-    store = dry_store(session.store)
-    embedder = None if is_remote else namespace_embedder(info, settings)
-    searcher = Searcher(store, info.name, embedder)
-    courses, strategy = {}, ""
-    dry = replace(options, keep_trail=False, checkpointer=None, caps={})
-    for course in get_args(Course):
-        asked = (options.question, course, tuple(options.choices))
-        models = DryModels(store, info, settings, embedder, *asked)
-        run = QuestionRun(
-            store=store,
-            ns=info.name,
-            models=models,
-            searcher=searcher,
-            fragments=FragmentScorer(searcher),
-            options=dry,
-            listener=silent,
-        )
-        strategy = (await answer_of(run.stream())).trail.strategy
-        courses[course] = models.used(lambda stage: 1.0)
-    prices, likely = prices_of(settings), courses["likely"]
-    low = min(courses["shortest"], likely, key=tokens_of)
-    high = max(courses["longest"], likely, key=tokens_of)
-    stages = stage_plans(low, likely, high, prices)
-    if is_remote:
-        stages.append(await _embedding(session.store, info, likely, high, prices))
+    info = await session.info()
+    question = await plan_question(session, info, options)
     counts = await session.store.counts(info.name)
     segments = counts.get("segments", 0)
     return await _plan(
         session,
         "ask",
-        stages,
+        question.stages,
         documents=len(options.documents or ()) or counts.get("documents", 0),
         segments=segments,
         sampled=segments,
-        strategy=strategy,
+        strategy=question.strategy,
         window=options.window,
     )
 
@@ -387,23 +357,3 @@ def _sampled(
         read += sum(segment.tokens for segment in chosen)
         shown.append(replace(document, text="\n\n".join(segment.text for segment in chosen)))
     return shown, sum(sizes) / max(1, read)
-
-
-async def _embedding(
-    stored: GraphStore, info: NamespaceInfo, likely: Dry, high: Dry, prices: Prices
-) -> StagePlan:
-    """Return what a server's embedder will be sent: queries, and relations that lack vectors."""
-    model = info.embedder.partition(":")[2]
-    facts = (await stored.counts(info.name)).get("facts", 0)
-    missing = max(0, facts - len(await stored.owners(info.name, "relation")))
-    asked = [sum(used.calls for used in dry.values()) for dry in (likely, high)]
-    queries = Range(1, 1 + asked[0], 1 + EXPANSIONS + asked[1])
-    calls = queries + Range(0, -(-missing // BATCH) // 2, -(-missing // BATCH))
-    tokens = Range(
-        queries.low * QUERY_TOKENS / 2,
-        queries.likely * QUERY_TOKENS + missing * RELATION_TOKENS / 2,
-        queries.high * 2 * QUERY_TOKENS + missing * 2 * RELATION_TOKENS,
-    )
-    return StagePlan(
-        EMBED, model, calls, tokens, Range(), cost_of(tokens, Range(), prices.of(model))
-    )

@@ -160,7 +160,16 @@ async def test_an_update_of_some_documents_among_others_is_planned() -> None:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["reflection", "graph-expansion", "entity-trial", "fragment", "temp-mem"]
+    "strategy",
+    [
+        "reflection",
+        "graph-expansion",
+        "entity-trial",
+        "fragment",
+        "temp-mem",
+        "overview",
+        "passages",
+    ],
 )
 async def test_plans_of_questions_hold_the_truth(strategy: str) -> None:
     likely = truth = 0.0

@@ -1,0 +1,193 @@
+"""What a question would cost: its first reading as it would be, times the mean calls of a strategy.
+
+The strategy's own first step finds what is read first, which asks no chat model. How often one is
+asked then is what strategies were measured to ask it (`Strategy.calls`); at most, in every trial.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from qrmem.agents import Search, strategy_of
+from qrmem.agents.search.steps import Calls, Step
+from qrmem.agents.state import silent
+from qrmem.agents.strategies import overview
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
+from qrmem.llm.budget import Prices, prices_of
+from qrmem.llm.embedders import BATCH, open_embedder
+from qrmem.llm.embedders import STAGE as EMBED
+from qrmem.llm.forecast import ASKED_AGAIN, COUNTER, SPREAD_IN, SPREAD_OUT, cost_of, rounded
+from qrmem.memory.ask import QuestionRun
+from qrmem.memory.dry_run import DryModels, dry_store
+from qrmem.memory.session import Session
+from qrmem.retrieval.fragments import FragmentScorer
+from qrmem.retrieval.searcher import Searcher
+from qrmem.types import BuildMode
+from qrmem.types.options import AskOptions
+from qrmem.types.plans import Range, StagePlan, total
+
+QUERY_TOKENS, RELATION_TOKENS, EXPANSIONS = 60, 30, 40
+"""Tokens of a query and of a relation as they are embedded; queries that a search makes at most."""
+ENTITIES = Calls("query", tokens=70, reply=10)
+"""The question's own entities (`start="entities"`)."""
+FORCED = Calls("answer", mean=0.5, least=0, growth=1.25)
+"""The answer that is forced where no reading answers."""
+EXTRACT_TOKENS, EXTRACT_REPLY = 950, 420
+"""Tokens of a prompt that reads a segment again, and of its reply."""
+EMPTY, LABEL = 40, 20
+"""Tokens of a prompt that holds the question alone, and of a passage's marks."""
+SMALLER, LARGER = 0.5, 3.0
+"""How far prompts may be from the first reading that is planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPlan:
+    """The strategy that a question is answered by, and what its stages will use."""
+
+    strategy: str
+    stages: list[StagePlan]
+
+
+async def plan_question(session: Session, info: NamespaceInfo, options: AskOptions) -> QuestionPlan:
+    """Return what a question will use; no chat model and no server's embedder is asked.
+
+    Args:
+        options: resolved; see `qrmem.memory.ask.resolved`.
+    """
+    is_remote = info.embedder.startswith("openai:")
+    store, settings = dry_store(session.store), session.settings
+    embedder = None if is_remote else open_embedder(info.embedder, settings)
+    models = DryModels(store, info, settings, embedder)
+    searcher = Searcher(store, info.name, embedder)
+    run = QuestionRun(
+        store=store,
+        ns=info.name,
+        models=models,
+        searcher=searcher,
+        fragments=FragmentScorer(searcher),
+        options=replace(options, keep_trail=False, checkpointer=None, caps={}),
+        listener=silent,
+    )
+    name, strategy = await strategy_of(run.search_of(models.run("online", silent)))
+    # Reading segments again with the question is counted, not done.
+    plain = replace(run.options, orientation="none", share_orientation=False)
+    search = replace(run, options=plain).search_of(models.run("online", silent))
+    stages: list[StagePlan] = []
+    if search.caller is not None:
+        reading = await _first_reading(search, strategy.begin, info, settings.reserve)
+        for calls in _all_calls(options, strategy.calls, settings.mode, reading):
+            model = models.model_of(calls.stage)
+            stages.append(_stage(calls, reading, options.max_trials, model, prices_of(settings)))
+    if is_remote:
+        stages.append(await _embedding(session.store, info, stages, prices_of(settings)))
+    return QuestionPlan(name, stages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is read first.
+
+    Attributes:
+        frame: tokens of a prompt beside the passages.
+        passages: tokens of all passages that are read first, and of the notes on them.
+        most: tokens that a prompt may have: no more than the window, or than all there is.
+        parts: prompts that they are spread over; 0 where there is nothing to read.
+        joins: calls that join what was noted of the parts.
+    """
+
+    frame: int
+    passages: int
+    most: int
+    parts: int
+    joins: int = 0
+
+
+async def _first_reading(
+    search: Search, begin: Step, info: NamespaceInfo, reserve: int
+) -> _Reading:
+    """Return what a strategy's first step finds to read."""
+    state = await begin(search, {})
+    window, room = search.context.window, search.room
+    frame = max(1, window - room - min(reserve, window // 4))
+    segments = (await search.store.counts(info.name)).get("segments", 0)
+    most = min(window, frame + segments * (info.segment_tokens + LABEL))
+    if "parts" in state:
+        ids = [id for part in state["parts"] for id in part]
+        sizes = await search.sizes(await search.graph.segments(ids))
+        count = len(state["parts"])
+        notes = count * overview.NOTE // 2
+        joins = overview.joins(search, count)
+        return _Reading(frame, sum(sizes) + notes, most, count, joins)
+    packed = await search.packed(state)
+    sizes = await search.sizes([weighed.segment for weighed in packed.read])
+    return _Reading(frame, sum(sizes), most, min(1, len(sizes)))
+
+
+def _all_calls(
+    options: AskOptions, own: Sequence[Calls], mode: BuildMode, reading: _Reading
+) -> Iterator[Calls]:
+    """Yield what is called: before the first reading, by the strategy, and in the end."""
+    if options.orientation == "local":
+        stages = ("extract",) if mode == "compact" else ("entities", "relations")
+        count = options.nearest
+        for stage in stages:
+            yield Calls(stage, count, 0, count, tokens=EXTRACT_TOKENS, reply=EXTRACT_REPLY)
+    if options.start == "entities":
+        yield ENTITIES
+    judges = any(calls.stage == "judge" for calls in own)
+    for calls in own:
+        if calls.stage == overview.NAME:
+            count = reading.parts + reading.joins
+            yield replace(calls, mean=count, least=count, most=count)
+        elif calls.stage == "judge" and options.on_exhausted == "force":
+            yield replace(calls, least=0)  # where everything is answered at once by force
+        else:
+            yield calls
+    if judges and options.on_exhausted == "force":
+        yield FORCED
+
+
+def _stage(calls: Calls, reading: _Reading, trials: int, model: str, prices: Prices) -> StagePlan:
+    """Return the ranges of a stage: answered at once, as is usual, and never."""
+    most = trials if calls.most is None else calls.most
+    prompt, smallest = float(calls.tokens), float(EMPTY)
+    if not calls.tokens:
+        prompt = reading.frame + reading.passages / max(1, reading.parts + reading.joins)
+        smallest = prompt * SMALLER * min(1.0, calls.growth)
+    is_made = reading.parts or calls.tokens  # where nothing is found to read, nothing is asked
+    least, mean = (calls.least, calls.mean) if is_made else (0, 0)
+    largest = min(reading.most, prompt * calls.growth * LARGER) if reading.parts else reading.most
+    tokens_in = Range(
+        least * smallest * SPREAD_IN.low,
+        mean * prompt * calls.growth * COUNTER,
+        most * largest * ASKED_AGAIN * SPREAD_IN.high,
+    )
+    tokens_out = Range(
+        least * calls.reply * SPREAD_OUT.low,
+        mean * calls.reply,
+        most * calls.reply * ASKED_AGAIN * SPREAD_OUT.high,
+    )
+    number = Range(least, mean, most * ASKED_AGAIN)
+    cost = cost_of(tokens_in, tokens_out, prices.of(model))
+    return StagePlan(
+        calls.stage, model, rounded(number), rounded(tokens_in), rounded(tokens_out), cost
+    )
+
+
+async def _embedding(
+    stored: GraphStore, info: NamespaceInfo, stages: Sequence[StagePlan], prices: Prices
+) -> StagePlan:
+    """Return what a server's embedder will be sent: queries, and relations that lack vectors."""
+    model = info.embedder.partition(":")[2]
+    facts = (await stored.counts(info.name)).get("facts", 0)
+    missing = max(0, facts - len(await stored.owners(info.name, "relation")))
+    asked = total(stage.calls for stage in stages)
+    queries = Range(1, 1 + asked.likely, 1 + EXPANSIONS + asked.high)
+    calls = queries + Range(0, -(-missing // BATCH) // 2, -(-missing // BATCH))
+    tokens = Range(
+        queries.low * QUERY_TOKENS / 2,
+        queries.likely * QUERY_TOKENS + missing * RELATION_TOKENS / 2,
+        queries.high * 2 * QUERY_TOKENS + missing * 2 * RELATION_TOKENS,
+    )
+    return StagePlan(
+        EMBED, model, calls, tokens, Range(), cost_of(tokens, Range(), prices.of(model))
+    )
