@@ -8,7 +8,6 @@ it.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from benchmarks.everyday import _word
 from qrmem.graphstore import GraphStore, NamespaceInfo
 from qrmem.graphstore.protocol import Change, EntityRow, FactRow, MentionRow
 from qrmem.retrieval.trees.nodes import (
@@ -40,6 +39,17 @@ NEW_NAMES = 2
 _BATCH = 2000
 _TRAILS = 100
 _FAN = 6
+
+
+SYLLABLES = "ba ce di fo gu ha ke li mo nu pa re si to vu wa ye zo".split()  # noqa: SIM905
+
+
+def _word(number: int, syllables: int) -> str:
+    parts = []
+    for _ in range(syllables):
+        number, rest = divmod(number, len(SYLLABLES))
+        parts.append(SYLLABLES[rest])
+    return "".join(parts).capitalize() + ("" if not number else SYLLABLES[number % 18])
 
 
 def person(n: int) -> str:
