@@ -13,16 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from qrmem.graphstore.sqlite.lookup import rows_in
+from qrmem.graphstore.sqlite.schema import USUAL
 from qrmem.text.names import split_key
 
-_USUAL = (
-    '{"segment_id":"","kind":"supplement","mentions":[],"asked":["Who or what "],"losses":[],'
-    '"kind":"extraction","mentions":[{"name":"","type":"NUMBER","forms":[""],"count":2},'
-    '{"name":"","type":"PERSON","forms":[""]},{"name":"","forms":[""]}],'
-    '"statements":[{"head":"","tail":"","description":""},{"head":""}],'
-    '"question":"","questions":["Who "],"tagger":"rules"}'
-)
-"""What most records are made of beside the words of the text."""
 _RAW = -zlib.MAX_WBITS  # no header, no checksum: SQLite's pages are what can be damaged
 
 Place = tuple[int, int, str]
@@ -123,4 +116,4 @@ def change_texts(db: sqlite3.Connection, changed: Mapping[int, str]) -> None:
 
 
 def _bytes(text: str) -> bytes:
-    return (_USUAL + text).encode("utf-8", "surrogatepass")
+    return (USUAL + text).encode("utf-8", "surrogatepass")

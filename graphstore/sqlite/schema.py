@@ -1,7 +1,8 @@
 """The file format: one schema, checked by its version.
 
 A file of another version is refused and left alone: export its memories with the qrmem that made
-them. `VERSION` rises with every change of the schema. Tables are not an interface: read a memory
+them. `VERSION` rises with every change of `SCHEMA` or `USUAL`; `tests/contract/test_file_format.py`
+knows what belongs to it, and opens a file of 0.1.0. Tables are not an interface: read a memory
 through qrmem, or export it.
 
 Numbers: every text id stands in one place and has an integer of its own, unique in the file; tables
@@ -125,6 +126,19 @@ SCHEMA = """
     CREATE TABLE relation_vector (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL);
     CREATE INDEX relation_vector_key ON relation_vector (ns, key);
+"""
+
+USUAL = (
+    '{"segment_id":"","kind":"supplement","mentions":[],"asked":["Who or what "],"losses":[],'
+    '"kind":"extraction","mentions":[{"name":"","type":"NUMBER","forms":[""],"count":2},'
+    '{"name":"","type":"PERSON","forms":[""]},{"name":"","forms":[""]}],'
+    '"statements":[{"head":"","tail":"","description":""},{"head":""}],'
+    '"question":"","questions":["Who "],"tagger":"rules"}'
+)
+"""What most records are made of beside the words of a text: `passages` packs them with it.
+
+A record that was packed with one sentence cannot be unpacked with another one, so this is a part of
+the file format, as the tables are.
 """
 
 
