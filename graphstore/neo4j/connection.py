@@ -39,7 +39,11 @@ _CELL = 9  # a number, or what goes with a text
 
 
 class Work:
-    """One transaction on one namespace; every statement gets its short name as `$ns`."""
+    """One transaction on one namespace; every statement gets its short name as `$ns`.
+
+    All other values go as one map, `$all`. A plan that the server keeps holds for parameters of
+    like sizes only: with lists of their own nearly every change of real texts was planned anew.
+    """
 
     def __init__(self, tx: AsyncManagedTransaction, ns: str) -> None:
         self._tx = tx
@@ -47,7 +51,7 @@ class Work:
 
     async def rows(self, name: str, **values: Any) -> list[Row]:
         """Run a named statement; return its rows."""
-        result = await self._tx.run(_text(name), ns=short(self.ns), **values)
+        result = await self._tx.run(_text(name), ns=short(self.ns), all=values)
         return [list(record) async for record in result]
 
     async def row(self, name: str, **values: Any) -> Row | None:
@@ -56,18 +60,18 @@ class Work:
 
     async def run(self, name: str, **values: Any) -> None:
         """Run a named statement for its effect."""
-        result = await self._tx.run(_text(name), ns=short(self.ns), **values)
+        result = await self._tx.run(_text(name), ns=short(self.ns), all=values)
         await result.consume()
 
     async def each(self, name: str, rows: Iterable[Any], **values: Any) -> list[Row]:
-        """Run a named statement on `$rows`, cut into batches; return all rows that come back."""
+        """Run a named statement on `$all.rows`, in batches; return all rows that come back."""
         found: list[Row] = []
         for batch in batches(rows):
             found += await self.rows(name, rows=batch, **values)
         return found
 
     async def together(self, steps: Sequence[Step]) -> None:
-        """Run named statements for their effect, each on rows of its own as `$rows`, in order.
+        """Run named statements for their effect, each on its own `$all.rows`, in order.
 
         They go to the server as one statement, or as a few where there are many rows: what an
         ordinary change costs is the way to the server and back.
@@ -82,11 +86,11 @@ class Work:
             values: dict[str, Any] = {f"rows{n}": [] for n in range(len(steps))}
             for n, row in batch:
                 values[f"rows{n}"].append(row)
-            result = await self._tx.run(text, ns=short(self.ns), **values)
+            result = await self._tx.run(text, ns=short(self.ns), all=values)
             await result.consume()
 
     async def gathered(self, name: str, rows: Iterable[Any], **values: Any) -> list[Any]:
-        """Run a named statement that returns one list of rows on `$rows`, cut into batches.
+        """Run a named statement that returns one list of rows on `$all.rows`, in batches.
 
         The driver takes a record each in 20 µs or more; thousands of rows come as one value.
         """
@@ -207,8 +211,8 @@ def _text(name: str) -> LiteralString:
 
 @cache
 def _joined(names: tuple[str, ...]) -> LiteralString:
-    """Return named statements as one; the rows of each are `$rows0`, `$rows1` and so on."""
-    texts = (statement(name).replace("$rows", f"$rows{n}") for n, name in enumerate(names))
+    """Return named statements as one; the rows of each are `$all.rows0` and so on."""
+    texts = (statement(name).replace("$all.rows", f"$all.rows{n}") for n, name in enumerate(names))
     return "\n".join(f"CALL () {{\n{text}\n}}" for text in texts)
 
 

@@ -8,7 +8,7 @@ from qrmem.errors import MissingError, NotFound
 from qrmem.graphstore.neo4j.connection import Connection, Work
 from qrmem.graphstore.neo4j.statements import statement
 
-VERSION = 7
+VERSION = 8
 
 LABELS = (
     "Namespace",
@@ -34,6 +34,39 @@ LABELS = (
 
 VIEW_LABELS = ("Question", "Relation", "Stale", "Block", "Name", "Entity")
 """Labels of what follows from the facts."""
+
+TYPES = (
+    "ABOUT",
+    "ADDED",
+    "ASKED_OF",
+    "CONTRIBUTED",
+    "COVERS",
+    "DROPPED",
+    "EXPANDED",
+    "FROM",
+    "HAS",
+    "IN",
+    "MEANS",
+    "MENTIONS",
+    "NAMES",
+    "NEXT",
+    "READ",
+    "RELATES",
+    "STEP",
+    "THEN",
+    "TO",
+    "WINDOW",
+)
+"""Types of all relationships."""
+
+SHOWN = (
+    *("action", "answer", "arrival", "count", "created", "description", "document"),
+    *("entities", "index"),
+    *("key", "level", "n", "name", "ns", "question", "reason", "same", "score", "first", "second"),
+    *("segment", "state", "status", "strategy", "summary", "surface", "surprise", "taken", "text"),
+    *("title", "tokens", "type", "usage", "verdict", "via", "window", "tail", "head", "full"),
+)
+"""Properties that ready queries for people may ask for."""
 
 STATEMENTS = (
     *(
@@ -71,12 +104,20 @@ async def prepare(connection: Connection, *, create: bool) -> None:
     for text in STATEMENTS:
         await connection.outside(text)
     await connection.outside(statement("schema.await"))
+    # What the server does not know it warns of, in queries for people, too.
+    await connection.write(_name_all, "")
     await connection.write(_set_version, "")
 
 
 async def _version(work: Work) -> int:
     row = await work.row("schema.version")
     return row[0] if row else 0
+
+
+async def _name_all(work: Work) -> None:
+    await work.run("schema.name_labels", names=[*LABELS, "TreeNode"])
+    await work.run("schema.name_types", names=list(TYPES))
+    await work.run("schema.name_properties", names=list(SHOWN))
 
 
 async def _set_version(work: Work) -> None:

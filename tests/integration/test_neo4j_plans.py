@@ -53,3 +53,10 @@ def _operators(plan: dict[str, object]) -> list[str]:
 def test_nothing_needs_a_plugin() -> None:
     texts = [text for file in ("changes", "view", "browser") for text in statements(file).values()]
     assert not [text for text in texts if re.search(r"\b(apoc|gds)\.", text, re.IGNORECASE)]
+
+
+def test_all_values_but_the_namespace_are_in_one_map() -> None:
+    """The server plans a statement again for lists of another size, unless they are in a map."""
+    files = ("changes", "documents", "facts", "namespaces", "runs", "schema", "vectors", "view")
+    texts = [text for file in (*files, "words") for text in statements(file).values()]
+    assert {name for text in texts for name in re.findall(r"\$(\w+)", text)} == {"ns", "all"}

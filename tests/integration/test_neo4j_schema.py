@@ -1,18 +1,22 @@
 """Constraints, versions and what a memory was made with, in a real Neo4j."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from contract.suite.samples import INFO
+from neo4j import GraphDatabase
 from servers.neo4j_server import Server
 
 import qrmem
 from qrmem.errors import EmbedderMismatch, MissingError
 from qrmem.graphstore import open_store
-from qrmem.graphstore.neo4j.schema import LABELS, VERSION
+from qrmem.graphstore.neo4j import browser_queries
+from qrmem.graphstore.neo4j.schema import LABELS, SHOWN, TYPES, VERSION
+from qrmem.graphstore.neo4j.statements import statements
 
 pytestmark = pytest.mark.neo4j
 
@@ -41,6 +45,35 @@ async def test_every_label_has_its_constraint_and_all_is_online(neo4j: Server) -
     )
     assert {state for (state,) in states} == {"ONLINE"}
     assert neo4j.query(KEPT_VERSION) == [[VERSION]]
+
+
+async def test_the_server_knows_all_that_ready_queries_ask_for(neo4j: Server) -> None:
+    """A query for what the server does not know gets a warning, in Neo4j Browser, too."""
+    _drop_schema(neo4j)
+    await (await open_store(neo4j.uri, neo4j.settings)).close()
+    auth = (neo4j.user, neo4j.password)
+    with GraphDatabase.driver(neo4j.uri, auth=auth if neo4j.password else None) as driver:
+        for query in browser_queries("n"):
+            summary = driver.execute_query(f"EXPLAIN {query.text}", dict(query.parameters)).summary
+            told = [status.status_description for status in summary.gql_status_objects]
+            assert not [words for words in told if "does not exist" in words], query.title
+
+
+def test_the_schema_names_all_that_statements_use() -> None:
+    files = ("browser", "changes", "documents", "facts", "runs", "vectors", "view", "words")
+    texts = [text for file in files for text in statements(file).values()]
+    found = [re.findall(r"-\[\w*:([A-Z_|]+)", text) for text in texts]
+    assert {name for names in found for each in names for name in each.split("|")} == set(TYPES)
+    labels = {name for text in texts for name in re.findall(r"[(:]\w*:([A-Z][A-Za-z]+)", text)}
+    assert labels <= {*LABELS, "TreeNode"}
+    assert {"Document", "TreeNode"} <= labels
+    shown = {name for text in texts[: len(statements("browser"))] for name in _properties(text)}
+    assert shown <= set(SHOWN)
+
+
+def _properties(text: str) -> set[str]:
+    named = re.findall(r"\b[a-z]\w*\.([a-z_]+)\b", text)
+    return {*named, *re.findall(r"[{,] ?([a-z_]+):", text)}
 
 
 @pytest.mark.parametrize(("version", "whose"), [(1, "an older"), (99, "a newer")])

@@ -1,15 +1,15 @@
 // :: names
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)
 RETURN n.key, coalesce(e.key, elementId(e)), n.forms, n.counts, n.mentions
 
 // :: known_entities
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 RETURN collect(key)
 
 // :: before
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
 RETURN key, head([(d:Document)-[:HAS]->(s) | d.title]), s.length,
   [(s)-[m:MENTIONS]->(:Entity) | [m.name, m.forms, m.counts]],
@@ -20,12 +20,12 @@ RETURN key, head([(d:Document)-[:HAS]->(s) | d.title]), s.length,
   }
 
 // :: stated
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (h:Entity)-[r:RELATES {ns: $ns, segment: key}]->(t:Entity)
 RETURN collect([key, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key)])
 
 // :: clear
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
 REMOVE s.merged
 WITH s
@@ -44,24 +44,24 @@ CALL (s) {
 }
 
 // :: drop_mentions
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})-[m:MENTIONS {name: row.name}]->(:Entity)
 OPTIONAL MATCH (s)<-[:ASKED_OF]-(:Question)-[a:ADDED {name: row.name}]->(:Entity)
 DELETE m, a
 
 // :: drop_facts
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (:Entity)-[r:RELATES {ns: $ns, segment: row.segment, n: row.n}]->(:Entity)
 OPTIONAL MATCH (x:Relation {ns: $ns, key: row.key})
 DETACH DELETE r, x
 
 // :: put_entities
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MERGE (e:Entity {ns: $ns, key: row.key})
 SET e += row
 
 // :: put_names
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (e:Entity {ns: $ns, key: row.entity})
 MERGE (n:Name {ns: $ns, key: row.name.key})
 SET n += row.name
@@ -74,7 +74,7 @@ CALL (n, e) {
 MERGE (n)-[:NAMES]->(e)
 
 // :: move_incoming
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (e:Entity {ns: $ns, key: row.now})
 MATCH (was:Entity {ns: $ns, key: row.was})<-[old:MENTIONS|ADDED|FROM|TO|RELATES]-(from)
 WHERE coalesce(old.name, old.tail) = row.key
@@ -83,7 +83,7 @@ SET new = properties(old)
 DELETE old
 
 // :: move_outgoing
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (e:Entity {ns: $ns, key: row.now})
 MATCH (was:Entity {ns: $ns, key: row.was})-[old:RELATES]->(to:Entity)
 WHERE old.head = row.key
@@ -92,25 +92,25 @@ SET new = properties(old)
 DELETE old
 
 // :: put_blocks
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (n:Name {ns: $ns, key: row.key})
 UNWIND row.blocks AS block
 MERGE (b:Block {ns: $ns, key: block})
 MERGE (n)-[:IN]->(b)
 
 // :: mark_stale
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)
 MERGE (s:Stale {ns: $ns, key: key})
 ON CREATE SET s.full = n.full, s.entity = coalesce(e.full, e.key, elementId(e))
 
 // :: resolve
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (s:Stale {ns: $ns, key: key})
 DELETE s
 
 // :: drop_names
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (n:Name {ns: $ns, key: row.key})
 CALL (n) {
   MATCH (n)-[in:IN]->(b:Block)
@@ -134,7 +134,7 @@ CALL (row) {
 DETACH DELETE n
 
 // :: put_mentions
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})
 UNWIND row.mentions AS mention
 MATCH (e:Entity {ns: $ns, key: mention.entity})
@@ -142,28 +142,28 @@ CREATE (s)-[m:MENTIONS]->(e)
 SET m = mention.properties
 
 // :: put_facts
-UNWIND $rows AS fact
+UNWIND $all.rows AS fact
 MATCH (h:Entity {ns: $ns, key: fact.head})
 MATCH (t:Entity {ns: $ns, key: fact.tail})
 CREATE (h)-[r:RELATES {ns: $ns}]->(t)
 SET r += fact.properties
 
 // :: put_questions
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})
 MERGE (q:Question {ns: $ns, key: row.key})
 SET q.n = row.n, q.text = row.text, q.kind = row.kind
 MERGE (q)-[:ASKED_OF]->(s)
 
 // :: link_entities
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (:Segment {ns: $ns, key: row.segment})<-[:ASKED_OF]-(q:Question)
 WHERE q.text = row.question
 MATCH (e:Entity {ns: $ns, key: row.entity})
 CREATE (q)-[:ADDED {name: row.name}]->(e)
 
 // :: link_relations
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (:Segment {ns: $ns, key: row.segment})<-[:ASKED_OF]-(q:Question)
 WHERE q.text = row.question
 MATCH (h:Entity {ns: $ns, key: row.head.entity})
@@ -175,18 +175,18 @@ CREATE (r)-[:FROM {name: row.head.name}]->(h)
 CREATE (r)-[:TO {name: row.tail.name}]->(t)
 
 // :: put_digests
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})
 SET s.merged = row.digest
 
 // :: unnamed
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 WHERE NOT EXISTS { (e)<-[:NAMES]-(:Name) }
 RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name)
 
 // :: drop_unnamed
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 WHERE NOT EXISTS { (e)<-[:NAMES]-(:Name) }
 DETACH DELETE e

@@ -1,27 +1,27 @@
 // :: existing
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (d:Document {ns: $ns, key: key})
 RETURN collect(key)
 
 // :: put
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MERGE (d:Document {ns: $ns, key: row.key})
 WITH d, row, coalesce(d.summary, '') AS summary
 SET d = row, d.ns = $ns, d.summary = summary
 
 // :: taken
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.key})
 WHERE s.document <> row.document
 RETURN row.document, coalesce(s.full, s.key)
 
 // :: segment_ids
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (:Document {ns: $ns, key: key})-[:HAS]->(s:Segment)
 RETURN coalesce(s.full, s.key)
 
 // :: put_segments
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (d:Document {ns: $ns, key: row.owner})
 MERGE (s:Segment {ns: $ns, key: row.segment.key})
 ON CREATE SET s.state = 'pending'
@@ -29,31 +29,31 @@ SET s += row.segment
 MERGE (d)-[:HAS]->(s)
 
 // :: unchain
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (:Document {ns: $ns, key: key})-[:HAS]->(:Segment)-[next:NEXT]->(:Segment)
 DELETE next
 
 // :: chain
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (a:Segment {ns: $ns, key: row.first})
 MATCH (b:Segment {ns: $ns, key: row.second})
 CREATE (a)-[:NEXT]->(b)
 
 // :: get
-MATCH (d:Document {ns: $ns, key: $key})
+MATCH (d:Document {ns: $ns, key: $all.key})
 RETURN properties(d)
 
 // :: texts
-MATCH (:Document {ns: $ns, key: $key})-[:HAS]->(s:Segment)
+MATCH (:Document {ns: $ns, key: $all.key})-[:HAS]->(s:Segment)
 RETURN s.index, s.text
 
 // :: ids
 MATCH (d:Document)
-WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $prefix
-  AND all(mark IN $where WHERE mark IN d.metadata)
-  AND ($field IS NULL OR $least <= toString(d[$field]) < $end)
+WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $all.prefix
+  AND all(mark IN $all.where WHERE mark IN d.metadata)
+  AND ($all.field IS NULL OR $all.least <= toString(d[$all.field]) < $all.end)
 // by ns first: so the index has the order, and the last are found without the others
-WITH d ORDER BY d.ns DESC, d.key DESC LIMIT $last
+WITH d ORDER BY d.ns DESC, d.key DESC LIMIT $all.last
 RETURN collect(coalesce(d.full, d.key))
 
 // :: all
@@ -68,7 +68,7 @@ CALL (d) {
 RETURN d {.*, text: null}, states, facts
 
 // :: some
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (d:Document {ns: $ns, key: key})
 CALL (d) {
   MATCH (d)-[:HAS]->(s:Segment)
@@ -89,22 +89,22 @@ WHERE d.ns = $ns AND d.key IS NOT NULL
 RETURN 1 LIMIT 1
 
 // :: drop
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (d:Document {ns: $ns, key: key})
 DETACH DELETE d
 
 // :: segments
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
 RETURN coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
 
 // :: segments_of
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
 RETURN row[0], coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
 
 // :: drop_segments
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
 OPTIONAL MATCH (s)-[:CONTRIBUTED]->(c:Contribution)
 DETACH DELETE c, s
@@ -127,7 +127,7 @@ WHERE s.ns = $ns AND s.key IS NOT NULL
 REMOVE s.merged
 
 // :: living_words
-UNWIND $rows AS word
+UNWIND $all.rows AS word
 CALL (word) {
   MATCH (:Entity {ns: $ns, name: word.key})
   RETURN word.full AS found LIMIT 1

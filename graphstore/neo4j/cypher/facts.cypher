@@ -4,26 +4,26 @@ WHERE n.deleting IS NULL
 SET n.locked = true
 WITH n
 CALL () {
-  UNWIND $keys AS key
+  UNWIND $all.keys AS key
   MATCH (s:Segment {ns: $ns, key: key})
   RETURN collect(key) AS known
 }
 RETURN known
 
 // :: put_ledger
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.key})
 SET s.state = row.state, s.reason = row.reason, s.reasoner = row.reasoner
 
 // :: put_contributions
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})
 MERGE (c:Contribution {ns: $ns, key: row.key})
 SET c.kind = row.kind, c.body = row.body
 MERGE (s)-[:CONTRIBUTED]->(c)
 
 // :: put_summaries
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (d:Document {ns: $ns, key: row.key})
 SET d.summary = row.summary
 
@@ -34,20 +34,20 @@ RETURN s.document, s.index, coalesce(s.full, s.key), s.state, coalesce(s.reason,
   coalesce(s.reasoner, ''), coalesce(s.merged, '')
 
 // :: ledger_of
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
 RETURN row[0], s.index, coalesce(s.full, s.key), s.state, coalesce(s.reason, ''),
   coalesce(s.reasoner, ''), coalesce(s.merged, '')
 
 // :: contributions
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)-[:CONTRIBUTED]->(c:Contribution)
-WHERE c.kind IN $kinds
+WHERE c.kind IN $all.kinds
 RETURN row[0], s.index, c.body
 
 // :: override_merge
-MERGE (d:Decision {ns: $ns, key: $key})
-SET d.first = $first, d.second = $second, d.same = $same
+MERGE (d:Decision {ns: $ns, key: $all.key})
+SET d.first = $all.first, d.second = $all.second, d.same = $all.same
 
 // :: unmerged
 OPTIONAL MATCH (n:Namespace {ns: $ns, key: 'namespace'})
@@ -65,7 +65,7 @@ CALL () {
 RETURN coalesce(n.revision, 0), stale, decisions
 
 // :: read
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
 CALL (s) {
   MATCH (s)-[:CONTRIBUTED]->(c:Contribution)
@@ -76,7 +76,7 @@ RETURN row[0], coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.
   s.part, s.merged, bodies
 
 // :: mark_called
-UNWIND $rows AS prefix
+UNWIND $all.rows AS prefix
 MATCH (n:Name)-[:NAMES]->(e:Entity)
 WHERE n.ns = $ns AND n.key STARTS WITH prefix
 MERGE (s:Stale {ns: $ns, key: n.key})

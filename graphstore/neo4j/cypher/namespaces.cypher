@@ -9,11 +9,11 @@ RETURN coalesce(n.full, n.ns), n.tokenizer, n.segment_tokens, n.embedder, n.dime
 
 // :: create
 MERGE (n:Namespace {ns: $ns, key: 'namespace'})
-ON CREATE SET n += $properties, n.revision = 0, n.arrivals = 0
+ON CREATE SET n += $all.properties, n.revision = 0, n.arrivals = 0
 
 // :: finish_import
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
-WHERE n.deleting IS NULL AND n.importing = $token
+WHERE n.deleting IS NULL AND n.importing = $all.token
 SET n.importing = ''
 RETURN 1
 
@@ -24,18 +24,18 @@ SET n.locked = true
 RETURN n.revision
 
 // :: raise_revision
-UNWIND $rows AS by
+UNWIND $all.rows AS by
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
 SET n.revision = n.revision + by
 
 // :: take_arrivals
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
-SET n.arrivals = n.arrivals + $count
+SET n.arrivals = n.arrivals + $all.count
 RETURN n.arrivals
 
 // :: set_embedder
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
-SET n.embedder = $embedder, n.dimension = $dimension
+SET n.embedder = $all.embedder, n.dimension = $all.dimension
 
 // :: mark_deleted
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})

@@ -1,38 +1,38 @@
 // :: put_trail
-MERGE (t:Trail {ns: $ns, key: $key})
-SET t += $properties, t.arrival = coalesce($arrival, t.arrival)
+MERGE (t:Trail {ns: $ns, key: $all.key})
+SET t += $all.properties, t.arrival = coalesce($all.arrival, t.arrival)
 
 // :: drop_steps
-MATCH (:Trail {ns: $ns, key: $key})-[:STEP]->(s:Step)
+MATCH (:Trail {ns: $ns, key: $all.key})-[:STEP]->(s:Step)
 DETACH DELETE s
 
 // :: put_steps
-UNWIND $rows AS row
-MATCH (t:Trail {ns: $ns, key: $key})
+UNWIND $all.rows AS row
+MATCH (t:Trail {ns: $ns, key: $all.key})
 CREATE (t)-[:STEP]->(s:Step {ns: $ns})
 SET s += row
 
 // :: chain_steps
-MATCH (t:Trail {ns: $ns, key: $key})-[:STEP]->(a:Step)
+MATCH (t:Trail {ns: $ns, key: $all.key})-[:STEP]->(a:Step)
 MATCH (t)-[:STEP]->(b:Step) WHERE b.n = a.n + 1
 CREATE (a)-[:THEN]->(b)
 
 // :: put_read
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (p:Step {ns: $ns, key: row.step})
 MATCH (s:Segment {ns: $ns, key: row.segment})
 CREATE (p)-[r:READ]->(s)
 SET r = row.properties
 
 // :: put_dropped
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (p:Step {ns: $ns, key: row.step})
 MATCH (s:Segment {ns: $ns, key: row.segment})
 CREATE (p)-[r:DROPPED]->(s)
 SET r = row.properties
 
 // :: entity_keys
-UNWIND $rows AS word
+UNWIND $all.rows AS word
 CALL (word) {
   MATCH (e:Entity {ns: $ns, key: word})
   RETURN e.key AS key
@@ -43,21 +43,21 @@ CALL (word) {
 RETURN word, min(key)
 
 // :: put_expanded
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 MATCH (p:Step {ns: $ns, key: row.step})
 MATCH (e:Entity {ns: $ns, key: row.entity})
 CREATE (p)-[r:EXPANDED]->(e)
 SET r = row.properties
 
 // :: trail
-MATCH (t:Trail {ns: $ns, key: $key})
+MATCH (t:Trail {ns: $ns, key: $all.key})
 RETURN t.body
 
 // :: trails
 MATCH (t:Trail)
 WHERE t.ns = $ns AND t.created IS NOT NULL AND t.arrival IS NOT NULL
 // by ns first: so the index has the order, and the last are found without the others
-WITH t ORDER BY t.ns DESC, t.created DESC, t.arrival DESC LIMIT $limit
+WITH t ORDER BY t.ns DESC, t.created DESC, t.arrival DESC LIMIT $all.limit
 RETURN t.body
 
 // :: all_trails
@@ -71,7 +71,7 @@ WHERE t.ns = $ns AND t.key IS NOT NULL
 RETURN 1 LIMIT 1
 
 // :: put_calls
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 CREATE (c:Call {ns: $ns})
 SET c += row
 
@@ -81,59 +81,59 @@ WHERE c.ns = $ns AND c.key IS NOT NULL
 RETURN c.body ORDER BY c.key
 
 // :: put_cached
-MERGE (r:Reply {ns: $ns, key: $key})
-SET r += $properties
+MERGE (r:Reply {ns: $ns, key: $all.key})
+SET r += $all.properties
 WITH r
 OPTIONAL MATCH (r)-[old:ABOUT]->()
 DELETE old
 
 // :: tie_cached
-UNWIND $rows AS segment
-MATCH (r:Reply {ns: $ns, key: $key})
+UNWIND $all.rows AS segment
+MATCH (r:Reply {ns: $ns, key: $all.key})
 MATCH (s:Segment {ns: $ns, key: segment})
 CREATE (r)-[:ABOUT]->(s)
 
 // :: tie_to_all
-MATCH (r:Reply {ns: $ns, key: $key})
+MATCH (r:Reply {ns: $ns, key: $all.key})
 MATCH (n:Namespace {ns: $ns, key: 'namespace'})
 CREATE (r)-[:ABOUT]->(n)
 
 // :: draw_node
-MATCH (r:Reply {ns: $ns, key: $key})
-SET r:TreeNode, r += $shown
+MATCH (r:Reply {ns: $ns, key: $all.key})
+SET r:TreeNode, r += $all.shown
 WITH r
 OPTIONAL MATCH (r)-[old:COVERS]->()
 DELETE old
 
 // :: cover_nodes
-UNWIND $rows AS below
-MATCH (r:Reply {ns: $ns, key: $key})
+UNWIND $all.rows AS below
+MATCH (r:Reply {ns: $ns, key: $all.key})
 MATCH (c:Reply {ns: $ns, key: below})
 CREATE (r)-[:COVERS]->(c)
 
 // :: cover_segments
-UNWIND $rows AS below
-MATCH (r:Reply {ns: $ns, key: $key})
+UNWIND $all.rows AS below
+MATCH (r:Reply {ns: $ns, key: $all.key})
 MATCH (c:Segment {ns: $ns, key: below})
 CREATE (r)-[:COVERS]->(c)
 
 // :: cached_keys
 MATCH (r:Reply)
-WHERE r.ns = $ns AND r.key STARTS WITH $start
+WHERE r.ns = $ns AND r.key STARTS WITH $all.start
 RETURN collect(r.full)
 
 // :: cached
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (r:Reply {ns: $ns, key: key})
 RETURN r.full, r.value, r.segments
 
 // :: drop_cached
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (r:Reply {ns: $ns, key: key})
 DETACH DELETE r
 
 // :: drop_cached_about
-UNWIND $rows AS segment
+UNWIND $all.rows AS segment
 MATCH (s:Segment {ns: $ns, key: segment})<-[:ABOUT]-(r:Reply)
 DETACH DELETE r
 

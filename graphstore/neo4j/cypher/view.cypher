@@ -6,7 +6,7 @@ RETURN coalesce(n.full, n.key), coalesce(e.full, e.key, elementId(e)), n.forms, 
   coalesce(e.full_name, e.name, ''), coalesce(e.type, '')
 
 // :: names_where
-UNWIND $rows AS row
+UNWIND $all.rows AS row
 CALL (row) {
   WITH * WHERE row[0] = 'norm'
   MATCH (n:Name)
@@ -22,7 +22,7 @@ CALL (row) {
   CALL (b) {
     MATCH (b)<-[:IN]-(n:Name)
     RETURN n
-    LIMIT $most
+    LIMIT $all.most
   }
   RETURN n
 }
@@ -32,7 +32,7 @@ RETURN collect([coalesce(n.full, n.key), coalesce(e.full, e.key), n.forms, n.cou
   coalesce(e.full_name, e.name, ''), coalesce(e.type, '')])
 
 // :: entities
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 CALL (e) {
   MATCH (e)<-[m:MENTIONS]-(s:Segment)
@@ -47,18 +47,18 @@ RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name, ''), coalesce(e.ty
 // :: list
 MATCH (e:Entity)
 WHERE e.ns = $ns AND e.key IS NOT NULL
-WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT $candidates
+WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT $all.candidates
 MATCH (e)<-[:MENTIONS]-(s:Segment)
 WITH e, count(DISTINCT s) AS segments
 RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name, ''), coalesce(e.type, ''), segments
 
 // :: around
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 CALL (e) {
   MATCH (e)<-[:MENTIONS]-(s:Segment)
   WITH DISTINCT s
-  RETURN collect(CASE WHEN $texts
+  RETURN collect(CASE WHEN $all.texts
     THEN [s.document, s.index, coalesce(s.full, s.key), s.start, s.stop, s.text, s.tokens, s.part]
     ELSE [s.document, s.index, coalesce(s.full, s.key)] END) AS segments
 }
@@ -78,7 +78,7 @@ MATCH (q)-[:ASKED_OF]->(s:Segment)
 RETURN s.document, s.index, q.n, q.text, coalesce(s.full, s.key), q.kind
 
 // :: questions_of
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})<-[:ASKED_OF]-(q:Question)
 RETURN s.document, s.index, q.n, q.text, coalesce(s.full, s.key), q.kind
 
@@ -110,15 +110,15 @@ RETURN
   } AS trails
 
 // :: mentions
-UNWIND $rows AS key
+UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
 CALL (s) {
   MATCH (s)-[m:MENTIONS]->(e:Entity) WHERE e.key IS NOT NULL
   WITH e, collect(m.forms) AS forms
   CALL (e) {
-    WITH * WHERE $most > 0
+    WITH * WHERE $all.most > 0
     MATCH (e)<-[:MENTIONS]-(other:Segment)
-    WITH DISTINCT other LIMIT $most + 1
+    WITH DISTINCT other LIMIT $all.most + 1
     RETURN collect([other.document, other.index, coalesce(other.full, other.key)]) AS places
   }
   RETURN collect([coalesce(e.full, e.key), forms, places]) AS entities
@@ -126,12 +126,12 @@ CALL (s) {
 RETURN coalesce(s.full, s.key), entities
 
 // :: shared
-MATCH (s:Segment)-[:MENTIONS]->(e:Entity) WHERE s.ns = $ns AND s.key IN $keys AND e.key IS NOT NULL
+MATCH (s:Segment)-[:MENTIONS]->(e:Entity) WHERE s.ns = $ns AND s.key IN $all.keys AND e.key IS NOT NULL
 WITH e, collect(DISTINCT coalesce(s.full, s.key)) AS among WHERE size(among) > 1
 CALL (e) {
   MATCH (e)<-[:MENTIONS]-(s:Segment)
-  WITH DISTINCT s LIMIT $most + 1
+  WITH DISTINCT s LIMIT $all.most + 1
   RETURN count(s) AS spread
 }
-WITH e, among, spread WHERE spread <= $most
+WITH e, among, spread WHERE spread <= $all.most
 RETURN collect([coalesce(e.full, e.key), among, spread])
