@@ -14,8 +14,8 @@ from qrmem.graphstore.codec import LARGEST
 from qrmem.text import files
 from qrmem.text.budget import LEFT_OUT
 from qrmem.text.code.languages import CODE_KEY
-from qrmem.text.normalise import normalise, normalise_id, normalise_value
-from qrmem.types import Document, Scalar
+from qrmem.text.normalise import normalised
+from qrmem.types import Document
 
 Source = (
     str
@@ -79,27 +79,32 @@ def identified(document: Document) -> Document:
     Raises:
         BadDocument: there is nothing to read in it, or its id or metadata cannot be stored.
     """
-    for name, value in (("text", document.text), ("title", document.title), ("id", document.id)):
-        if not isinstance(value, str) and (name, value) != ("id", None):
-            raise BadDocument(f"a document's {name} must be text, not {type(value).__name__}")
+    _require_kept(document)
+    try:
+        clean = normalised(document)
+    except UsageError as exc:
+        named = document.id or document.title or "a document"
+        raise BadDocument(f"metadata of {named}: {exc}") from None
+    if not clean.text.strip():
+        raise BadDocument(f"{document.id or document.title or 'the document'} is empty")
+    if clean.id is not None:
+        return clean
+    return replace(clean, id=hashlib.sha256(clean.text.encode()).hexdigest()[:16])
+
+
+def _require_kept(document: Document) -> None:
+    """Refuse what no store keeps."""
+    texts = {"text": document.text, "title": document.title, "id": document.id}
+    for name, text in texts.items():
+        if not isinstance(text, str) and (name, text) != ("id", None):
+            raise BadDocument(f"a document's {name} must be text, not {type(text).__name__}")
     if len(document.title) > files.MOST_TITLE:
         size = f"at most {files.MOST_TITLE:,} characters, not {len(document.title):,}"
         raise BadDocument(f"{document.id or 'a document'}: a title has {size}")
-    text = normalise(document.text)
-    if not text.strip():
-        raise BadDocument(f"{document.id or document.title or 'the document'} is empty")
-    given = document.id
-    if given is not None and (not given.strip() or len(given) > 1000 or "\x00" in given):
+    id = document.id
+    if id is not None and (not id.strip() or len(id) > 1000 or "\x00" in id):
         raise BadDocument("a document's id has 1 to 1,000 characters, not all blank, and no NUL")
-    derived = hashlib.sha256(text.encode()).hexdigest()[:16]
-    name = normalise_id(given) if given is not None else derived
-    return replace(
-        document, text=text, id=name, title=normalise(document.title), metadata=_checked(document)
-    )
-
-
-def _checked(document: Document) -> dict[str, Scalar]:
-    named = document.id or document.title or "a document"
+    named = id or document.title or "a document"
     if not isinstance(document.metadata, Mapping):
         kind = type(document.metadata).__name__
         raise BadDocument(f"metadata of {named} are names with values, not a {kind}")
@@ -116,11 +121,6 @@ def _checked(document: Document) -> dict[str, Scalar]:
                 f"metadata {key!r} of {named} is a whole number that is too large to store; "
                 "give it as text"
             )
-    kept = {normalise(key): value for key, value in document.metadata.items()}
-    try:
-        return {key: normalise_value(key, value) for key, value in kept.items()}
-    except UsageError as exc:
-        raise BadDocument(f"metadata of {named}: {exc}") from None
 
 
 def _each(

@@ -96,7 +96,7 @@ def from_bytes(data: bytes, name: str) -> Document:
     return Document(
         text=text,
         title=title[:MOST_TITLE].rstrip()
-        or unicodedata.normalize("NFC", normalise(PurePath(name).stem))
+        or unicodedata.normalize("NFC", PurePath(shown).stem)
         or shown,
         metadata={**extra, "source": shown},
         parts=parts,

@@ -3,8 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 
 from qrmem.errors import clean_name, require_text, require_where
+from qrmem.types.documents import Document
 from qrmem.types.kinds import Scalar
 from qrmem.types.turns import CHAT_KEY, USER_KEY
 
@@ -54,6 +56,26 @@ def normalise_value(name: str, value: Scalar) -> Scalar:
     return clean_name(value, _NAMES[name]) if name in _NAMES else normalise(value)
 
 
+def normalised(document: Document) -> Document:
+    """Return a document as it is kept: text, title, id and metadata.
+
+    Raises:
+        UsageError: its metadata name a user or a session, and that is no clean name.
+    """
+    return replace(
+        document,
+        text=normalise(document.text),
+        title=normalise(document.title),
+        id=None if document.id is None else normalise_id(document.id),
+        metadata=_normalised_values(document.metadata),
+    )
+
+
+def _normalised_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    named = {normalise(name): value for name, value in values.items()}
+    return {name: normalise_value(name, value) for name, value in named.items()}
+
+
 def normalise_where(where: Mapping[str, Scalar] | None) -> dict[str, Scalar]:
     """Return a choice of documents by metadata, with names and values as they are kept.
 
@@ -61,5 +83,4 @@ def normalise_where(where: Mapping[str, Scalar] | None) -> dict[str, Scalar]:
         UsageError: it is none, or names a user or a session that cannot be.
     """
     require_where(where)
-    kept = {normalise(name): value for name, value in (where or {}).items()}
-    return {name: normalise_value(name, value) for name, value in kept.items()}
+    return _normalised_values(where or {})

@@ -182,7 +182,7 @@ async def test_delete_drops_what_any_strategy_kept_of_the_document(
     saver = InMemorySaver()
     async with opened(tmp_path / "m.db", model="") as memory:
         await memory.add([{"id": str(n), "text": text} for n, text in enumerate(TEXTS)])
-        await memory.build_tree()
+        await memory.build_tree(kind=STRATEGIES[strategy].tree or "ilm")
     async with (
         serving() as server,
         opened(tmp_path / "m.db", model="test", base_url=server.url) as memory,
