@@ -260,6 +260,28 @@ def recent(turns: Sequence[Turn], tokens: int, size: Callable[[Turn], int]) -> i
     return found
 
 
+def in_order_of_time(turns: Iterable[Turn]) -> list[Turn]:
+    """Return turns by when they were said, and by number where that is the same.
+
+    A turn without a time stands where the turn before it does.
+    """
+    times: dict[str, datetime] = {}
+    now = datetime.min.replace(tzinfo=UTC)
+    ordered = sorted(turns, key=lambda turn: (turn.number, turn.id))
+    for turn in ordered:
+        times[turn.id] = now = _instant(turn.at) or now
+    return sorted(ordered, key=lambda turn: times[turn.id])
+
+
+def _instant(at: str) -> datetime | None:
+    """Return a time in ISO form, as of UTC where it names no zone."""
+    try:
+        when = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
 def fitting(
     found: Sequence[Turn],
     corrected: Mapping[str, Sequence[str]],

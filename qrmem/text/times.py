@@ -2,8 +2,12 @@
 
 import re
 from calendar import monthrange
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, timedelta
 from typing import NamedTuple
+
+from qrmem.text.tense import Direction, direction
 
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
@@ -26,16 +30,26 @@ _TIME = re.compile(
   | (?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH})\b(?:,?\s+(?P<y1>\d{{4}}))?\b
   | (?P<m2>{_MONTH})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<y2>\d{{4}}))?\b
   | (?:(?P<before>last|this|next|in|since|during|of|by|until|early|late|mid)[\s-]+)?
-    (?P<m3>{_MONTH})\b(?:,?\s+(?P<y3>\d{{4}}))?\b
+    (?P<m3>{_MONTH})\b(?!\s+\d{{1,2}}(?:st|nd|rd|th)?\b)(?:,?\s+(?P<y3>\d{{4}}))?\b
   | (?P<near>the\s+day\s+before\s+yesterday|yesterday|last\s+night|tomorrow|today|tonight
     |this\s+(?:morning|afternoon|evening))\b
   | (?P<count>\d{{1,3}}|{_COUNT})\s+(?:of\s+)?(?P<unit>day|week|month|year)s?\s+ago\b
   | (?P<which>last|past|this|next|coming)\s+
     (?P<what>week(?:end)?|month|year|{"|".join(_SEASONS)}|{"|".join(_DAYS)})\b
+  | (?<!every\s)(?<!each\s)(?P<weekday>{"|".join(_DAYS)})\b
+  | (?:in|during|over|by|until|since)\s+(?:the\s+)?(?P<season>{"|".join(_SEASONS)})\b
+  | in\s+(?P<ahead>\d{{1,3}}|{_COUNT})\s+(?:of\s+)?(?P<step>day|week|month|year)s?\b(?!\s+ago)
   | (?P<year>(?:19|20)\d\d)\b
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
+_YEARS = 4
+"""Years either side of a text in which a day without a year is looked for (29 February)."""
+_AS_NEAR = 6
+"""Two dates are as near where their distances differ by less than this part of their sum."""
+_NEARER = 6
+"""A date that is so many times nearer is meant, unless the verb right before it says otherwise."""
+_Days = tuple[date, date]
 _STEP = {"last": -1, "past": -1, "this": 0, "next": 1, "coming": 1}
 
 
@@ -58,7 +72,8 @@ class Period(NamedTuple):
 def periods(text: str, said: date) -> list[Period]:
     """Return the times that a text names, in order.
 
-    A month or day without a year is the latest one that is not after the text was said.
+    A month, day, weekday or season without a year lies behind or ahead as its sentence says. Where
+    the sentence does not decide it is the nearest one, and none where both are about as near.
 
     Args:
         text: in English.
@@ -77,7 +92,7 @@ def periods(text: str, said: date) -> list[Period]:
     return found
 
 
-def _days(match: re.Match[str], said: date) -> tuple[date, date] | None:
+def _days(match: re.Match[str], said: date) -> _Days | None:
     found = match.groupdict()
     if found["iso"]:
         return _day(date.fromisoformat(found["iso"]))
@@ -86,24 +101,80 @@ def _days(match: re.Match[str], said: date) -> tuple[date, date] | None:
     if found["near"]:
         return _day(said - timedelta(_days_back(found["near"].lower())))
     if found["count"]:
-        return _ago(found["count"].lower(), found["unit"].lower(), said)
+        return _away(-1, found["count"].lower(), found["unit"].lower(), said)
+    if found["ahead"]:  # "we built it in two weeks" is no date
+        is_ahead = _direction(match, "ahead").step > 0
+        return _away(1, found["ahead"].lower(), found["step"].lower(), said) if is_ahead else None
     if found["what"]:
         return _beside(_STEP[found["which"].lower()], found["what"].lower(), said)
-    return _dated(found, said)
+    if found["weekday"]:
+        return _named_weekday(match, said)
+    if found["season"]:
+        begins = _SEASONS[found["season"].lower()]
+        years = [_months(said.year + n, begins, 3) for n in range(-2, 3)]
+        return _meant(years, _direction(match, "season"), said)
+    return _dated(match, said)
 
 
-def _dated(found: dict[str, str], said: date) -> tuple[date, date] | None:
+def _direction(match: re.Match[str], group: str) -> Direction:
+    return direction(match.string, match.start(group), match.end())
+
+
+def _named_weekday(match: re.Match[str], said: date) -> _Days | None:
+    if not match.group()[0].isupper():
+        return None
+    day = _DAYS.index(match.group().lower())
+    both = [_day(_weekday(step, day, said)) for step in (-1, 1)]
+    return _meant(both, _direction(match, "weekday"), said)
+
+
+def _dated(match: re.Match[str], said: date) -> _Days | None:
     """Return a day or a month that is named; "may" and "march" alone are no months."""
-    name = found["m1"] or found["m2"] or found["m3"]
-    day, year = found["d1"] or found["d2"], found["y1"] or found["y2"] or found["y3"]
+    found = match.groupdict()
+    group = next(name for name in ("m1", "m2", "m3") if found[name])
+    name, day, year = found[group], found["d1"] or found["d2"], found[f"y{group[1]}"]
     before = (found["before"] or "").lower()
     if not name[0].isupper() or not (day or year or before or name.lower() not in ("march", "may")):
         return None
     month = _MONTHS.index(name.lower()) + 1
-    place = (month, int(day) if day else 1)
-    guessed = said.year - (place > (said.month, said.day))
-    number = int(year) if year else guessed + (before == "next")
-    return _day(date(number, *place)) if day else _months(number, month, 1)
+    if year:
+        return _in_year(int(year), month, day)
+    if before == "this":
+        return _in_year(said.year, month, day)
+    years = []
+    for number in range(said.year - _YEARS, said.year + _YEARS + 1):
+        with suppress(ValueError):  # 29 February, and the calendar's ends
+            years.append(_in_year(number, month, day))
+    if before in _STEP:
+        return _next_to(years, _STEP[before], said)
+    start = "d1" if group == "m1" else group
+    return _meant(years, _direction(match, start), said)
+
+
+def _in_year(year: int, month: int, day: str | None) -> _Days:
+    return _day(date(year, month, int(day))) if day else _months(year, month, 1)
+
+
+def _meant(dates: Sequence[_Days], where: Direction, said: date) -> _Days | None:
+    """Return that one of some dates, which are in order, that is meant."""
+    behind = next((days for days in reversed(dates) if days[0] <= said), None)
+    ahead = next((days for days in dates if days[1] >= said), None)
+    if behind is None or ahead is None or behind == ahead:
+        return behind if where.step < 0 else ahead
+    back, on = (said - behind[1]).days, (ahead[0] - said).days
+    is_near = _NEARER * min(back, on) < max(back, on)
+    if where.step and (where.is_sure or not is_near):
+        return behind if where.step < 0 else ahead
+    if abs(back - on) * _AS_NEAR < back + on:
+        return None
+    return behind if back < on else ahead
+
+
+def _next_to(dates: Sequence[_Days], step: int, said: date) -> _Days | None:
+    """Return the last date that is over, or the first one that has not begun."""
+    if step < 0:
+        return next((days for days in reversed(dates) if days[1] < said), None)
+    return next((days for days in dates if days[0] > said), None)
 
 
 def _days_back(word: str) -> int:
@@ -112,14 +183,14 @@ def _days_back(word: str) -> int:
     return {"yesterday": 1, "last": 1, "tomorrow": -1}.get(word.split()[0], 0)
 
 
-def _ago(count: str, unit: str, said: date) -> tuple[date, date]:
-    number = int(count) if count.isdigit() else _COUNTS[count]
+def _away(step: int, count: str, unit: str, said: date) -> _Days | None:
+    number = step * (int(count) if count.isdigit() else _COUNTS[count])
     if unit == "day":
-        return _day(said - timedelta(number))
-    return _beside(-number, unit, said)
+        return _day(said + timedelta(number))
+    return _beside(number, unit, said)
 
 
-def _beside(step: int, what: str, said: date) -> tuple[date, date]:
+def _beside(step: int, what: str, said: date) -> _Days | None:
     """Return the week, month, year, season or day of the week that is `step` away from now."""
     monday = said - timedelta(said.weekday())
     if what in ("week", "weekend"):
@@ -131,10 +202,9 @@ def _beside(step: int, what: str, said: date) -> tuple[date, date]:
     if what == "year":
         return _months(said.year + step, 1, 12)
     if what in _SEASONS:
-        begins = _SEASONS[what]
-        has_begun = (said.month, said.day) >= (begins + 3, 1) if step < 0 else True
-        year = said.year + (step if step > 0 or not has_begun else 0)
-        return _months(year, begins, 3)
+        years = [_months(said.year + n, _SEASONS[what], 3) for n in range(-2, 3)]
+        now = next((days for days in years if days[0] <= said <= days[1]), years[2])
+        return _next_to(years, step, said) if step else now
     return _day(_weekday(step, _DAYS.index(what), said))
 
 
@@ -147,11 +217,11 @@ def _weekday(step: int, day: int, said: date) -> date:
     return said + timedelta(day - said.weekday())
 
 
-def _day(day: date) -> tuple[date, date]:
+def _day(day: date) -> _Days:
     return day, day
 
 
-def _months(year: int, first: int, count: int) -> tuple[date, date]:
+def _months(year: int, first: int, count: int) -> _Days:
     """Return the first and last day of some months in a row."""
     place = first - 1 + count - 1
     last_year, last = year + place // 12, place % 12 + 1

@@ -363,6 +363,23 @@ async def test_of_thousands_of_turns_those_of_a_named_month_are_found(user: str 
             assert {turn.at[:7] for turn in found.related} == {"2025-05"}
 
 
+async def test_what_was_said_first_stands_first_whenever_it_was_kept() -> None:
+    async with opened() as memory:
+        await memory.add_turn("user", "The boat got a new sail.", at="2026-05-02T10:00")
+        await memory.add_turn("user", "The boat got a new mast.", at="2026-05-02T10:00")
+        await memory.add_turn("user", "I bought the boat.", at="2025-03-01T10:00")
+        found = await memory.recall("What about the boat?", session="new")
+    assert [turn.number for turn in found.related] == [3, 1, 2]
+    assert found.text.index("bought") < found.text.index("sail") < found.text.index("mast")
+
+
+async def test_a_plan_is_shown_with_the_day_that_lies_ahead() -> None:
+    async with opened() as memory:
+        await memory.add_turn("user", "The flight leaves on 3 May.", at="2026-04-01T09:00")
+        found = await memory.recall("When do we leave?", session="new")
+    assert "(3 May: 2026-05-03)" in found.text
+
+
 async def test_time_words_are_told_with_their_days() -> None:
     async with opened() as memory:
         await memory.add_turn("user", "I went sailing yesterday.", at="2026-05-08T10:00")

@@ -1,6 +1,8 @@
 """Time words: what spans of days they name."""
 
+import json
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +52,47 @@ def test_only_what_depends_on_the_day_is_relative() -> None:
 
 def test_ago_beyond_the_calendar_is_passed_over() -> None:
     assert periods("999 years ago", date(500, 1, 1)) == []
+
+
+def test_of_sixty_sentences_three_at_most_are_read_wrong_and_no_plan_lies_in_the_past() -> None:
+    lines = (Path(__file__).parent / "data/dates.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len(rows) == 60
+    wrong = []
+    for row in rows:
+        said = date.fromisoformat(row["said"])
+        found = periods(row["text"], said)
+        if [[str(one.first), str(one.last)] for one in found] != row["times"]:
+            wrong.append((row["text"], found))
+        assert not row["is_ahead"] or not found or found[-1].last >= said, row["text"]
+    assert len(wrong) <= 3, wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("The flight leaves on 3 May, said Ann.", "2024-05-03"),
+        ("The dentist moved me to 5 May.", "2024-05-05"),
+        ("I booked a table for Friday.", "2023-08-11"),
+        ("We were on the train until Monday.", "2023-08-07"),
+        ("They were closed since the winter.", "2022-12-01"),
+        ("I was born on 29 February.", "2020-02-29"),
+        ("We met the team by July 1, 2024.", "2024-07-01"),
+        ("I want to finish by October 20.", "2023-10-20"),
+        ("I am excited about the launch with Amy on November 15.", "2023-11-15"),
+        ("I'm kinda worried about the August 20 meeting.", "2023-08-20"),
+        ("I'm starting an advanced workshop on August 15.", "2023-08-15"),
+        ("I just uploaded my application for the grant on August 12.", "2023-08-12"),
+        ("It ends next winter.", "2023-12-01"),
+        ("It began last August.", "2022-08-01"),
+    ],
+)
+def test_a_sentence_says_whether_its_time_lies_ahead(text: str, first: str) -> None:
+    assert str(periods(text, SAID)[0].first) == first
+
+
+@pytest.mark.parametrize(
+    "text", ["Ann's birthday, 8 February", "Every Monday we swim.", "We built it in two weeks."]
+)
+def test_a_time_that_nothing_decides_is_not_guessed(text: str) -> None:
+    assert periods(text, SAID) == []

@@ -112,7 +112,7 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
     room = left
     while True:
         kept = {turn.id: turn for turn in dialog.fitting(found, checked, by_id, room, size)}
-        related = sorted((t for t in kept.values() if t.id not in known), key=lambda t: t.number)
+        related = dialog.in_order_of_time(t for t in kept.values() if t.id not in known)
         corrections = {
             id: ids
             for id in kept
