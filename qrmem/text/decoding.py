@@ -5,6 +5,22 @@ import re
 
 from qrmem.errors import BadDocument
 
+KINDS = {
+    ".txt": "text",
+    ".text": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".epub": "epub",
+}
+"""Suffix, in lower case, to kind; PDF and DOCX need the extra `files`."""
+PLAIN = frozenset({"", "code", "text", "markdown", "html"})
+"""Kinds that are text; the others are read by `qrmem.text.binary_documents`."""
+
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -112,7 +128,11 @@ def _ascii_share(text: str) -> float:
 
 
 def _no_text(name: str) -> BadDocument:
+    first: dict[str, str] = {}
+    for suffix, kind in KINDS.items():
+        first.setdefault(kind, suffix)
+    *others, last = first.values()
     return BadDocument(
         f"{name} is binary, or in an encoding that cannot be told: save it as UTF-8, or give a "
-        ".txt, .md, .html, .pdf, .docx or .epub file"
+        f"{', '.join(others)} or {last} file"
     )

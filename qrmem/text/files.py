@@ -13,26 +13,12 @@ from qrmem.errors import BadDocument
 from qrmem.text.budget import ByteBudget
 from qrmem.text.code.ignore_rules import IgnoreRules
 from qrmem.text.code.languages import CODE_KEY, language_of
-from qrmem.text.decoding import decode
+from qrmem.text.decoding import KINDS, PLAIN, decode
 from qrmem.text.front_matter import split_front_matter
 from qrmem.text.headings import headings
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, Part
 from qrmem.types.turns import SCOPES
-
-KINDS = {
-    ".txt": "text",
-    ".text": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".epub": "epub",
-}
-"""Suffix, in lower case, to kind; PDF and DOCX need the extra `files`."""
 
 _MARKDOWN_TITLE = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 _GUTENBERG_TITLE = re.compile(r"^Title:[ \t]+(\S.*)$", re.MULTILINE)
@@ -83,7 +69,7 @@ def from_bytes(data: bytes, name: str) -> Document:
     kind = "code" if language else KINDS.get(PurePath(name).suffix.lower()) or _kind(data)
     if not data:
         raise BadDocument(f"{shown} is empty")
-    if kind in ("pdf", "docx", "epub"):
+    if kind not in PLAIN:
         from qrmem.text.binary_documents import read_binary
 
         text, title, parts, extra = read_binary(kind, data, shown, ByteBudget(shown))
