@@ -1,6 +1,6 @@
 """Databases of memories behind one protocol; `protocol` has all that goes in and out of them."""
 
-from qrmem.graphstore.opening import missing_file, open_store, scratch_store, withdraw
+from qrmem.graphstore.address import missing_file, open_store, scratch_store, withdraw
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 
 __all__ = [

@@ -93,15 +93,12 @@ class FactStore(Protocol):
 
     async def namespaces(self) -> Sequence[str]:
         """Return all names, sorted."""
-        ...
 
     async def namespace(self, ns: str, /) -> NamespaceInfo | None:
         """Return what it was made with, or `None`."""
-        ...
 
     async def create_namespace(self, ns: str, /, info: NamespaceInfo) -> NamespaceInfo:
         """Make it unless it is there; return what is there."""
-        ...
 
     async def finish_import(self, ns: str, /, token: str) -> None:
         """Declare a namespace whole that was made with `importing=token`.
@@ -109,11 +106,9 @@ class FactStore(Protocol):
         Raises:
             StoreConflict: another import, or none, is filling it.
         """
-        ...
 
     async def set_embedder(self, ns: str, /, embedder: str, dimension: int) -> None:
         """Record another embedder and drop all vectors."""
-        ...
 
     async def delete_namespace(self, ns: str, /, *, importing: str | None = None) -> None:
         """Remove everything of it.
@@ -125,7 +120,6 @@ class FactStore(Protocol):
         Raises:
             StoreConflict: it is not what `importing` says.
         """
-        ...
 
     async def put_documents(
         self,
@@ -152,11 +146,9 @@ class FactStore(Protocol):
             UsageError: a document has no id, or a segment's id is another's already.
             StoreConflict: a document of such an id is there, and `only_new` is set.
         """
-        ...
 
     async def document(self, ns: str, /, document_id: str) -> Document | None:
         """Return it with its text, or `None`."""
-        ...
 
     async def documents(
         self,
@@ -165,7 +157,6 @@ class FactStore(Protocol):
         ids: Collection[str] | None = None,
     ) -> Sequence[DocumentInfo]:
         """Return what is known of some documents, or of all, by id."""
-        ...
 
     async def document_ids(
         self,
@@ -185,31 +176,26 @@ class FactStore(Protocol):
             prefix: what the ids begin with.
             last: how many at most, from the end.
         """
-        ...
 
     async def states(self, ns: str, /) -> Mapping[str, int]:
         """Return how many segments there are in each state of the ledger."""
-        ...
 
     async def delete_documents(self, ns: str, /, *document_ids: str) -> None:
         """Remove them with all that hangs on them, cached replies too; blank their text in trails.
 
         See `qrmem.graphstore.redaction` for what is blanked. Ids that no document has are harmless.
         """
-        ...
 
     async def segments(
         self, ns: str, /, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
     ) -> Sequence[Segment]:
         """Return segments in the order of `ids`, then all of `documents`, each one's in order."""
-        ...
 
     async def ledger(self, ns: str, /, *document_ids: str) -> Sequence[LedgerRow]:
         """Return the rows of some documents' segments, in the order of these ids.
 
         Without an id those of all, by document id. A segment of which none was kept is `pending`.
         """
-        ...
 
     async def record(
         self,
@@ -231,7 +217,6 @@ class FactStore(Protocol):
         Raises:
             NotFound: a segment is not there (any more).
         """
-        ...
 
     async def contributions(
         self, ns: str, /, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
@@ -240,7 +225,6 @@ class FactStore(Protocol):
 
         Segments come in the order of these ids.
         """
-        ...
 
     async def override_merge(self, ns: str, /, decision: MergeDecision) -> None:
         """Keep a user's decision on two names; replaces an earlier one on the same pair.
@@ -248,7 +232,6 @@ class FactStore(Protocol):
         The pair has no order; it is kept with the smaller name first. Both names are stale from
         then on, and the revision is raised, so that nobody resolves names without the decision.
         """
-        ...
 
 
 class GraphView(Protocol):
@@ -265,27 +248,21 @@ class GraphView(Protocol):
         Raises:
             StoreConflict: the namespace's revision is not `revision`.
         """
-        ...
 
     async def clear_view(self, ns: str, /) -> None:
         """Drop all that follows from the facts, whoever wrote it; raises the revision."""
-        ...
 
     async def unmerged(self, ns: str, /, *document_ids: str) -> Unmerged:
         """Return what is to be merged of some documents, and what else a merge depends on."""
-        ...
 
     async def names(self, ns: str, /, wanted: NameFilter | None = None) -> Sequence[NameRow]:
         """Return every name of the namespace, or some of them, by key."""
-        ...
 
     async def entities(self, ns: str, /, keys: Sequence[str]) -> Sequence[Entity]:
         """Return entities in the order of `keys`."""
-        ...
 
     async def list_entities(self, ns: str, /, limit: int = 100) -> Sequence[EntityCount]:
         """Return entities by falling number of segments, then key."""
-        ...
 
     async def mentions(self, ns: str, /, segment_ids: Sequence[str], most: int = 0) -> Mentions:
         """Return who is named in some segments, and where the rare ones are named besides.
@@ -293,7 +270,6 @@ class GraphView(Protocol):
         Args:
             most: tell the places of entities that stand in no more segments.
         """
-        ...
 
     async def shared_entities(
         self, ns: str, /, segment_ids: Sequence[str], most: int
@@ -306,7 +282,6 @@ class GraphView(Protocol):
         Returns:
             Entity key to the ids of the segments among those given, and the number of all.
         """
-        ...
 
     async def around(self, ns: str, /, keys: Sequence[str], *, texts: bool = False) -> Around:
         """Return some entities' facts, names and segments, in one round trip.
@@ -314,21 +289,17 @@ class GraphView(Protocol):
         Args:
             texts: return the segments themselves too, not their ids alone.
         """
-        ...
 
     async def questions(
         self, ns: str, /, segment_ids: Sequence[str] | None = None
     ) -> Sequence[Question]:
         """Return accepted questions of the given segments, or all, as they came in a segment."""
-        ...
 
     async def counts(self, ns: str, /) -> Mapping[str, int]:
         """Return the numbers of documents, segments, entities, facts, questions, trails."""
-        ...
 
     async def vocabulary(self, ns: str, /, terms: Sequence[str]) -> Vocabulary:
         """Return how many segments have each term."""
-        ...
 
     async def matching(
         self,
@@ -345,7 +316,6 @@ class GraphView(Protocol):
             limit: upper bound on their number.
             documents: ids of the only documents to look at; `None`: all.
         """
-        ...
 
     async def nearest(
         self,
@@ -367,11 +337,9 @@ class GraphView(Protocol):
             documents: ids of the only documents to look at; `None`: all.
             among: ids of the only segments to look at; `None`: all.
         """
-        ...
 
     async def entries(self, ns: str, /, segment_ids: Sequence[str]) -> Sequence[Entry]:
         """Return what is indexed of segments, in the order of the ids."""
-        ...
 
     async def titled(self, ns: str, /, names: Sequence[str]) -> Mapping[str, Sequence[Titled]]:
         """Return the documents that names are titles of, surest first, by id where equal.
@@ -381,7 +349,6 @@ class GraphView(Protocol):
         Args:
             names: as `qrmem.text.naming.plain` gives them; unknown ones are left out.
         """
-        ...
 
 
 class RunLog(Protocol):
@@ -389,7 +356,6 @@ class RunLog(Protocol):
 
     async def put_trail(self, ns: str, /, trail: Trail) -> None:
         """Write a trail; replaces one of the same id."""
-        ...
 
     async def trails(
         self, ns: str, /, limit: int = 20, *, id: str | None = None
@@ -399,11 +365,9 @@ class RunLog(Protocol):
         Args:
             id: only the trail of this id.
         """
-        ...
 
     async def calls(self, ns: str, /) -> Sequence[CallRecord]:
         """Return all calls in the order in which they were written."""
-        ...
 
 
 class Artefacts(Protocol):
@@ -429,21 +393,17 @@ class Artefacts(Protocol):
             segments: ids of those that it is about.
             calls: what it cost; they are appended to the ledger of calls in the same transaction.
         """
-        ...
 
     async def cached_keys(self, ns: str, /, kind: CacheKind) -> Sequence[str]:
         """Return the keys of what is cached of a kind, sorted."""
-        ...
 
     async def cached(
         self, ns: str, /, kind: CacheKind, keys: Sequence[str]
     ) -> Sequence[CacheEntry]:
         """Return what is cached under some keys, in their order."""
-        ...
 
     async def drop_cached(self, ns: str, /, kind: CacheKind, keys: Sequence[str]) -> None:
         """Forget what is cached under some keys; unknown ones are passed over."""
-        ...
 
     async def put_vectors(
         self, ns: str, /, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
@@ -460,20 +420,17 @@ class Artefacts(Protocol):
         Raises:
             EmbedderMismatch: the rows are not as long as the namespace's vectors.
         """
-        ...
 
     async def vectors(self, ns: str, /, kind: VectorKind, owners: Sequence[str]) -> Vectors:
         """Return the rows of some owners.
 
         Segments in order, relations by owner; the rows of one owner as they were put.
         """
-        ...
 
     async def owners(
         self, ns: str, /, kind: VectorKind, among: Sequence[str] | None = None
     ) -> Sequence[str]:
         """Return who has vectors, of all or `among` some, in the order of `vectors`."""
-        ...
 
 
 class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
@@ -500,7 +457,6 @@ class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
         was written since the one before. What is deleted meanwhile may stay beside the memory until
         the next `clean`.
         """
-        ...
 
     async def check(self) -> None:
         """Go through the database page by page, unless a server looks after it.
@@ -508,7 +464,6 @@ class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
         Raises:
             StoreUnavailable: it is damaged.
         """
-        ...
 
     async def clean(self, *, wholly: bool = False) -> None:
         """Leave no copy of what was deleted beside the database (a log); harmless at any time.
@@ -516,8 +471,6 @@ class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
         Args:
             wholly: leave none within it, either, and give the room back that it took.
         """
-        ...
 
     async def close(self) -> None:
         """Release everything; twice is harmless."""
-        ...

@@ -9,7 +9,7 @@ from typing import Any
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_known, used_names, written_segments
 from qrmem.graphstore.protocol import Change, FactRow, MentionRow
-from qrmem.graphstore.sqlite import passages, words
+from qrmem.graphstore.sqlite import compression, words
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
     execute_in,
@@ -191,7 +191,7 @@ def _put_mentions(
         row = by_place[place]
         for form, count in row.forms:
             touched.forms[place[1], form] += count
-        ready.append((*place, passages.forms_kept(row.forms, row.name), row.question))
+        ready.append((*place, compression.forms_kept(row.forms, row.name), row.question))
     db.executemany("INSERT OR REPLACE INTO mention VALUES (?, ?, ?, ?)", ready)
 
 
@@ -207,7 +207,7 @@ def _uncount(rows: Iterable[tuple[Any, ...]], touched: Touched) -> None:
     for name, forms, key, _ in rows:
         touched.names.add(name)
         touched.stale.add(name)
-        for form, count in passages.forms_told(forms, key):
+        for form, count in compression.forms_told(forms, key):
             touched.forms[name, form] -= count
 
 
@@ -217,12 +217,12 @@ def _put_facts(
     segments: Mapping[str, int],
     names: Mapping[str, int],
 ) -> None:
-    texts = passages.texts(db, {segments[row.segment_id] for row in rows})
-    lines = {segment: passages.on_one_line(text) for segment, text in texts.items()}
+    texts = compression.texts(db, {segments[row.segment_id] for row in rows})
+    lines = {segment: compression.on_one_line(text) for segment, text in texts.items()}
     ready = []
     for row in rows:
         segment = segments[row.segment_id]
-        place = passages.place_of(row.description, lines[segment])
+        place = compression.place_of(row.description, lines[segment])
         ready.append((segment, row.n, names[row.head], names[row.tail], *place, row.question))
     db.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ready)
 

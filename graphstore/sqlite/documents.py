@@ -10,7 +10,7 @@ from typing import Any
 from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import, not_new
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.graphstore.sqlite import changes, passages, removal, words
+from qrmem.graphstore.sqlite import changes, compression, removal, words
 from qrmem.graphstore.sqlite.lookup import (
     document_number,
     execute_in,
@@ -166,8 +166,8 @@ def _put_segments(db: sqlite3.Connection, ns: int, doc: int, segments: Sequence[
     )
     numbers = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
     given = {numbers[s.id]: s.text for s in segments}
-    before = passages.texts(db, given)
-    passages.change_texts(db, {n: given[n] for n, text in before.items() if text != given[n]})
+    before = compression.texts(db, given)
+    compression.change_texts(db, {n: given[n] for n, text in before.items() if text != given[n]})
     new = [(number, text) for number, text in given.items() if number not in before]
     db.executemany("INSERT INTO passage VALUES (?, ?)", new)
 

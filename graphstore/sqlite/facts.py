@@ -9,7 +9,7 @@ from typing import Any
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import Unmerged
-from qrmem.graphstore.sqlite import changes, documents, passages
+from qrmem.graphstore.sqlite import changes, compression, documents
 from qrmem.graphstore.sqlite.lookup import (
     key_range,
     namespace_number,
@@ -48,7 +48,7 @@ def record(
         ((numbers[r.segment_id], r.state, r.reason, r.reasoner) for r, _ in rows),
     )
     made = [(numbers[c.segment_id], c) for _, c in rows if c]
-    texts = passages.texts(db, {segment for segment, _ in made})
+    texts = compression.texts(db, {segment for segment, _ in made})
     db.executemany(
         "INSERT INTO contribution (segment, kind, asked, body) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET body = excluded.body",
@@ -56,8 +56,8 @@ def record(
             (
                 segment,
                 c.kind,
-                passages.asked_kept(c.asked),
-                passages.packed(dumps(c), texts[segment]),
+                compression.asked_kept(c.asked),
+                compression.packed(dumps(c), texts[segment]),
             )
             for segment, c in made
         ),
@@ -93,7 +93,7 @@ def contributions(
     )
     rows = rows_of_documents(db, ns, document_ids, sql)
     found = [
-        (place, loads(passages.unpacked(body, text), Contribution))
+        (place, loads(compression.unpacked(body, text), Contribution))
         for *place, kind, body, text in rows
         if kind in kinds
     ]

@@ -48,7 +48,7 @@ SCHEMA = """
     CREATE TABLE ledger (
         segment INTEGER PRIMARY KEY REFERENCES segment ON DELETE CASCADE, state TEXT NOT NULL,
         reason TEXT NOT NULL, reasoner TEXT NOT NULL);
-    -- asked: a digest of the questions; body: see `passages`
+    -- asked: a digest of the questions; body: see `compression`
     CREATE TABLE contribution (
         segment INTEGER NOT NULL REFERENCES segment ON DELETE CASCADE, kind TEXT NOT NULL,
         asked INTEGER NOT NULL, body BLOB NOT NULL,
@@ -77,7 +77,7 @@ SCHEMA = """
         name INTEGER NOT NULL, form TEXT NOT NULL, count INTEGER NOT NULL,
         PRIMARY KEY (name, form)) WITHOUT ROWID;
     -- no foreign keys on the rows that come by the hundred thousand: `changes` alone writes them
-    -- forms: see `passages.forms_kept`
+    -- forms: see `compression.forms_kept`
     CREATE TABLE mention (
         segment INTEGER NOT NULL, name INTEGER NOT NULL, forms TEXT NOT NULL,
         question TEXT NOT NULL, PRIMARY KEY (segment, name)) WITHOUT ROWID;
@@ -135,7 +135,7 @@ USUAL = (
     '"statements":[{"head":"","tail":"","description":""},{"head":""}],'
     '"question":"","questions":["Who "],"tagger":"rules"}'
 )
-"""What most records are made of beside the words of a text: `passages` packs them with it.
+"""What most records are made of beside the words of a text: `compression` packs them with it.
 
 A record that was packed with one sentence cannot be unpacked with another one, so this is a part of
 the file format, as the tables are.

@@ -15,7 +15,7 @@ from qrmem.graphstore.protocol import (
     NameRow,
     by_frequency,
 )
-from qrmem.graphstore.sqlite import documents, passages
+from qrmem.graphstore.sqlite import compression, documents
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
     in_order,
@@ -138,7 +138,7 @@ def mentions(
         " CROSS JOIN entity e ON e.num = n.entity"
     )
     for segment, forms, name, entity, key in rows:
-        named[ids[segment]] += [(form, key) for form, _ in passages.forms_told(forms, name)]
+        named[ids[segment]] += [(form, key) for form, _ in compression.forms_told(forms, name)]
         entities[entity] = key
     spread = _spread(db, entities, most) if most else {}
     return Mentions(named, _places(db, {n: entities[n] for n in spread if spread[n] <= most}))
@@ -219,10 +219,10 @@ def _facts(db: sqlite3.Connection, entities: Iterable[int]) -> list[Fact]:
         ORDER BY d.id, s.idx, f.n
         """
     ).fetchall()
-    texts = passages.texts(db, {row[-1] for row in rows})
-    lines = {segment: passages.on_one_line(text) for segment, text in texts.items()}
+    texts = compression.texts(db, {row[-1] for row in rows})
+    lines = {segment: compression.on_one_line(text) for segment, text in texts.items()}
     return [
-        Fact(head, tail, passages.told(place, lines[segment]), id_, question)
+        Fact(head, tail, compression.told(place, lines[segment]), id_, question)
         for head, tail, *place, id_, question, segment in rows
     ]
 

@@ -15,7 +15,7 @@ import qrmem
 from qrmem.graphstore.sqlite.schema import SCHEMA, USUAL, VERSION
 
 KEPT = Path(__file__).with_name("data") / f"version-{VERSION}.db.gz"
-FORMAT = (7, "fd52d1fca390", "f4485a996c53")
+FORMAT = (7, "4f875b0c7e5e", "f4485a996c53")
 """The version, and the beginnings of the digests of what belongs to it."""
 DOCUMENTS = [
     {
@@ -28,7 +28,8 @@ DOCUMENTS = [
 
 
 def test_a_change_of_the_format_has_a_new_version() -> None:
-    digests = [hashlib.sha256(part.encode()).hexdigest()[:12] for part in (SCHEMA, USUAL)]
+    tables = "\n".join(line for line in SCHEMA.splitlines() if not line.strip().startswith("--"))
+    digests = [hashlib.sha256(part.encode()).hexdigest()[:12] for part in (tables, USUAL)]
     assert (VERSION, *digests) == FORMAT, "raise VERSION, and make a file of it: see the module"
 
 
