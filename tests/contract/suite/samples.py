@@ -64,11 +64,16 @@ def change(segments: Iterable[Segment], known: Iterable[str] = ()) -> Change:
         mentions=[row for s in segments for row in _mentions(s)],
         facts=[row for s in segments for row in _facts(s)],
         questions=[Question(w, s.id) for s in segments for w in s.text.split() if "?" in w],
-        index={s.id: _counts(s.text.lower().split()) for s in segments},
+        index={s.id: _counts(_words(s.text)) for s in segments},
         names={name: name for name in new},
         entities=[EntityRow(name, name, "") for name in new],
         merged={s.id: f"digest of {s.id}" for s in segments},
     )
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text as terms, which have no question mark."""
+    return text.lower().replace("?", "").split()
 
 
 def _counts(words: Iterable[str]) -> dict[str, int]:
@@ -115,7 +120,7 @@ async def contents(store: GraphStore, ns: str, terms: Sequence[str] = ()) -> dic
     keys = sorted({row.entity for row in names})
     segments = [s for id_ in documents for s in await store.segments(ns, documents=[id_])]
     ids = [segment.id for segment in segments]
-    words = {word for segment in segments for word in segment.text.lower().split()}
+    words = {word for segment in segments for word in _words(segment.text)}
     return {
         "documents": [await store.document(ns, id_) for id_ in documents],
         "infos": list(await store.documents(ns)),
