@@ -85,6 +85,7 @@ def agreed(question: str, command: str = "delete") -> bool:
 
 def sources_of(arguments: Namespace) -> Any:
     """Return what is to be added: paths, or one document with its id, title and metadata."""
+    from qrmem.io.sources import file_document
     from qrmem.text import files
 
     named = arguments.id or arguments.title or arguments.meta
@@ -97,10 +98,13 @@ def sources_of(arguments: Namespace) -> Any:
     found = [_piped() if name == "-" else name for name in arguments.sources]
     if not named:
         return found
-    document = found[0] if isinstance(found[0], Document) else files.read(found[0])
+    read = found[0] if isinstance(found[0], Document) else files.read(found[0])
+    if arguments.id or arguments.sources[0] == "-":
+        document = replace(read, id=arguments.id or read.id)
+    else:
+        document = file_document(read, Path(arguments.sources[0]).name)
     return replace(
         document,
-        id=arguments.id or document.id or _name_of(arguments.sources[0]),
         title=arguments.title or document.title,
         metadata={**document.metadata, **pairs(arguments.meta, "--meta")},
     )
@@ -111,10 +115,6 @@ def question_of(arguments: Namespace) -> str:
     if arguments.question != "-":
         return str(arguments.question)
     return _piped().text.strip()
-
-
-def _name_of(source: str) -> str | None:
-    return None if source == "-" else Path(source).name
 
 
 def _piped() -> Document:

@@ -283,7 +283,11 @@ def _add_options(add: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--follow-links", action="store_true", help="follow links that lead out of the folder"
     )
-    which.add_argument("--id", help="id of the document (one FILE only)")
+    which.add_argument(
+        "--id",
+        help="id of the document (one FILE only); without it, the name of the file, with its folder"
+        " where another file has that name",
+    )
     which.add_argument("--title", help="title of the document (one FILE only)")
     which.add_argument(
         "--meta", action="append", metavar="KEY=VALUE", help="metadata of the document (repeatable)"

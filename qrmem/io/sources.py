@@ -48,6 +48,17 @@ class PassedOver:
     reasons: Mapping[str, int]
 
 
+class FileDocument(Document):
+    """A document whose id is the end of its file's path, so that it may stand for two files."""
+
+    __slots__ = ()
+
+
+def file_document(read: Document, id: str) -> FileDocument:
+    """Give a document that was read from a file the id that its path has."""
+    return FileDocument(read.text, read.title, id, read.metadata, read.parts)
+
+
 async def documents(
     source: Source, glob: str | None = None, *, follow_links: bool = False
 ) -> AsyncIterator[Document | Refused | PassedOver]:
@@ -220,6 +231,6 @@ def _of_file(path: Path, relative: Path) -> Iterator[Document | Refused]:
     document = files.read(path)
     name = unicodedata.normalize("NFC", relative.as_posix())
     title = name if CODE_KEY in document.metadata else document.title
-    yield identified(replace(document, id=name, title=title))
+    yield identified(file_document(replace(document, title=title), name))
     if left_out := document.metadata.get(LEFT_OUT):
         yield Refused(name, BadDocument(f"read without what is broken in it: {left_out}"))

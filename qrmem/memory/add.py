@@ -23,7 +23,7 @@ from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.io.sources import PassedOver, Refused, Source, documents
-from qrmem.memory.add_state import IngestState
+from qrmem.memory.add_state import FileIds, IngestState
 from qrmem.memory.inspect import low_yields
 from qrmem.memory.models import Models, Run, caps_of, measured
 from qrmem.retrieval.turn_ranking import PART_TOKENS
@@ -118,6 +118,7 @@ class Adder:
         self._is_alone = False
         is_embedded = models.embedder is not None
         self._is_folded = models.settings.mode == "paper" and not self._run.reasoner.is_local
+        self._file_ids = FileIds(store, ns)
         self._state = IngestState(store, ns, is_embedded=is_embedded, is_folded=self._is_folded)
 
     async def add(self, source: Source) -> AddReport:
@@ -170,9 +171,10 @@ class Adder:
             raise
 
     async def _take_some(self, ahead: Sequence[Document | Refused | PassedOver]) -> None:
-        ids = [found.id or "" for found in ahead if isinstance(found, Document)]
+        named = await self._file_ids.named(ahead)
+        ids = [found.id or "" for found in named if isinstance(found, Document)]
         await self._state.look(ids)
-        for found in ahead:
+        for found in named:
             if self._tally.is_taken:
                 break
             await self._take(found)

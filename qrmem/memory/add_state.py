@@ -1,11 +1,16 @@
 """What an `add` finds stored of the documents that it is given: looked up a few at a time."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+from unicodedata import normalize
 
 from qrmem.errors import UsageError
 from qrmem.graph.folding import folded_key
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.io.sources import FileDocument
 from qrmem.types import Document, DocumentInfo
 from qrmem.types.turns import turn_number
 
@@ -97,3 +102,72 @@ class IngestState:
             f"document {document.id!r} is there already with another text{files}:"
             " --id ID (id=) keeps both, --update (update=True) replaces what is there"
         )
+
+
+Found = TypeVar("Found")
+_Known = tuple[str, str] | None
+"""The path and the sha256 of the document that has an id."""
+
+
+class FileIds:
+    """Gives the files of one run their ids: one that stands for another file grows by its folder.
+
+    A document stands for another file if that file is there, with another text. One whose file is
+    gone may have moved, and is the same document.
+    """
+
+    def __init__(self, store: GraphStore, ns: str) -> None:
+        self._store = store
+        self._ns = ns
+        self._known: dict[str, _Known] = {}
+
+    async def named(self, found: Sequence[Found]) -> list[Found | Document]:
+        """Return what a source gave, with the ids of its files as they are to be."""
+        await self._look([one.id or "" for one in found if isinstance(one, FileDocument)])
+        return [await self._named(one) if isinstance(one, FileDocument) else one for one in found]
+
+    async def _look(self, ids: Sequence[str]) -> None:
+        new = [id for id in ids if id not in self._known]
+        stored = await self._store.documents(self._ns, new) if new else ()
+        self._known |= dict.fromkeys(new)
+        self._known |= {one.id: (_source(one), one.digest) for one in stored}
+
+    async def _named(self, file: FileDocument) -> Document:
+        id = await self._id(file)
+        self._known[id] = _source(file), file.digest
+        title = id if file.title == file.id else file.title  # of source code it is the id
+        return Document(file.text, title, id, file.metadata, file.parts)
+
+    async def _id(self, file: FileDocument) -> str:
+        own, free = _source(file), ""
+        for id in _ids(file):
+            await self._look([id])
+            known = self._known[id]
+            if known is None:
+                return free or id
+            if own == known[0] or (file.digest == known[1] and not free):
+                return id
+            if not _is_another(known[0], own):
+                free = free or id
+        return free or file.id or ""
+
+
+def _source(document: Document | DocumentInfo) -> str:
+    return str(document.metadata.get("source", ""))
+
+
+def _ids(file: FileDocument) -> Iterator[str]:
+    """Yield a file's id, then each that has one more folder of its path."""
+    id = file.id or ""
+    yield id
+    parts = Path(os.path.abspath(_source(file))).parts
+    for size in range(id.count("/") + 2, len(parts)):
+        yield normalize("NFC", "/".join(parts[-size:]))
+
+
+def _is_another(known: str, own: str) -> bool:
+    """Whether two paths are two files that are there."""
+    try:
+        return bool(known) and not os.path.samefile(known, own)
+    except OSError:  # the one that is known is not there
+        return False

@@ -37,7 +37,8 @@ class ChangeMethods(Handle):
         Args:
             source: a path, a folder, a `Document`, `{"id", "title", "text", "metadata"}`, or an
                 iterable of them; or a list of messages (`{"role", "content"}`, or LangChain's),
-                which are kept as turns: see `add_messages`.
+                which are kept as turns: see `add_messages`. A file's id is its path below the
+                folder given, with more of the folders above it where another file has that id.
             update: replace documents of the same id whose text, title or metadata differ; only
                 segments that changed are read again. Threads of checkpointers used since the memory
                 was opened that read an old segment are dropped.

@@ -20,7 +20,7 @@ from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.llm.budget import prices_of
 from qrmem.llm.forecast import stage_plans, wall_time
 from qrmem.memory.add import Adder
-from qrmem.memory.add_state import IngestState
+from qrmem.memory.add_state import FileIds, IngestState
 from qrmem.memory.ask import resolved
 from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
 from qrmem.memory.models import new_namespace
@@ -88,6 +88,7 @@ async def _plan_add(
     found = [
         one async for one in documents(source, options.glob, follow_links=options.follow_links)
     ]
+    found = await FileIds(stored, info.name).named(found)
     given = [one for one in found if isinstance(one, Document)]
     problems = [(one.name, str(one.error)) for one in found if isinstance(one, Refused)]
     adder = Adder(shadow, info.name, models, silent, options)

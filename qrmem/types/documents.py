@@ -23,7 +23,8 @@ class Document(Short):
     Attributes:
         text: normalised text; every offset in the package counts its characters.
         title: shown with citations.
-        id: unique in a namespace; `None` lets `add` derive it (path, else a hash of the text).
+        id: unique in a namespace; `None` lets `add` derive it (the end of its file's path, else a
+            hash of the text).
         metadata: primitive values to narrow `search` and `ask` by.
         parts: pages or chapters in order of `start`; empty if the format has none.
     """

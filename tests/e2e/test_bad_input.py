@@ -377,13 +377,3 @@ def test_an_option_is_named_as_it_was_typed(
     qrmem.write("new.txt", GOOD.encode())
     memory = ("--memory", "new.db") if words[0] == "add" else ()
     assert_one_line(qrmem(*words, *memory), 2, f"qrmem: {said}")
-
-
-def test_the_hint_for_two_files_of_one_name_names_both_and_loses_neither(qrmem: Shell) -> None:
-    qrmem.write("x/notes.txt", "Nell is a boat.")
-    qrmem.write("y/notes.txt", "Brig is a boat.")
-    assert qrmem("add", "x/notes.txt").code == 0
-    ran = qrmem("add", "y/notes.txt")
-    assert_one_line(ran, 2, "x/notes.txt", "y/notes.txt", "--id ID")
-    assert qrmem("add", "y/notes.txt", "--id", "y/notes.txt").code == 0
-    assert "2 documents" in qrmem("status").out
