@@ -106,8 +106,10 @@ class Memories:
 
     async def _close_idle(self, keep: int) -> None:
         idle = [key for key, memory in self._open.items() if not memory.users]
-        for key in idle[: max(0, len(self._open) - keep)]:
-            await self._open.pop(key).store.close()
+        # Taken out before the first is closed: another item may end meanwhile.
+        closing = [self._open.pop(key) for key in idle[: max(0, len(self._open) - keep)]]
+        for memory in closing:
+            await memory.store.close()
 
     async def _opened(self, key: str, context: Context, build: Build) -> OpenMemory:
         is_local = build.reader == "local"
