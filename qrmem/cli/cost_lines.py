@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from qrmem.cli.output import safe, shortened
+from qrmem.cli.output import already_read, safe, shortened
 from qrmem.text.numbers import counted
 from qrmem.types import UsageRow
 from qrmem.types.plans import Plan, Range, StagePlan
@@ -39,7 +39,8 @@ def plan_lines(plan: Plan) -> list[str]:
         if plan.run == "tree":
             why = "no model is set, or all nodes are there"
         elif not plan.segments:
-            why = "everything is read" if plan.run == "add" else "nothing was read into it yet"
+            is_add = plan.run == "add"
+            why = already_read(plan.readers) if is_add else "nothing was read into it yet"
         return [*lines, f"cost:      nothing: {why}", *_problems(plan)]
     lines += _table(plan)
     lines.append(f"tokens:    {_span(plan.tokens)}, prompts and replies together")

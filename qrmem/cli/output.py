@@ -31,6 +31,8 @@ from qrmem.types import (
 from qrmem.types.answers import ScoredNode
 from qrmem.types.shown import continued, one_line
 
+LOCAL = "local."
+"""What the names of readers without a model begin with."""
 QUOTE_LENGTH = 300
 _LINES, _WIDTH = 8, 100
 """Of an excerpt of code."""
@@ -198,7 +200,11 @@ def report_lines(report: AddReport) -> list[str]:
     )
     changed = report.added or report.updated or report.resumed
     if not report.read and not changed and not report.problems:
-        lines = ["nothing is new: every document is already in the memory, complete"]
+        lines = [already_read(report.readers)]
+    if set(report.readers) - {report.reader} and not report.reader.startswith(LOCAL):
+        by, now = readers(report.readers), reader(report.reader)
+        price = "`qrmem plan add … --rebuild` says what reading again costs"
+        lines.append(f"read by:   {by}, not by {now}; {price}")
     if report.usage.calls:
         lines.append(f"cost:      {usage_line(report.usage)}")
     if report.passed_over:
@@ -208,6 +214,12 @@ def report_lines(report: AddReport) -> list[str]:
         shown = ", ".join(report.unparsed[:3]) + (" …" if len(report.unparsed) > 3 else "")
         lines.append(f"not parsed completely: {len(report.unparsed)} ({shown})")
     return lines + problem_lines(report.problems)
+
+
+def already_read(names: Sequence[str]) -> str:
+    """Say that there is nothing to read, and who read it."""
+    by = f" (by {readers(names)})" if names else ""
+    return f"already read{by}; `--rebuild` reads it again"
 
 
 def problem_lines(problems: Sequence[tuple[str, int, str]]) -> list[str]:
@@ -385,12 +397,19 @@ def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
 def reader(name: str) -> str:
     """Return who read or answered, by the name that is recorded."""
     kind, _, chosen = name.partition(":")
-    if name.startswith("local."):
+    if name.startswith(LOCAL):
         return f"built-in rules ({safe(name)})"
     if kind != "prompted" or chosen.count(":") < 2:
         return safe(name)
     model, mode, prompts = chosen.rsplit(":", 2)  # a model's name may hold colons
     return safe(f"{model}, mode {mode}, prompts {prompts}")
+
+
+def readers(names: Sequence[str]) -> str:
+    """Return who read some documents, by the names that are recorded."""
+    rules = "built-in rules"
+    known = (rules if name.startswith(LOCAL) else reader(name) for name in names)
+    return ", ".join(dict.fromkeys(known))
 
 
 def _segment_line(what: str, found: ScoredSegment, segments: Mapping[str, Segment]) -> str:

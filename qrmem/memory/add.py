@@ -61,6 +61,7 @@ class _Tally:
     added: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
+    readers: set[str] = field(default_factory=set)
     resumed: list[str] = field(default_factory=list)
     reused: int = 0
     read: int = 0
@@ -239,6 +240,7 @@ class Adder:
                 await self._put(document, self._tally.updated)
             elif self._state.is_done(name):
                 self._tally.unchanged.append(name)
+                self._tally.readers |= self._state.readers(name)
                 self._pass(name, stored.segments)
                 return
             else:
@@ -469,6 +471,8 @@ class Adder:
             warnings=tuple(tally.warnings),
             passed_over=dict(tally.passed_over),
             unparsed=tuple(dict.fromkeys(tally.unparsed)),
+            reader=self._run.reasoner.name,
+            readers=tuple(sorted(tally.readers)),
         )
 
 

@@ -11,6 +11,7 @@ from qrmem.errors import UsageError
 from qrmem.graph.folding import folded_key
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.io.sources import FileDocument
+from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import Document, DocumentInfo
 from qrmem.types.turns import turn_number
 
@@ -37,10 +38,11 @@ class IngestState:
         self._is_folded = is_folded
         self._infos: dict[str, DocumentInfo] = {}
         self._done: set[str] = set()
+        self._readers: dict[str, set[str]] = {}
 
     async def look(self, document_ids: Sequence[str]) -> None:
         """Look some documents up; those looked up before are forgotten."""
-        self._infos, self._done = {}, set()
+        self._infos, self._done, self._readers = {}, set(), {}
         infos = await self._store.documents(self._ns, document_ids)
         self._infos.update((info.id, info) for info in infos)
         read = [info for info in infos if not set(info.states) - {"ok"}]
@@ -51,7 +53,9 @@ class IngestState:
             done = set(await self._store.owners(self._ns, "segment", list(done)))
         left = iter(rows)
         for info in read:
-            if done.issuperset(row.segment_id for row in islice(left, info.segments)):
+            own = list(islice(left, info.segments))
+            self._readers[info.id] = {row.reasoner for row in own if row.reasoner}
+            if done.issuperset(row.segment_id for row in own):
                 self._done.add(info.id)
         if self._is_folded:
             keys = {folded_key(info.id, info.digest): info.id for info in read}
@@ -70,6 +74,12 @@ class IngestState:
     def is_done(self, document_id: str) -> bool:
         """Whether nothing of a document is left to do."""
         return document_id in self._done
+
+    def readers(self, document_id: str) -> set[str]:
+        """Return who read a document; none of one that no reasoner reads: source code, a turn."""
+        info = self._infos[document_id]
+        is_unread = CODE_KEY in info.metadata or turn_number(document_id, info.metadata)
+        return set() if is_unread else self._readers.get(document_id, set())
 
     def check_turn(self, document_id: str, *, may_begin: bool) -> None:
         """Refuse a turn that nobody said, and one in the place of a document that is none.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.memory import observability
+from qrmem.memory.add_state import IngestState
 from qrmem.memory.models import Models, Run, caps_of
 from qrmem.memory.session import Session
 from qrmem.text.normalise import normalise_where
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 AnswerItems = AsyncGenerator[Step | Words | Answer, None]
 """The steps of an answer and the words that a model writes, then the answer."""
+LOOKED_AT = 4
+"""Segments read whose documents tell who read the memory."""
 
 
 async def search(
@@ -187,6 +190,8 @@ class QuestionRun:
                     answer = self._answer(item, run.reasoner.name)
                     if self.options.keep_trail:
                         await self._keep(answer.trail, writer)
+                    if not run.reasoner.is_local:
+                        await self._look_at_readers(answer)
                     yield answer
         finally:
             self.running.discard(self.thread)
@@ -230,6 +235,21 @@ class QuestionRun:
             message = f"{self.store.location} is read-only: no trail is kept"
             self.listener(Event("warning", {"message": message}))
         await writer.write(partial(self._put, trail))
+
+    async def _look_at_readers(self, answer: Answer) -> None:
+        """Tell a user with a model that the documents looked at were read without one."""
+        state = IngestState(self.store, self.ns, is_embedded=False)
+        read = [one.segment_id for step in answer.trail.steps for one in step.read]
+        segments = await self.store.segments(self.ns, read[:LOOKED_AT])
+        ids = list(dict.fromkeys(segment.document_id for segment in segments))
+        await state.look(ids)
+        readers = {name for id in ids if state.info(id) for name in state.readers(id)}
+        if readers and all(name.startswith("local.") for name in readers):
+            message = (
+                "the memory was read by built-in rules: `qrmem add … --rebuild` reads it with the"
+                " model; `qrmem plan add … --rebuild` says what that costs"
+            )
+            self.listener(Event("warning", {"what": "readers", "message": message}))
 
     async def _put(self, trail: Trail) -> None:
         """Write a trail, dated no earlier than the last one: a clock may have been set back."""

@@ -117,6 +117,7 @@ async def _plan_add(
         documents=sum(report.states.values()) and dry_run.waiting,
         segments=report.read if dry_run.segments is None else dry_run.segments,
         sampled=report.read,
+        readers=dry_run.readers,
         problems=(*problems, *((name, reason) for name, _, reason in report.problems)),
     )
 
@@ -216,6 +217,7 @@ class _Chosen:
         waiting: documents of which something is to be read.
         segments: of a large text, that are to be read; else the dry run counts them.
         half_read: share of a large text's segments of which what they say is extracted.
+        readers: who read the documents of which nothing is to be read.
     """
 
     shown: list[Document]
@@ -223,6 +225,7 @@ class _Chosen:
     waiting: int
     segments: int | None = None
     half_read: float = 0.0
+    readers: tuple[str, ...] = ()
 
 
 async def _chosen(
@@ -234,7 +237,7 @@ async def _chosen(
     options: AddOptions,
 ) -> _Chosen:
     """Choose what is read dry, and copy to `shadow` what is known of it."""
-    waiting, known = await _waiting(stored, info, given, is_rebuild=options.rebuild)
+    waiting, known, by = await _waiting(stored, info, given, is_rebuild=options.rebuild)
     # What the run itself refuses is given to it whole, beside what it knows of it.
     refused = {name for name, is_same in known.items() if not (is_same or options.update)}
     unread, half = [], 0
@@ -252,10 +255,10 @@ async def _chosen(
         await copy_document(stored, shadow, info.name, name)
         await _mark_embedded(stored, shadow, info, name)
     if not is_large:
-        return _Chosen(waiting, 1.0, len(waiting))
+        return _Chosen(waiting, 1.0, len(waiting), readers=by)
     shown, weight = _sampled(unread)
     shown += [document for document in waiting if document.id in refused]
-    return _Chosen(shown, weight, len(waiting), len(segments) - half, half / len(segments))
+    return _Chosen(shown, weight, len(waiting), len(segments) - half, half / len(segments), by)
 
 
 async def _mark_embedded(
@@ -272,24 +275,27 @@ async def _mark_embedded(
 
 async def _waiting(
     stored: GraphStore, info: NamespaceInfo, given: Sequence[Document], *, is_rebuild: bool
-) -> tuple[list[Document], dict[str, bool]]:
+) -> tuple[list[Document], dict[str, bool], tuple[str, ...]]:
     """Return the documents of which something is to be read.
 
     Returns:
-        Also of those that are stored, by id, whether their text is the same.
+        Also of those that are stored, by id, whether their text is the same; and who read the
+        others.
     """
     state = IngestState(stored, info.name, is_embedded=False)
     await state.look([document.id or "" for document in given])
     waiting, known = [], {}
+    readers: set[str] = set()
     for document in given:
         name = document.id or ""
         digest = document.digest
         if state.digest(name) == digest and state.is_done(name) and not is_rebuild:
+            readers |= state.readers(name)
             continue
         waiting.append(document)
         if state.digest(name) is not None:
             known[name] = state.digest(name) == digest
-    return waiting, known
+    return waiting, known, tuple(sorted(readers))
 
 
 async def _unread(

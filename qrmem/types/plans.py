@@ -55,6 +55,7 @@ class Plan(Short):
         problems: `(name, reason)` of documents that cannot be read.
         strategy: that an `ask` will follow; "" for other runs.
         window: tokens that each call of an `ask` may have; 0 for other runs.
+        readers: who read the documents of an `add` that are not read again.
     """
 
     run: Literal["add", "ask", "tree"]
@@ -70,6 +71,7 @@ class Plan(Short):
     problems: tuple[tuple[str, str], ...] = ()
     strategy: str = ""
     window: int = 0
+    readers: tuple[str, ...] = ()
 
     @property
     def calls(self) -> Range:

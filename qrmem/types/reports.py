@@ -49,6 +49,8 @@ class AddReport(Short):
         unparsed: source files without a whole syntax tree: broken, or no grammar is installed.
         stopped: the cap that ended the run early, in words, or "".
         warnings: what a user should look at, in words.
+        reader: the reasoner, build mode and prompt versions that this run reads with.
+        readers: those that the unchanged documents were read with.
     """
 
     added: tuple[str, ...]
@@ -65,6 +67,8 @@ class AddReport(Short):
     unparsed: tuple[str, ...] = ()
     stopped: str = ""
     warnings: tuple[str, ...] = ()
+    reader: str = ""
+    readers: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:

@@ -14,7 +14,7 @@ QUESTIONS = json.loads((SAMPLE / "questions.json").read_text())["questions"]
 def test_the_same_add_again_says_that_nothing_is_new(read_sample: Shell) -> None:
     ran = read_sample("add", str(SAMPLE / "harbour.md"))
     assert ran.code == 0
-    assert "nothing is new" in ran.out
+    assert "already read (by built-in rules); `--rebuild` reads it again" in ran.out
 
 
 def test_one_segment_is_found_and_quoted(read_sample: Shell) -> None:

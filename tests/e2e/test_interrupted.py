@@ -50,7 +50,7 @@ def test_a_rebuild_that_is_killed_is_gone_on_with(qrmem: Shell) -> None:
         assert qrmem("list", "--json").json["documents"][0]["characters"] == len(path.read_text())
         kill_after(qrmem, server, asked // 2, "add", "book.md", *using)
         assert qrmem("add", "book.md", *using).code == 0
-    assert "nothing is new" in qrmem("add", "book.md").out
+    assert "already read (by " in qrmem("add", "book.md").out
     assert graph(qrmem) == first
 
 
@@ -127,7 +127,7 @@ def test_ctrl_c_at_any_moment_changes_nothing_in_the_end(qrmem: Shell, tokens: s
             break
     assert any(ran.code == 130 and "to continue" in ran.out for ran in shown)
     assert Terminal(qrmem, "add", "book.txt").end().code == 0
-    assert "nothing is new" in qrmem("add", "book.txt").out
+    assert "already read (by " in qrmem("add", "book.txt").out
     mended = graph(qrmem)
     qrmem.environment["QRMEM_MEMORY"] = "whole.db"
     assert graph(qrmem) == mended

@@ -61,7 +61,7 @@ def test_a_memory_moves_to_another_file_and_answers_there(read_sample: Shell, qr
                     status.get("counts", {}).pop("trails", None)
         assert ours == theirs
     assert (
-        "nothing is new"
+        "already read (by built-in rules); `--rebuild` reads it again"
         in qrmem("add", str(Path(__file__).parents[2] / "qrmem/sample/harbour.md")).out
     )
     assert qrmem("export", "again.qrmem").code == 0

@@ -188,3 +188,23 @@ def test_orientation_reads_near_segments_again_once(qrmem: Shell, server: OpenAI
     second = json.loads(qrmem(*ask).out)["usage"]["online"]
     oriented = set(first) - set(second)
     assert oriented, "the first run reads segments again, the second does not"
+
+
+def test_a_model_that_is_set_later_is_told_who_read_the_memory(
+    qrmem: Shell, server: OpenAIServer
+) -> None:
+    book(qrmem, 1)
+    assert qrmem("add", "book.md").code == 0
+    again = qrmem("add", "book.md", *using(server))
+    told = "already read (by built-in rules); `--rebuild` reads it again"
+    assert told in again.out
+    assert "read by:   built-in rules, not by test, mode compact" in again.out
+    assert "`qrmem plan add … --rebuild`" in again.out
+    assert told in qrmem("plan", "add", "book.md", *using(server)).out
+    priced = qrmem("plan", "add", "book.md", "--rebuild", "--json", *using(server))
+    assert priced.json["stages"]
+    asked = qrmem("ask", "Who keeps the light?", *using(server))
+    assert asked.err.count("memory was read by built-in rules: `qrmem add … --rebuild`") == 1
+    assert qrmem("add", "book.md", "--rebuild", *using(server)).code == 0
+    assert "not by" not in qrmem("add", "book.md", *using(server)).out
+    assert "built-in rules" not in qrmem("ask", "Who keeps the light?", *using(server)).err
