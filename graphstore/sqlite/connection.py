@@ -3,19 +3,20 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from qrmem.config import shown
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
-from qrmem.graphstore.sqlite.errors import translated
+from qrmem.graphstore.sqlite.errors import not_there, translated
 from qrmem.graphstore.sqlite.schema import make, prepare
 
+_File: TypeAlias = tuple[int, int] | None
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -82,6 +83,7 @@ class Worker:
         self._opening = opening
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="qrmem-sqlite")
         self._db: sqlite3.Connection | None = None
+        self._files: Sequence[_File] = ()  # which were opened: the database and its log
         self._readers: list[Worker] = []  # those that nobody uses now
         self._holders, self._is_free = 0, asyncio.Event()
 
@@ -113,6 +115,7 @@ class Worker:
         if self._db is None:
             raise self._closed()
         reader = Worker(path, self._opening.of_reader())
+        reader._files = self._files
         await reader.open()
         return reader
 
@@ -211,7 +214,12 @@ class Worker:
         if self.path is None:
             self._db = in_memory(self._opening)
         else:
+            if self._files:  # of the worker whose snapshot this one shows
+                self._require_files()
             self._db, self.is_read_only = connect(self.path, self._opening)
+            # Where nothing is written, another program makes and removes the log.
+            logs = () if self.is_read_only else (_log(self.path),)
+            self._files = self._files or [_found(path) for path in (self.path, *logs)]
 
     def _close(self) -> None:
         if self._db is not None:
@@ -228,10 +236,12 @@ class Worker:
         db = self._ready()
         if self._opening.is_fixed:  # one transaction, until `end`
             if not db.in_transaction:
+                self._require_files()
                 db.execute(begin)
             return work(db, *args, **kwargs)
         db.execute(begin)
         try:
+            self._require_files()
             result = work(db, *args, **kwargs)
             db.execute("COMMIT")
         except BaseException:
@@ -239,6 +249,28 @@ class Worker:
                 db.execute("ROLLBACK")
             raise
         return result
+
+    def _require_files(self) -> None:
+        """Refuse work on files that have lost their names: what is written there would be lost.
+
+        SQLite looks for that only where it keeps no log.
+        """
+        if self.path is not None and any(
+            was is None or _found(path) != was
+            for was, path in zip(self._files, (self.path, _log(self.path)), strict=False)
+        ):
+            raise not_there(self.location)
+
+
+def _log(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def _found(path: Path) -> _File:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        found = path.stat()
+        return found.st_dev, found.st_ino
+    return None
 
 
 def in_memory(opening: Opening) -> sqlite3.Connection:
@@ -273,6 +305,7 @@ def _connected(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
         prepare(db, str(path), create=opening.create, is_read_only=is_read_only)
         if not is_read_only:
             db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA schema_version").fetchone()  # the first read makes the log
         _configure(db, opening)
     except BaseException:
         db.close()
@@ -316,7 +349,7 @@ def _readable(db: sqlite3.Connection, path: Path, opening: Opening) -> sqlite3.C
         db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     except sqlite3.OperationalError:
         db.close()
-        log = path.with_name(path.name + "-wal")
+        log = _log(path)
         if log.exists() and log.stat().st_size > 0:
             raise StoreUnavailable(
                 f"{path} was not closed properly and may not be written; open it once where it may"

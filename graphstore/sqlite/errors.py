@@ -63,6 +63,14 @@ def refused_write(location: str) -> StoreUnavailable:
     return StoreUnavailable(_READ_ONLY.format(at=location))
 
 
+def not_there(location: str) -> StoreUnavailable:
+    """Return the error for an open file that another one has replaced, or that is gone."""
+    return StoreUnavailable(
+        f"{location} or its -wal file was moved, removed or replaced while the memory was open, so"
+        " nothing more is written; put it back, or open the memory again"
+    )
+
+
 @contextmanager
 def translated(location: str) -> Iterator[None]:
     """Re-raise SQLite's and the operating system's errors as ours, cause kept."""

@@ -423,6 +423,48 @@ async def test_what_an_update_replaced_and_what_was_pruned_is_not_in_the_log(
 # --- no space ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced", "folder", "log"])
+async def test_a_file_that_is_no_longer_there_is_not_written(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "m" / "m.db"
+    path.parent.mkdir()
+    await _filled(tmp_path / "other.db")
+    store = await _open(path)
+    await add(store, "n", text("d", "Ann met Bob "))
+    if how == "removed":
+        path.unlink()
+    elif how == "moved":
+        path.rename(tmp_path / "m" / "n.db")
+    elif how == "replaced":
+        (tmp_path / "other.db").replace(path)
+    elif how == "log":
+        path.with_name("m.db-wal").unlink()  # another program would begin one of its own
+    else:
+        path.parent.rename(tmp_path / "elsewhere")
+    with pytest.raises(StoreUnavailable, match="moved, removed or replaced while"):
+        await add(store, "n", text("e", "Cid met Dot "))
+    with pytest.raises(StoreUnavailable, match="nothing more is written"):
+        await store.names("n")
+    with pytest.raises(StoreUnavailable):
+        async with store.snapshot() as snapshot:
+            await snapshot.names("n")
+    await store.close()
+
+
+async def test_a_file_that_is_put_back_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    store = await _open(path)
+    await add(store, "n", text("d", "Ann met Bob "))
+    path.rename(tmp_path / "n.db")
+    with pytest.raises(StoreUnavailable, match="put it back"):
+        await add(store, "n", text("e", "Cid met Dot "))
+    (tmp_path / "n.db").rename(path)
+    await add(store, "n", text("e", "Cid met Dot "))
+    await store.close()
+    store = await _open(path)
+    assert set(await store.document_ids("n")) == {"d", "e"}
+    await store.close()
+
+
 async def test_a_full_disk_stops_a_write_and_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     await _filled(path)

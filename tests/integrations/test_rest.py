@@ -40,6 +40,23 @@ def test_a_client_looks_searches_and_asks(served: Served) -> None:
         assert "//cdn" not in page
 
 
+def test_a_document_for_a_memory_whose_file_is_gone_is_refused(
+    served: Served, tmp_path: Path
+) -> None:
+    with (
+        served("serve", "--write", text=TEXT) as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        (file,) = tmp_path.rglob("*.db")
+        file.rename(tmp_path / "away")
+        said = client.post("/documents", json={"id": "other", "text": "Ann met Bob."})
+        assert said.status_code == 503
+        assert "while the memory was open" in said.json()["error"]
+        assert str(tmp_path) not in said.text
+        (tmp_path / "away").rename(file)
+        assert client.post("/documents", json={"id": "other", "text": "Ann met Bob."}).is_success
+
+
 def test_wrong_requests_get_a_reason(served: Served) -> None:
     with served("serve", text=TEXT) as url, httpx.Client(base_url=url, timeout=60) as client:
         assert client.get("/documents/other").status_code == 404
