@@ -6,6 +6,7 @@ the user trusts it, it sets only what is harmless: see the rules below, which `S
 
 import hashlib
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -52,9 +53,10 @@ def read(path: Path) -> SettingsFile:
         UsageError: it cannot be read, is no regular file, or is too long.
     """
     try:
-        if path.exists() and not path.is_file():
-            raise UsageError(f"settings file {path}: a folder, a pipe or a device, not a file")
-        with path.open("rb") as file:
+        # A pipe without a writer would hold up whoever opens it.
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"settings file {path}: a folder, a pipe or a device, not a file")
             content = file.read(LONGEST + 1)
     except OSError as exc:
         raise UsageError(f"settings file {path}: {exc.strerror}") from exc

@@ -89,6 +89,9 @@ class Exit:
             self.code, line = exc.exit_code, _one_line(self._as_typed(exc)) + _hint(exc)
         elif isinstance(exc, OSError) and exc.filename and exc.strerror:
             self.code, line = OutOfReach.exit_code, _one_line(f"{exc.filename}: {exc.strerror}")
+        elif isinstance(exc, FileNotFoundError) and _is_folder_gone():
+            self.code = OutOfReach.exit_code
+            line = "the working folder is no longer there; change to one that is"
         else:
             line = f"unexpected {type(exc).__name__}: {_one_line(exc)} (--debug shows where)"
             self.code = 1
@@ -143,6 +146,14 @@ def _one_line(told: BaseException | str) -> str:
     from qrmem.cli.output import safe
 
     return " ".join(safe(str(told)).split()) or type(told).__name__
+
+
+def _is_folder_gone() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
 
 
 def _say(line: str, kind: str, code: int, *, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from qrmem.cli.cost_options import Common
 from qrmem.config import Secret, Settings, file_values
 from qrmem.errors import NotFound, UsageError
 from qrmem.settings_files import SETTINGS_FILE, require_file
+from qrmem.types.shown import one_line
 
 _HEAD = """\
 # Settings of qrmem. qrmem.toml in the working folder overrides ~/.config/qrmem/settings.toml;
@@ -129,20 +130,22 @@ async def trust(arguments: Namespace) -> int:
     """Trust the settings file of a folder as it is now, trust it no more, or list what is."""
     if arguments.list:
         paths = [str(path) for path in settings_files.trusted(os.environ)]
-        return output.print_result(arguments, paths, [*map(output.safe, paths)] or ["none"])
+        lines = [output.safe(one_line(path)) for path in paths]
+        return output.print_result(arguments, paths, lines or ["none"])
     folder = Path(arguments.folder)
     path = settings_files.place_in(folder)
     if arguments.remove:
         if not settings_files.distrust(path, os.environ):
             raise NotFound(f"{path} is not trusted")
-        return output.print_done(arguments, {"removed": str(path)}, [f"{path} is trusted no more"])
+        line = output.safe(one_line(f"{path} is trusted no more"))
+        return output.print_done(arguments, {"removed": str(path)}, [line])
     file = require_file(folder)
     values = file_values(file)
     settings_files.trust(file, os.environ)
     shown = {name: str(value) for name, value in values.items()}
     told = ", ".join(f"{name} = {value}" for name, value in shown.items()) or "nothing yet"
     # A value with a line break could write a line that looks like one of ours.
-    lines = [" ".join(output.safe(f"{path} is trusted until it changes; it sets: {told}").split())]
+    lines = [output.safe(one_line(f"{path} is trusted until it changes; it sets: {told}"))]
     return output.print_done(arguments, {"trusted": str(path), "sets": shown}, lines)
 
 

@@ -10,10 +10,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-from e2e.conftest import Shell
+from e2e.conftest import ROOT, Shell
 from servers.openai_server import OpenAIServer, in_thread
+
+from qrmem.errors import UsageError
+from qrmem.settings_files import read
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833.\n"
 
@@ -392,3 +396,44 @@ def test_nor_a_model_that_is_loaded_from_a_path_or_a_hub(named: str, qrmem: Shel
     ran = qrmem("search", "Ada", QRMEM_EMBEDDER="")
     assert (ran.code, ran.err.count("\n")) == (3, 1)
     assert f"--embedder {named}" in ran.err
+
+
+def test_a_folder_cannot_write_a_line_of_ours_by_its_name(qrmem: Shell) -> None:
+    clone = Shell(qrmem.folder / "a\nnone")
+    clone.environment["HOME"] = str(qrmem.folder)
+    clone.write("qrmem.toml", "prices = 'mine.toml'\n")
+    for words in (["status"], ["trust"], ["trust", "--list"], ["trust", "--remove"]):
+        ran = clone(*words)
+        shown = (ran.out + ran.err).splitlines()
+        assert any("a none/qrmem.toml" in line for line in shown), shown
+        assert not any(line.startswith("none/") for line in shown), shown
+
+
+def test_a_pipe_that_takes_the_place_of_a_file_while_it_is_looked_at_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "qrmem.toml"
+    os.mkfifo(path)
+    was = patch.object(Path, "is_file", return_value=True)  # when it was looked at
+    with was, pytest.raises(UsageError, match="a folder, a pipe or a device"):
+        read(path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(UsageError, match="settings file"):
+        read(path)
+
+
+def test_a_working_folder_that_is_gone_is_one_line(qrmem: Shell) -> None:
+    inner = qrmem.folder / "gone"
+    inner.mkdir()
+    for words in ("status", "trust", "add -"):
+        ran = subprocess.run(
+            ["sh", "-c", f"rmdir {inner}; {sys.executable} -m qrmem {words}; mkdir {inner}"],
+            cwd=inner,
+            env=qrmem.environment | {"PYTHONPATH": str(ROOT)},
+            input="Ann met Bob.",
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert ran.stderr == "qrmem: the working folder is no longer there; change to one that is\n"
