@@ -1,6 +1,8 @@
 """The page that shows a memory, in a real browser: what a person sees, types and may not reach."""
 
+import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -10,9 +12,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
+from archives import write
 from viewing import viewed
 
 from qrmem import sync
@@ -34,6 +38,7 @@ TEXTS = [
     {"id": "..", "title": "Above", "text": "The ferry is late."},
 ]
 QUESTION = "Who built an engine in London?"
+PLACES = ("documents", "trees/ilm")
 PARTS = (
     "",
     "documents",
@@ -319,3 +324,41 @@ def test_a_trail_is_one_file_without_scripts(filled: Path, tmp_path: Path, brows
     assert HOSTILE in text
     assert shown.query_selector("img, script") is None
     shown.close()
+
+
+def test_names_of_javascript_s_own_and_html_change_nothing(tmp_path: Path, browser: Any) -> None:
+    names = ["__proto__", "constructor", "toString", "javascript:alert(1)", HOSTILE]
+    names.append("\"'><script>alert(1)</script>")
+    text = f"Ada Lovelace met {' met '.join(names)}."
+    triples = [[head, f"met {HOSTILE}", tail] for head in names for tail in names if head != tail]
+    passage = {"idx": "triples", "passage": text, "extracted_triples": triples}
+    write(tmp_path / "triples.json", json.dumps({"docs": [passage]}).encode())
+    with sync.open(str(tmp_path / "m.db"), embedder="none") as memory:
+        metadata = {name: f"{name} value" for name in names}
+        memory.add([{"id": n, "title": n, "text": text, "metadata": metadata} for n in names])
+        memory.load_openie(tmp_path / "triples.json")
+        memory.build_tree()
+        trails = [memory.ask(f"Who met {name}?").trail.id for name in names[:2]]
+        keys = [entity.key for entity in memory.entities()]
+    parts = ["", "documents", "entities", "trees", "trails", f"trails/{'/'.join(trails)}", "merges"]
+    parts += [f"{kind}/{quote(name, safe='')}" for kind in PLACES for name in names]
+    parts += [f"entities/{quote(key, safe='')}" for key in keys]
+    with viewed(tmp_path / "m.db") as address:
+        page = browser.new_page()
+        problems: list[str] = []
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.goto(address)
+        page.wait_for_selector("main h2")
+        own = "Object.getOwnPropertyNames(Object.prototype).join()"
+        before = page.evaluate(own)
+        for part in parts:
+            shown = go(page, f"#/{part}")
+            assert page.query_selector("main :is(img, script, iframe, .error)") is None, part
+            assert page.query_selector("main a:not([href^='#/'])") is None, part
+            assert not re.search(r"\[object|native code", shown), part
+            if part.startswith("documents/"):
+                assert all(f"{name}: {name} value" in shown for name in names)
+        assert page.evaluate(own) == before
+        assert problems == []
+        page.close()
