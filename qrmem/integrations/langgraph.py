@@ -30,7 +30,7 @@ from qrmem import sync
 from qrmem.errors import NotFound, UsageError
 from qrmem.memory import Memory
 from qrmem.text.normalise import normalise
-from qrmem.types import Document, DocumentInfo, Scalar
+from qrmem.types import Document, Scalar
 
 _ID = "langgraph/"
 _KEY, _VALUE, _AT, _INDEXED = "store_key", "store_value", "store_at", "store_indexed"
@@ -199,15 +199,19 @@ async def _get(memory: Memory, id: str) -> Item | None:
     return _item(id, found.metadata)
 
 
-def _item(id: str, metadata: Mapping[str, Scalar]) -> Item:
-    *namespace, key = _path(id)
-    created, _, updated = str(metadata[_AT]).partition(" ")
+def _item(id: str, metadata: Mapping[str, Scalar]) -> Item | None:
+    """Return what a document keeps; `None` where this store has not written it."""
+    try:
+        *namespace, key = _path(id)
+        value = json.loads(str(metadata[_VALUE]))
+        created, updated = map(datetime.fromisoformat, str(metadata[_AT]).split(" "))
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    names = all(isinstance(name, str) for name in (*namespace, key))
+    if not (names and isinstance(value, dict) and created.tzinfo and updated.tzinfo):
+        return None
     return Item(
-        value=json.loads(str(metadata[_VALUE])),
-        key=key,
-        namespace=tuple(namespace),
-        created_at=datetime.fromisoformat(created),
-        updated_at=datetime.fromisoformat(updated),
+        value=value, key=key, namespace=tuple(namespace), created_at=created, updated_at=updated
     )
 
 
@@ -219,16 +223,18 @@ async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
         where = {_LEVEL.format(len(op.namespace_prefix)): _level(op.namespace_prefix)}
         scores = await _scores(memory, op.query or "", where={**where, _INDEXED: True}, wanted=end)
         if len(scores) >= end:
-            read = [(await _get(memory, id), scores[id]) for id in [*scores][op.offset : end]]
-            return [_found(item, score) for item, score in read if item is not None]
-    infos = {info.id: info for info in await _below(memory, op.namespace_prefix)}
-    items = {id: _item(id, info.metadata) for id, info in infos.items()}
+            read = [(await _get(memory, id), scores[id]) for id in [*scores][:end]]
+            prefix = op.namespace_prefix
+            shown = [_found(one, score) for one, score in read if one and _begins(one, prefix)]
+            if len(shown) == len(read):
+                return shown[op.offset :]
+    found = await _below(memory, op.namespace_prefix)
     fitting = {
         id: item
-        for id, item in sorted(items.items(), key=lambda pair: pair[1].created_at)
+        for id, (item, _) in sorted(found.items(), key=lambda pair: pair[1][0].created_at)
         if all(_fits(item.value.get(name), wanted) for name, wanted in (op.filter or {}).items())
     }
-    ranked = [id for id in fitting if infos[id].metadata[_INDEXED]]
+    ranked = [id for id in fitting if found[id][1]]
     scores = {}
     if ranked and _has_text(op.query or ""):
         scores = await _scores(memory, op.query or "", documents=ranked, wanted=end)
@@ -265,11 +271,20 @@ async def _scores(
     return scores
 
 
-async def _below(memory: Memory, prefix: Sequence[str]) -> list[DocumentInfo]:
-    """Return the documents of all items whose namespace begins so."""
+async def _below(memory: Memory, prefix: Sequence[str]) -> dict[str, tuple[Item, bool]]:
+    """Return by id all items whose namespace begins so, and whether each is indexed."""
     where = {_LEVEL.format(len(prefix)): _level(prefix)}
-    found = await memory.documents(where=where)
-    return [info for info in found if info.id.startswith(_ID) and _VALUE in info.metadata]
+    infos = await memory.documents(where=where)
+    found = ((info, _item(info.id, info.metadata)) for info in infos if info.id.startswith(_ID))
+    return {
+        info.id: (item, bool(info.metadata.get(_INDEXED)))
+        for info, item in found
+        if item is not None and _begins(item, prefix)
+    }
+
+
+def _begins(item: Item, prefix: Sequence[str]) -> bool:
+    return item.namespace[: len(prefix)] == tuple(prefix)
 
 
 def _fits(value: Any, wanted: Any) -> bool:
@@ -298,7 +313,7 @@ def _compared(value: Any, operator: str, other: Any) -> bool:
 
 
 async def _namespaces(memory: Memory, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-    found = {_path(info.id)[:-1] for info in await _below(memory, ())}
+    found = {item.namespace for item, _ in (await _below(memory, ())).values()}
     for condition in op.match_conditions or ():
         found = {namespace for namespace in found if _matches(namespace, condition)}
     if op.max_depth is not None:

@@ -103,6 +103,53 @@ async def test_a_query_reads_only_the_items_that_it_ranks(monkeypatch: pytest.Mo
         assert not await store.asearch(("nobody",), query="ferry")
 
 
+GOOD = {
+    "store_0": ".",
+    "store_1": "ada",
+    "store_key": "k",
+    "store_value": '{"text": "hello"}',
+    "store_at": "2026-01-01T00:00:00+00:00 2026-01-01T00:00:00+00:00",
+    "store_indexed": True,
+}
+KEPT = 'langgraph/["ada", "k"]'
+
+
+@pytest.mark.parametrize(
+    ("id", "metadata"),
+    [
+        (KEPT, {}),
+        ("langgraph/x.md", GOOD),
+        ("langgraph/5", GOOD),
+        ("langgraph/[]", GOOD),
+        ('langgraph/["ben", "k"]', GOOD),
+        ('langgraph/["ada", 5]', GOOD),
+        (KEPT, {**GOOD, "store_value": "{broken"}),
+        (KEPT, {**GOOD, "store_value": "[1]"}),
+        (KEPT, {**GOOD, "store_value": '{"a":' + "[" * 100_000}),
+        (KEPT, {**GOOD, "store_at": "yesterday"}),
+        (KEPT, {**GOOD, "store_at": "2026-01-01 2026-01-01"}),
+    ],
+)
+def test_a_document_that_the_store_has_not_written_is_no_item(
+    memory: sync.Memory, id: str, metadata: dict[str, Any]
+) -> None:
+    store = MemoryStore(memory)
+    store.put(("ada",), "good", {"text": "hello there"})
+    memory.add({"id": id, "text": "hello world " * 20, "metadata": metadata})
+    assert store.get(("ada",), "k") is None
+    for query in (None, "hello"):
+        for limit in (1, 10):
+            found = store.search(("ada",), query=query, limit=limit)
+            assert [item.key for item in found] == ["good"], (query, limit)
+    assert ("ada",) in store.list_namespaces()
+    store.put(("ada",), "k", {"text": "mine"})
+    mine = store.get(("ada",), "k")
+    assert mine is not None
+    assert mine.value == {"text": "mine"}
+    store.delete(("ada",), "k")
+    assert store.get(("ada",), "k") is None
+
+
 def test_an_update_replaces_and_a_deletion_forgets(memory: sync.Memory) -> None:
     store = filled(MemoryStore(memory))
     first = store.get(("users", "ada"), "lives")
