@@ -201,7 +201,8 @@ def _excerpts(
     scores: dict[int, float] = {}
     for part in ordered:
         segment = parts[part.turn][part.index]
-        tokens -= segment.tokens + (_LINE if part.turn not in shown else 0)
+        is_new = part.turn not in shown
+        tokens -= segment.tokens + (_LINE if is_new and chat.is_printed else 0)
         shown.setdefault(part.turn, set()).add(part.index)
         scores.setdefault(part.turn, round(part.score, 4))
         if tokens < 0:
