@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TypeAlias
 
-from qrmem.cli.parser import build_parser, help_of
+from qrmem.cli.help_text import help_of
+from qrmem.cli.parser import build_parser
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"

@@ -72,12 +72,12 @@ def add_chat(commands: Any, common: Common) -> None:
         action.add_argument("--user", type=user_name, metavar="U", help="whose conversation it is")
     for action in (add, say):
         action.add_argument(
-            "--extract", action="store_true", help="note facts with the chat model, too"
+            "--extract", action="store_true", help="extract facts, too (uses the chat model)"
         )
     extract = actions.add_parser(
         "extract",
         parents=common("memory", "model", "embedder"),
-        help="note facts, with the chat model, of turns without any",
+        help="extract facts from turns that have none yet (uses the chat model)",
     )
     extract.add_argument("--session", metavar="S", help="of this conversation alone")
     extract.add_argument("--user", type=user_name, metavar="U", help="of this user's alone")

@@ -3,7 +3,6 @@
 import argparse
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, NoReturn, get_args
@@ -11,50 +10,24 @@ from typing import Any, NoReturn, get_args
 from qrmem.cli.chatting import add_chat
 from qrmem.cli.cost_options import Common, add_caps, add_cost_commands, add_models, add_tapes
 from qrmem.cli.eval_options import add_eval
+from qrmem.cli.help_text import DESCRIPTION, Help
 from qrmem.cli.serving import add_serving
 from qrmem.cli.settings_file import add_settings
 from qrmem.cli.trees import add_build_options, add_tree
-from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.types import Strategy
 
 TAGGER = "entity tagger: rules, corenlp[:URL] or stanza[:FOLDER]"
-NO_COMMAND = 'say what to do: qrmem add FILE reads a text, qrmem ask "…" asks about it'
+NO_COMMAND = 'missing: a command; qrmem add FILE reads a text, qrmem ask "…" asks about it'
 
 _Group = argparse._ArgumentGroup
-_DEFAULTS = {field.name: field.default for field in fields(Settings)}
-
-
-class _Help(argparse.HelpFormatter):
-    """Names the default of an option that has one: its own, else that of the setting."""
-
-    def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
-        """Show what has to be given; the options follow below, in groups."""
-        shown = [a for a in actions if not a.option_strings or a.required]
-        if len(shown) < len(list(actions)):
-            self._prog += " [OPTIONS]"
-        super().add_usage(usage, shown, [], prefix)
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        return help_of(action)
-
-
-def help_of(action: argparse.Action) -> str | None:
-    """Return the help of an option, with its default."""
-    if not action.option_strings or not action.help or "default" in action.help:
-        return action.help
-    default = action.default
-    if default in (None, argparse.SUPPRESS):
-        default = _DEFAULTS.get(action.dest)
-    is_told = isinstance(default, str | int | float) and not isinstance(default, bool) and default
-    return f"{action.help} (default: {default})" if is_told else action.help
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are ours: one line, exit code 2."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"formatter_class": _Help, "allow_abbrev": False, **options})
+        super().__init__(**{"formatter_class": Help, "allow_abbrev": False, **options})
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse; what is not understood is an error of the command that was given it."""
@@ -78,7 +51,9 @@ class _Parser(argparse.ArgumentParser):
         told = _plainer(message)
         choices = [action.choices for action in self._actions if action.metavar == "ACTION"]
         if told == "missing: ACTION" and choices:
-            told = f"say what to do: {', '.join(choices[0] or ())}"
+            *others, last = choices[0] or ("",)
+            verb = "plan" if self.prog.endswith(" plan") else "do"
+            told = f"missing: what to {verb} ({', '.join(others)} or {last})"
         told = re.sub(r"\AACTION(?= takes )", self.prog, told)
         raise UsageError(f"{told} (see {self.prog} --help)")
 
@@ -137,7 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser; `namespace.command` names the sub-command."""
     parser = _Parser(
         prog="qrmem",
-        description="Read long documents once, then ask: answers cite the segments that were read.",
+        description=DESCRIPTION,
         parents=_common(None)("memory", "model", "embedder"),
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
@@ -150,9 +125,7 @@ def build_parser() -> argparse.ArgumentParser:
         commands, common, {"add": _add_options, "ask": _ask_options, "tree": add_build_options}
     )
     add_settings(commands, common)
-    complete = commands.add_parser(
-        "completion", help="print what makes a shell complete commands and options"
-    )
+    complete = commands.add_parser("completion", help="print the completion script for a shell")
     complete.add_argument("shell", choices=("bash", "zsh", "fish"), help="your shell")
     help = commands.add_parser("help", help="show the options of a command")
     help.add_argument(
@@ -163,6 +136,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="default: all commands",
     )
     _describe(parser)
+    parser._positionals.title = "commands"
     return parser
 
 

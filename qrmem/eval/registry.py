@@ -315,7 +315,7 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
     if not os.access(data, os.R_OK):
         raise UsageError(f"{data} cannot be read: you have no permission")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} holds something else; name an empty folder")
+        raise UsageError(f"{out} is not empty; choose an empty folder")
     partial = out.parent / f".{out.name}.partial"
     rmtree(partial, ignore_errors=True)
     try:

@@ -271,7 +271,8 @@ class RunFolder:
             others = [p.name for p in self.path.iterdir() if p.name not in _OWN]
             if others:
                 raise UsageError(
-                    f"{self.path} holds something else ({others[0]}); name an empty one"
+                    f"{self.path} is not a run folder (it holds {others[0]});"
+                    " choose an empty folder"
                 )
 
     def _check(self, known: Mapping[str, Any], config: Mapping[str, Any]) -> None:

@@ -240,8 +240,8 @@ class Budget:
         for model in models:
             if self._caps.cost is not None and self._price_of(model) is None:
                 raise UsageError(
-                    f"money cannot be capped: the price of {model} is not known; give it in a file "
-                    "of your own (--prices FILE, or the setting `prices`)"
+                    f"--max-cost (max_cost) needs the price of {model}: add it to a price file"
+                    " (--prices FILE, or the setting `prices`)"
                 )
 
     def cost(

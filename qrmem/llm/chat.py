@@ -20,7 +20,7 @@ from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Listener
 
 _PATH = "/chat/completions"
 _LONG = 10.0
-"""Seconds of waiting for a turn that a user is told of, the first time."""
+"""Seconds of waiting for the rate limit after which a message is shown, once."""
 _CHARACTERS = 3
 """Characters of a token, on the safe side, for what a server allows in a minute."""
 

@@ -127,11 +127,11 @@ class ChangeMethods(Handle):
         await change.delete_all(self._session, checkpointer)
 
     async def merge(self, first: str, second: str) -> None:
-        """Count two names as one from now on; beats every rule, and stays."""
+        """Count two names as one from now on; your decision overrides the rules and is kept."""
         await change.override_merge(self._session, first, second, same=True)
 
     async def separate(self, first: str, second: str) -> None:
-        """Keep two names apart from now on; beats every rule, and stays."""
+        """Keep two names apart from now on; your decision overrides the rules and is kept."""
         await change.override_merge(self._session, first, second, same=False)
 
     async def repair(self) -> Repair:

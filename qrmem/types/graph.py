@@ -96,7 +96,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class MergeDecision:
-    """A user's word on two names, stored as a fact; it beats every rule."""
+    """A user's decision on two names: it overrides the rules and is kept."""
 
     first: str
     second: str

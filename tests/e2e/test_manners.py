@@ -10,6 +10,8 @@ import pytest
 from e2e.conftest import SAMPLE, Ran, Shell
 
 from qrmem import open as opened
+from qrmem.cli.help_text import GROUPS
+from qrmem.cli.parser import build_parser
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833.\n"
 
@@ -57,9 +59,9 @@ def test_an_option_is_written_out_and_the_one_that_was_meant_is_named(qrmem: She
 def test_a_command_that_lacks_something_says_what(qrmem: Shell) -> None:
     assert "qrmem add FILE" in refused(qrmem())
     assert "missing: question" in refused(qrmem("ask"))
-    assert "say what to do: build, show" in refused(qrmem("tree"))
+    assert "missing: what to do (build or show)" in refused(qrmem("tree"))
     assert "--memory takes a value" in refused(qrmem("status", "-m"))
-    assert "say what to do: add, ask, tree" in refused(qrmem("plan"))
+    assert "missing: what to plan (add, ask or tree)" in refused(qrmem("plan"))
     assert "qrmem tree takes build, show, not 'grow'" in refused(qrmem("tree", "grow"))
 
 
@@ -275,3 +277,12 @@ def test_a_window_of_nought_is_that_of_the_model(qrmem: Shell) -> None:
     asked = qrmem("ask", "Whom did Ada Lovelace meet?", "--window", "0", "--json")
     assert asked.json["trail"]["window"] == 4096
     assert "at least 64" in refused(qrmem("ask", "Who?", "--window", "10"))
+
+
+def test_the_help_has_every_command_in_a_group_and_three_examples(qrmem: Shell) -> None:
+    (commands,) = (a for a in build_parser()._actions if a.dest == "command")
+    named = [name for names in GROUPS.values() for name in names]
+    assert sorted(named) == sorted(commands.choices or ())
+    told = qrmem("--help").out
+    assert told.count("\n  qrmem ") == 3
+    assert all(f"\n  {title}:\n    {names[0]} " in told for title, names in GROUPS.items())

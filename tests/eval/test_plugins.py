@@ -104,7 +104,7 @@ def test_what_a_builder_cannot_do_is_said(installed: Path) -> None:
         "riddles most=two --data lines.txt": "'two' is not a number",
         "riddles least=2 --data lines.txt": "has no parameter 'least'; it has most",
         "riddles --data none.txt": "no such file or folder: none.txt",
-        "riddles --data lines.txt --out .": "holds something else",
+        "riddles --data lines.txt --out .": "is not empty; choose an empty folder",
     }
     done = qrmem(installed, *(f"eval build --out made {words}" for words in wrong))
     for (code, _, told), said in zip(done, wrong.values(), strict=True):

@@ -399,7 +399,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(
     Path("mine").mkdir()
     Path("mine/thesis.txt").write_text("Chapter 1")
     assert run("--system", "bm25", "--out", "mine") == 2
-    assert "mine holds something else (thesis.txt)" in capsys.readouterr().err
+    assert "mine is not a run folder (it holds thesis.txt)" in capsys.readouterr().err
     assert [path.name for path in Path("mine").iterdir()] == ["thesis.txt"]
 
 

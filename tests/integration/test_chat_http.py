@@ -474,7 +474,7 @@ async def test_what_a_server_says_it_allows_in_a_minute_is_kept_to(
         waits: list[float] = chat.waits  # type: ignore[attr-defined]
     if longest:
         assert max(waits) == pytest.approx(longest, rel=0.3)
-        # A long wait is told of, once.
+        # A message is shown once for a long wait.
         says = [str(event.data["message"]) for event in told]
         assert len(says) == (longest > 10)
         assert all("000 tokens a minute" in said for said in says)

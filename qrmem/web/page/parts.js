@@ -68,7 +68,7 @@ export async function entities() {
   const found = await call("/entities?limit=1000");
   const row = (one) => make("div", {}, entityLink(one.key, one.name), " ",
     quiet([one.type.toLowerCase(), count(one.segments, "segment")].filter(Boolean).join(" · ")));
-  return [make("h2", {}, "Entities"), about(found.length === 1000 ? "the 1,000 that most segments name; find others by name" : "those that most segments name come first"),
+  return [make("h2", {}, "Entities"), about(found.length === 1000 ? "the 1,000 most mentioned; find others by name" : "the most mentioned come first"),
     found.length ? folded(found, row, "", "entitie", MANY) : empty("No entity was found in the texts.")];
 }
 

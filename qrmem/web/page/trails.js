@@ -139,7 +139,7 @@ function ribbons({ texts, lengths, read, dropped, cited }) {
         "aria-label": `Read: segments ${say(read)}. Dropped: ${say(dropped)}.` }, svg("rect", { x: 0, y: 36, width: 1000, height: 2, class: "base" }), ...marks));
   });
   const rest = found.size - shown.length;
-  return make("div", {}, lines, rest ? make("p", { class: "quiet small" }, `and segments of ${count(rest, "more document")}, which the steps name`) : null, legend(["read", `read (${read.size})`], ["dropped", `found, dropped (${dropped.size})`], ["cited", `cited (${cited.size})`]));
+  return make("div", {}, lines, rest ? make("p", { class: "quiet small" }, `and segments of ${count(rest, "more document")}, which the steps name`) : null, legend(["read", `read (${read.size})`], ["dropped", `found, but no room in the window (${dropped.size})`], ["cited", `cited (${cited.size})`]));
 }
 
 // The way of a run: where it started, the edges that it weighed and those that it took, by step.
