@@ -1,5 +1,7 @@
 """A run from the command line: results, resuming, refusals, failures of single items."""
 
+import csv
+import io
 import json
 import re
 import subprocess
@@ -11,6 +13,7 @@ import pytest
 from qrmem.cli import main
 from qrmem.config import Secret, Settings
 from qrmem.eval import read_results
+from qrmem.eval.report.tables import Table
 from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.running import _git_hash, _plain
 
@@ -485,3 +488,12 @@ def test_the_commit_of_a_checkout_that_the_package_only_lies_in_is_not_told(tmp_
     assert _git_hash(own) == git("rev-parse", "--short", "HEAD")
     own.write_text("a = 2\n")
     assert _git_hash(own).endswith("+")
+
+
+def test_no_cell_of_a_csv_file_is_a_formula() -> None:
+    formulas = ["=1+1", "@SUM(A1)", "+1+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1", "-", "+x"]
+    numbers = ["-1.2", "+3", "4,000", "-5%", "", "12.3 [-1.0, 2.0]", "a=b"]
+    table = Table("errors", "", formulas, [[*numbers, ""], formulas])
+    head, plain, row = csv.reader(io.StringIO(table.csv(), newline=""))
+    assert head == row == [f"'{cell}".replace("\r", " ") for cell in formulas]
+    assert plain == [*numbers, ""]

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from servers.neo4j_server import Server
 
 import qrmem
 from qrmem.errors import UsageError
 
-STORES = ["memory://", "chat.db"]
+STORES = ["memory://", "chat.db", pytest.param("neo4j", marks=pytest.mark.neo4j)]
 LIKE_TURNS = [
     "turn-99999999",
     "turn-00000001",
@@ -34,9 +35,15 @@ SOME = [
 
 
 @pytest.fixture(params=STORES)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     name: str = request.param
-    return name if "://" in name else str(tmp_path / name)
+    if name != "neo4j":
+        return name if "://" in name else str(tmp_path / name)
+    server: Server = request.getfixturevalue("neo4j")
+    server.clear()
+    monkeypatch.setenv("NEO4J_USERNAME", server.user)
+    monkeypatch.setenv("NEO4J_PASSWORD", server.password)
+    return server.uri
 
 
 async def soon(awaited: Any) -> Any:
@@ -122,3 +129,20 @@ async def test_when_numbers_are_used_up_that_is_said(monkeypatch: pytest.MonkeyP
         await memory.add_messages([("user", "One."), ("user", "Two.")])
         with pytest.raises(UsageError, match="another namespace"):
             await soon(memory.add_turn("user", "Three."))
+
+
+async def test_a_user_has_one_name_in_two_forms_on_every_store(place: str) -> None:
+    one, other = "Zo\N{LATIN SMALL LETTER E WITH DIAERESIS}", "Zoe\N{COMBINING DIAERESIS}"
+    async with qrmem.open(place, embedder="none") as memory:
+        await memory.add_turn("user", "My boat is called Nell.", user=other, session=other)
+        await memory.add_turn("user", "My boat is called Brig.", user="Zoe")
+        for name in (one, other):
+            assert [turn.user for turn in await memory.turns(name, user=name)] == [one]
+            found = await memory.recall("Which boat?", user=name)
+            assert "Nell" in found.text
+            assert "Brig" not in found.text
+            assert len(await memory.documents(where={"user": name})) == 1
+        with pytest.raises(UsageError):
+            await memory.add_turn("user", "No.", user="Zoe\n")
+        assert await memory.forget_user(other) == 1
+        assert [turn.user for turn in await memory.turns()] == ["Zoe"]

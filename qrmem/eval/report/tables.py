@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -42,8 +43,17 @@ class Table:
         """Return it for programs."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([self.head, *self.rows])
+        writer.writerows(map(_as_text, line) for line in (self.head, *self.rows))
         return file.getvalue()
+
+
+_FORMULA = re.compile(r"\s*([=@\t]|[+-](?![\d.,]+%?$))")
+
+
+def _as_text(cell: str) -> str:
+    """Return a cell that no spreadsheet runs: an id or an error may be another one's words."""
+    cell = cell.replace("\r", " ")  # alone, it would end the row
+    return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
 def _cell(text: str) -> str:
