@@ -4,7 +4,7 @@ Nothing is composed: an excerpt is a run of whole sentences of one segment, as t
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -30,6 +30,9 @@ ENOUGH, NAMES, WITHOUT_KIND = 0.5, 0.15, 0.1
 it covers add, and what is taken off where it cannot say who, when, where or how much."""
 
 NO_MODEL = "no chat model is set: closest passages"
+SCANT = 1 / 3
+"""Share of a question's words up to which the passage that holds most of them looks like a miss:
+none of 59 questions about the text at hand, half of those about another one."""
 _ALIKE = 85
 """Likeness, of 100, from which a word of the text counts as a name's other spelling."""
 
@@ -52,6 +55,16 @@ class Excerpt:
     def text(self) -> str:
         """The excerpt, exactly as the segment has it."""
         return self.segment.text[self.start : self.end]
+
+
+def scant(question: str, texts: Iterable[str]) -> str:
+    """Say that every passage lacks most of a question's words; "" if one has more of them."""
+    words = query(question).words
+    most = max((len(words.keys() & set(content(text))) for text in texts), default=0)
+    if len(words) < 2 or most > SCANT * len(words):
+        return ""
+    held = f"more than {most}" if most else "any"
+    return f"no passage holds {held} of the question's {len(words)} words: this may be a miss"
 
 
 def with_excerpts(question: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -153,7 +166,9 @@ def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, toke
     shown = _newest_first([*_newer(context.question, shown, passages), *shown][:MOST])
     quotes = tuple(Quote(p.label, excerpt.text, excerpt.matches) for p, excerpt in shown)
     text = "\n\n".join(_told(p, excerpt) for p, excerpt in shown)
-    return Verdict(True, text, None, NO_MODEL, quotes, tokens, status="passages")
+    miss = scant(context.question, (f"{p.title} {p.segment.text}" for p in passages))
+    reason = f"{NO_MODEL}; {miss}" if miss else NO_MODEL
+    return Verdict(True, text, None, reason, quotes, tokens, status="passages")
 
 
 def _newer(

@@ -275,6 +275,8 @@ def answer_lines(answer: Answer, *, trail: bool = True, quiet: bool = False) -> 
     if answer.status == "passages" and answer.citations:
         # What would be the answer is these passages: they are shown once.
         lines = [PASSAGES]
+        if miss := answer.reason.partition("; ")[2]:
+            lines.append(f"reason: {shortened(miss)}")
     else:
         text = answer.text or "The text does not answer this."
         mark = "" if answer.status == "answered" else f"   [{answer.status}]"

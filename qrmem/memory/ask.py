@@ -50,8 +50,10 @@ async def search(
         if unread := await session.unread(narrowed):
             listener(Event("warning", {"message": unread}))
         return []
-    from qrmem.answering.passages import with_excerpts
+    from qrmem.answering.passages import scant, with_excerpts
 
+    if miss := scant(searched(question), (f"{hit.title} {hit.text}" for hit in hits)):
+        listener(Event("warning", {"what": "miss", "message": miss}))
     return with_excerpts(searched(question), hits)
 
 

@@ -219,3 +219,13 @@ def test_a_namespace_is_a_wall(qrmem: Shell) -> None:
     wrong = qrmem("search", "Babbage", "--namespace", "three")
     assert wrong.code == 2
     assert "one, two" in wrong.err
+
+
+def test_a_miss_says_that_the_words_of_the_question_are_not_there(read_sample: Shell) -> None:
+    told = "words: this may be a miss"
+    for question in (one["text"] for one in QUESTIONS if one["answers"]):
+        assert told not in read_sample("ask", question).out
+        assert told not in read_sample("search", question).err
+    missed = "Why is the comet pilot unhappy about painting, music and dancing?"
+    assert told in read_sample("ask", missed).out
+    assert read_sample("search", missed).err.count(told) == 1
