@@ -49,6 +49,7 @@ prices = "prices.toml"
 prompts = "words"
 record = "taken.jsonl"
 corenlp_home = "jars"
+stanza_models = "models"
 max_calls = 50
 window = 3000
 namespace = "repo"
@@ -67,7 +68,7 @@ def own(qrmem: Shell, server: OpenAIServer, more: str = "") -> None:
 
 IGNORED = (
     "base_url, embed_base_url, embedder, memory, tagger, prices, prompts, record, corenlp_home, "
-    "max_calls;"
+    "stanza_models, max_calls;"
 )
 
 
