@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 NAMES = (
-    *("adaleval", "build", "chat", "everyday", "faces", "footprint", "model", "names"),
+    *(
+        "adaleval",
+        "build",
+        "chat",
+        "corrections",
+        "everyday",
+        "faces",
+        "footprint",
+        "model",
+        "names",
+    ),
     *("novel_answers", "passages", "recall", "tree"),
 )
 """The benchmarks; each is the module of this name (see `benchmarks.frame`)."""

@@ -1,17 +1,15 @@
 """Conversations: turns as documents, what of them is recent, and what later turns correct."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qrmem.errors import UsageError
+from qrmem.graph.corrections import NAMED, REPLY, Rarity, corrections, shared_terms
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.retrieval.overlap import overlapping
 from qrmem.retrieval.turn_ranking import is_standing
 from qrmem.text.normalise import normalise
-from qrmem.text.words import terms
 from qrmem.types import Document, DocumentInfo, Scalar, Turn
 from qrmem.types.turns import (
     CHAT_KEY,
@@ -49,68 +47,6 @@ _ROLES = {
     "bot": "assistant",
     "gpt": "assistant",
 }
-_SAYS_SO = re.compile(
-    r"\b(?:actually|correction|scratch that|(?:no|any) longer|any ?more|i (?:meant|mean)|wrong"
-    r"|mistaken|change of plans?|but it['’]s|mis(?:typed|read|heard|spoke|remembered)|typo"
-    r"|after all|turns out|from now on|as of|instead(?! of)|rather than|used to|changed my mind"
-    r"|gone off|(?:been|got|has|have|was|were) (?:moved|changed|delayed|pushed back"
-    r"|brought forward|put off|called off)|renamed"
-    r"|rescheduled|postponed|cancel+ed|replaced|swapped|took over|taken over|switched (?:to|from))"
-    r"\b",
-    re.IGNORECASE,
-)
-"""What says that something else held before."""
-_ENDS = re.compile(
-    r"\b(?:quit|retired|resigned|left|sold|divorced|stopped|gave up|given up|dropped out"
-    r"|checked out|broke (?:down|up)|cut down)\b",
-    re.IGNORECASE,
-)
-"""What ends a state that the same words name."""
-_DENIES = re.compile(r"\b(?:not|never|\w+n['’]t|without)\b", re.IGNORECASE)
-"""What denies a statement that is otherwise the same."""
-_ATTRIBUTE = re.compile(
-    r"((?:my|our|his|her|the)\s[^.;,]*\b(?:favou?rite|name|number|password|code|address|size|age"
-    r"|birthday|job|boss)\b[^.;,]*?)\s(?:is|are)\s([^.;,]+)",
-    re.IGNORECASE,
-)
-"""What somebody has one of, and its value."""
-_HINTS = re.compile(
-    r"\b(?:now|nowadays|these days|sorry|new|moved|changed|raised|lowered|goes (?:up|down)|went"
-    r" (?:up|down)|is (?:up|down)|increased|reduced|extended|shortened|pushed"
-    r"|shifted|updated?|since|meanwhile|not)\b",
-    re.IGNORECASE,
-)
-"""What says so together with another number or name."""
-_OPENING = re.compile(
-    r"(?:oh |ah |wait |hm+ |sorry |no )*(?:actually|correction|sorry|wait|no|i mean|i meant"
-    r"|make (?:it|that)|scratch that|on second thought)\b",
-    re.IGNORECASE,
-)
-"""How a turn begins that corrects the one before without repeating what it is about."""
-_STATE = re.compile(
-    r"\b(?:is|are|am|has|have|will|leaves?|starts?|ends?|begins?|opens?|closes?|costs?|lives?|works?"
-    r"|takes?|arrives?|belongs?|prefers?|likes?|loves?|needs?|plays?|weighs?|drinks?|eats?|drives?"
-    r"|uses?|studies|study|goes|go|wants?|plans?|meets?|runs?)\b|['’](?:s|m|re|ll)\b",
-    re.IGNORECASE,
-)
-"""Verbs of what holds until it is changed; an event is not undone by another like it."""
-_COMMON = "like love live work play go need want plan run drink eat use meet take start end leave"
-_VERBS = frozenset(terms(_COMMON))
-"""Verbs that say nothing of what two turns are about, where they share nothing else."""
-_VALUE = re.compile(
-    r"\d[\d.,:]*\d|\d|(?<=[\w,;’'] )[^\W\d_a-z]\w+|\b(?:one|two|three|four|five|six|seven|eight"
-    r"|nine|ten|eleven|twelve|noon|midnight)\b"
-)
-_FROM_TO = re.compile(r"\bfrom\b.+\bto\b|\bnot\b|\bbut it['’]s\b", re.IGNORECASE)
-_SERIES = re.compile(r"\b([^\W\d_]{3,})\s(\d+)\b(?!\s*[ap]\.?m)")
-REPLY = 2
-"""Turns after one in which the same person may correct it without repeating what it is about."""
-_SHORT = 7
-"""Words of a turn that can correct the one before without a word in common."""
-MARKED, _NAMED, _HALF, _ALIKE, _WHOLE = 0.3, 0.2, 0.4, 0.6, 0.75
-"""Share of the shorter turn's words that both must have: if the later one says so, if they share a
-name, if it ends a state, and if it says nothing of the kind; of the earlier one's, if it denies."""
-_LIST = 2
 _FURTHER = 64
 """How many times as many ids are looked through where the last ones are of no turns."""
 
@@ -320,7 +256,7 @@ async def corrected(
     """
     store, ns = searcher.store, searcher.ns
     first = min(turn.number for turn in turns)
-    shared = await overlapping(searcher, [turn.text for turn in turns], _NAMED)
+    shared = await overlapping(searcher, [turn.text for turn in turns], NAMED)
     near = [turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)]
     segments = {s.id: s for s in await store.segments(ns, documents=near)}
     segments |= {s.id: s for s in await store.segments(ns, sorted(shared - segments.keys()))}
@@ -334,7 +270,8 @@ async def corrected(
     later = sorted((t for t in later if t.number > first), key=lambda t: (t.number, t.id))
     found: dict[str, tuple[str, ...]] = {}
     by_id = {turn.id: turn for turn in turns}
-    for id, parts in corrections(turns, later).items():
+    rarity = await _rarity(searcher, sorted(shared_terms(turns, later)))
+    for id, parts in corrections(turns, later, rarity).items():
         # A fact that corrects something stands for its turn.
         known = {turn_id(part.number): part for part in parts}
         missing = [one for one in known if known[one].id != one and one not in by_id]
@@ -343,6 +280,13 @@ async def corrected(
         by_id = known | by_id
         found[id] = tuple(known)
     return found, by_id
+
+
+async def _rarity(searcher: "Searcher", words: Sequence[str]) -> Rarity | None:
+    if not words:
+        return None
+    known = await searcher.vocabulary(words)
+    return Rarity(known.frequencies, known.segments)
 
 
 async def facts_of(store: GraphStore, ns: str, numbers: Iterable[int]) -> list[DocumentInfo]:
@@ -403,88 +347,3 @@ async def free_numbers(store: GraphStore, ns: str, last: int, count: int) -> lis
 def number_of(info: DocumentInfo) -> int:
     """Return the number of the turn that a document keeps, or is a fact of; 0 for any other."""
     return turn_number(info.id, info.metadata)
-
-
-def corrections(turns: Sequence[Turn], later: Sequence[Turn]) -> dict[str, list[Turn]]:
-    """Return, by id, which turns seem to be corrected by which later ones, or parts of them.
-
-    A later turn corrects an earlier one of the same person about the same things: if it says so
-    ("actually", "no longer", "cancelled"), if it hints at it ("now", "new") and has another number
-    or name, or if it says the same of what is, with another number or name; many of those are a
-    list, and correct nothing. A short turn that opens with "no, make it …" corrects the one
-    before. It is a guess from the words (English ones): both turns are shown, with their times.
-    """
-    found = {}
-    for turn in turns:
-        after = [u for u in later if u.number > turn.number and _is_of_one(u, turn)]
-        kinds = [(u, kind) for u in after if (kind := _corrects(u.text, turn.text))]
-        is_list = sum(kind == "alike" for _, kind in kinds) > _LIST
-        correcting = [u for u, kind in kinds if kind == "marked" or not is_list]
-        following = min(after, key=lambda u: u.number, default=None)
-        is_next = following is not None and following.number <= turn.number + REPLY
-        if following is not None and is_next and _is_elliptical(following.text, turn.text):
-            correcting.append(following)
-        if correcting:
-            found[turn.id] = list({u.id: u for u in reversed(correcting)}.values())[::-1]
-    return found
-
-
-def _is_of_one(first: Turn, second: Turn) -> bool:
-    is_same = (first.role, first.user) == (second.role, second.user)
-    # A turn without a name may be anybody's of that role.
-    return is_same and (not first.speaker or not second.speaker or first.speaker == second.speaker)
-
-
-def _corrects(later: str, earlier: str) -> str:
-    """Return `marked`, `alike`, or "" for a turn that corrects nothing of the other."""
-    if later.rstrip().endswith("?") or earlier.rstrip().endswith("?"):
-        return ""
-    mine, theirs = _terms(later), _terms(earlier)
-    shared = mine & theirs
-    share = len(shared) / max(1, min(len(mine), len(theirs)))
-    if shared <= _VERBS or share < min(_NAMED, MARKED) - 1e-9:
-        return ""
-    new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))
-    has_name = any(not shared.isdisjoint(terms(word)) for word in old if word[0].isupper())
-    if share < (_NAMED if has_name else MARKED) - 1e-9:
-        return ""
-    is_other, holds = bool(new - old), bool(_STATE.search(earlier))
-    if _found(_SAYS_SO, later, earlier) and (len(shared) > 1 or holds):
-        return "marked"
-    if _found(_ENDS, later, earlier) and holds and (has_name or share >= _HALF):
-        return "marked"
-    if _found(_DENIES, later, earlier) and holds and len(shared) >= _WHOLE * len(theirs):
-        return "marked"
-    is_replaced = is_other and bool(old - new or _FROM_TO.search(later))
-    if _found(_HINTS, later, earlier) and is_replaced:
-        return "marked"
-    one, other = _ATTRIBUTE.match(earlier), _ATTRIBUTE.match(later)
-    if one and other and terms(one[1]) == terms(other[1]) and terms(one[2]) != terms(other[2]):
-        return "alike"
-    is_same = share >= _ALIKE and len(shared) > 1 and is_other and bool(old - new)
-    names = {word.casefold() for word, _ in _SERIES.findall(earlier)} & {
-        word.casefold() for word, _ in _SERIES.findall(later)
-    }
-    extra = mine - theirs - {term for value in new for term in terms(value)}
-    if is_same and not extra and not names and _STATE.search(later) and _STATE.search(earlier):
-        return "alike"
-    return ""
-
-
-@lru_cache(4096)  # each turn is compared with many
-def _terms(text: str) -> frozenset[str]:
-    return frozenset(terms(text))
-
-
-def _found(marks: re.Pattern[str], later: str, earlier: str) -> bool:
-    """Whether the later text has a mark that the earlier one does not have, too."""
-    own = {match.group().casefold() for match in marks.finditer(later)}
-    return bool(own - {match.group().casefold() for match in marks.finditer(earlier)})
-
-
-def _is_elliptical(later: str, earlier: str) -> bool:
-    """Whether a turn is short, opens like a correction, and has another number or name."""
-    if len(later.split()) > _SHORT or later.rstrip().endswith("?") or not _OPENING.match(later):
-        return False
-    new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))
-    return bool(new - old) and bool(old)

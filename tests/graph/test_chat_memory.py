@@ -18,7 +18,7 @@ from langchain_core.messages import (
 import qrmem
 import qrmem.sync
 from qrmem.errors import UsageError
-from qrmem.graph import dialog
+from qrmem.graph import corrections, dialog
 from qrmem.graphstore.sqlite import SqliteStore
 from qrmem.retrieval.overlap import overlapping
 from qrmem.text.words import terms
@@ -150,7 +150,7 @@ async def test_what_is_recalled_is_taken_by_langchain_whatever_the_roles_were() 
 )
 def test_what_counts_as_a_correction(earlier: str, later: str, corrects: bool) -> None:
     one, other = Turn("a", 1, "user", earlier), Turn("b", 2, "user", later)
-    assert bool(dialog.corrections([one], [one, other])) is corrects
+    assert bool(corrections.corrections([one], [one, other])) is corrects
 
 
 async def test_speakers_times_and_sessions_are_kept() -> None:
@@ -307,7 +307,7 @@ async def test_what_corrects_a_turn_is_what_reading_all_turns_finds() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add_messages(chatter(150))
         turns = await memory.turns()
-        expected = dialog.corrections(turns, turns)
+        expected = corrections.corrections(turns, turns)
         found = await memory.corrections(turn.id for turn in turns)
     assert expected
     assert found == expected

@@ -14,13 +14,13 @@ import qrmem
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.superseded import with_corrections
 from qrmem.answering.with_model import block
-from qrmem.graph import dialog
+from qrmem.graph import corrections
 from qrmem.integrations.toolset import Toolset
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.types import Turn
 from qrmem.types.options import AskOptions
 
-DIALOGUES = Path(__file__).parent.parent / "eval/data/corrections/dialogues.jsonl"
+DATA = Path(__file__).parent.parent / "eval/data/corrections"
 DENTIST = [
     ("user", "The dentist is on 3 May at ten."),
     ("assistant", "Noted."),
@@ -28,15 +28,17 @@ DENTIST = [
 ]
 
 
-def test_of_forty_dialogues_at_most_two_are_read_wrong() -> None:
+@pytest.mark.parametrize("name", ["dialogues", "own_words"])
+def test_of_forty_dialogues_at_most_two_are_read_wrong(name: str) -> None:
     wrong = []
-    rows = [json.loads(line) for line in DIALOGUES.read_text(encoding="utf-8").splitlines()]
+    lines = (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
     assert len(rows) == 40
     for row in rows:
         turns = [
             Turn(str(n), n, said["role"], said["content"]) for n, said in enumerate(row["turns"], 1)
         ]
-        found = dialog.corrections(turns, turns)
+        found = corrections.corrections(turns, turns)
         pairs = [[int(old), new.number] for old, later in found.items() for new in later]
         if pairs != row["corrected"]:
             wrong.append(row["id"])
@@ -57,7 +59,22 @@ def test_of_forty_dialogues_at_most_two_are_read_wrong() -> None:
 )
 def test_what_corrects_and_what_does_not(earlier: str, later: str, *, corrects: bool) -> None:
     one, other = Turn("a", 1, "user", earlier), Turn("b", 2, "user", later)
-    assert bool(dialog.corrections([one], [other])) is corrects
+    assert bool(corrections.corrections([one], [other])) is corrects
+
+
+async def test_a_number_that_changed_corrects_long_turns_and_one_of_something_else_does_not() -> (
+    None
+):
+    long = "I want to be sure that the way I do this is sound, so can you look at it with me? "
+    said = [
+        f"I tagged the release with 150 commits merged into the main branch. {long}",
+        f"My bike needs 150 grams of grease, and the chain has 116 links. {long}",
+        f"The main branch has recently reached 165 commits merged after the release. {long}",
+    ]
+    async with qrmem.open("memory://", embedder="none") as memory:
+        ids = await memory.add_messages([("user", text) for text in said])
+        found = await memory.corrections(ids)
+    assert {id: [one.number for one in later] for id, later in found.items()} == {ids[0]: [3]}
 
 
 async def test_without_a_model_the_newer_turn_is_shown_before_the_one_that_it_corrects() -> None:

@@ -1,0 +1,78 @@
+"""Which turns of BEAM's chats later turns are said to correct, without a chat model.
+
+    python -m benchmarks corrections QRMEM_DATA/beam/100K [--chats 6 7 8 9 10] [--show]
+
+An update is found where a later turn that its question names is marked as correcting an earlier
+one that it names. Other turns are those of the user that no such question names. The rules were
+chosen on chats 1 to 5. `--show` prints each pair of turns that was marked, to be read.
+"""
+
+import argparse
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import qrmem
+from benchmarks.frame import Figure, note
+from qrmem.eval.datasets.beam import beam
+from qrmem.eval.records import Context, Item
+from qrmem.types import Turn
+from qrmem.types.turns import CHAT_KEY, ROLE_KEY
+
+_CHATS = ("6", "7", "8", "9", "10")
+_PER = 200
+_SHOWN = 600
+_KINDS = {"knowledge_update": "updates", "contradiction_resolution": "contradictions"}
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Say where the chats are, and which are measured."""
+    parser.add_argument("data", type=Path, help="folder of chats of one size")
+    parser.add_argument("--chats", nargs="+", default=_CHATS, help="their names")
+    parser.add_argument("--show", action="store_true", help="print the turns that are marked")
+
+
+def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Yield what is found of the updates and contradictions, and what else is marked."""
+    found = dict.fromkeys(_KINDS, 0)
+    asked = dict.fromkeys(_KINDS, 0)
+    marked = turns = 0
+    for name in chosen.chats:
+        data = beam(chosen.data / name / "chat.json")
+        (context,) = data.contexts.values()
+        pairs, said = asyncio.run(_marked(context))
+        items = [item for item in data.items if item.labels["ability"] in _KINDS]
+        for item in items:
+            asked[item.labels["ability"]] += 1
+            found[item.labels["ability"]] += _is_found(item, pairs)
+        named = {id for item in items for id in item.gold}
+        marked += len({early for early, _ in pairs} - named)
+        turns += len(said)
+        if chosen.show:
+            for early, late in pairs:
+                note(f"{name} {early}: {said[early][:_SHOWN]}\n  {late}: {said[late][:_SHOWN]}\n")
+    for kind, label in _KINDS.items():
+        least = 1 / 3 if kind == "knowledge_update" else None
+        head = f"share found of {asked[kind]} {label}"
+        yield Figure(head, found[kind] / max(1, asked[kind]), at_least=least)
+    yield Figure(f"others marked in {_PER}, of {turns}", _PER * marked / max(1, turns), at_most=8)
+
+
+def _is_found(item: Item, pairs: Sequence[tuple[str, str]]) -> bool:
+    return any(early in item.gold and late in item.gold for early, late in pairs)
+
+
+async def _marked(context: Context) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """Return which of a user's turns later ones are said to correct, and all that the user said."""
+    documents = [one for one in context.documents if one.metadata[ROLE_KEY] == "user"]
+    said = {one.id or "": one.text for one in documents}
+    async with qrmem.open("memory://", embedder="none") as memory:
+        for session, some in groupby(context.documents, lambda one: str(one.metadata[CHAT_KEY])):
+            messages = [
+                {"role": one.metadata[ROLE_KEY], "content": one.text, "at": one.metadata["at"]}
+                for one in some
+            ]
+            await memory.add_messages(messages, session=session)
+        found: dict[str, list[Turn]] = await memory.corrections(said)
+    return [(early, one.id) for early, later in found.items() for one in later], said

@@ -1,0 +1,253 @@
+"""What later turns of a conversation seem to correct of earlier ones: English words, a guess."""
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from qrmem.text.quantities import updated_by
+from qrmem.text.words import terms
+from qrmem.types import Turn
+
+_SAYS_SO = re.compile(
+    r"\b(?:actually|correction|scratch that|(?:no|any) longer|any ?more|i (?:meant|mean)|wrong"
+    r"|mistaken|change of plans?|but it['’]s|mis(?:typed|read|heard|spoke|remembered)|typo"
+    r"|after all|turns out|from now on|as of|instead(?! of)|rather than|used to|changed my mind"
+    r"|gone off|(?:been|got|has|have|was|were) (?:moved|changed|delayed|pushed back"
+    r"|brought forward|put off|called off)|renamed"
+    r"|rescheduled|postponed?|traded|exchanged|cancel+ed|replaced|swapped"
+    r"|took over|taken over|switched (?:to|from))\b",
+    re.IGNORECASE,
+)
+"""What says that something else held before."""
+_ENDS = re.compile(
+    r"\b(?:quit|retired|resigned|left|sold|divorced|stopped|gave up|given up|dropped out"
+    r"|checked out|broke (?:down|up)|cut down)\b",
+    re.IGNORECASE,
+)
+"""What ends a state that the same words name."""
+_DENIES = re.compile(r"\b(?:not|never|\w+n['’]t|without)\b", re.IGNORECASE)
+"""What denies a statement that is otherwise the same."""
+_ATTRIBUTE = re.compile(
+    r"((?:my|our|his|her|the)\s[^.;,]*\b(?:favou?rite|name|number|password|code|address|size|age"
+    r"|birthday|job|boss)\b[^.;,]*?)\s(?:is|are)\s([^.;,]+)",
+    re.IGNORECASE,
+)
+"""What somebody has one of, and its value."""
+_HINTS = re.compile(
+    r"\b(?:now|nowadays|these days|sorry|new|moved|changed|raised|lowered|goes (?:up|down)|went"
+    r" (?:up|down)|is (?:up|down)|increased|reduced|extended|shortened|pushed"
+    r"|shifted|updated?|since|meanwhile|not|(?:up|down) to)\b",
+    re.IGNORECASE,
+)
+"""What says so together with another number or name."""
+_LIVES = re.compile(
+    r"\b(?:I|we)(?:['’]m| am|['’]re| are)? (?:now |currently )?(?:live|living|based) (?:now )?in"
+    r" ([A-Z]\w+)"
+)
+_MOVES = re.compile(
+    r"\b(?:I|we)(?:['’]ve| have)? (?:just |recently )?(?:moved|relocated)"
+    r"(?: from \w+)? to ([A-Z]\w+)"
+)
+"""Where a person lives; the place comes last."""
+_CALLED = re.compile(
+    r"\b(?:my|our|the) (?:name of (?:my|our|the) )?(\w+)(?:['’]s name)? (?:is|are)"
+    r" (?:now )?(?:called |named )?([A-Z]\w+)",
+    re.IGNORECASE,
+)
+"""What somebody's animal, boat or child is called; only with the word itself (`_NAMING`)."""
+_NAMING = re.compile(r"\bname of\b|['’]s name\b|\bcalled\b|\bnamed\b", re.IGNORECASE)
+_AGAIN = re.compile(r"\b(?:again|after all)\b", re.IGNORECASE)
+_OPENING = re.compile(
+    r"(?:oh |ah |wait |hm+ |sorry |no )*(?:actually|correction|sorry|wait|no|i mean|i meant"
+    r"|make (?:it|that)|scratch that|on second thought)\b",
+    re.IGNORECASE,
+)
+"""How a turn begins that corrects the one before without repeating what it is about."""
+_STATE = re.compile(
+    r"\b(?:is|are|am|has|have|will|leaves?|starts?|ends?|begins?|opens?|closes?|costs?|lives?|works?"
+    r"|takes?|arrives?|belongs?|prefers?|likes?|loves?|needs?|plays?|weighs?|drinks?|eats?|drives?"
+    r"|uses?|studies|study|smokes?|goes|go|wants?|plans?|meets?|runs?)\b|['’](?:s|m|re|ll)\b",
+    re.IGNORECASE,
+)
+"""Verbs of what holds until it is changed; an event is not undone by another like it."""
+_COMMON = "like love live work play go need want plan run drink eat use meet take start end leave"
+_VERBS = frozenset(terms(_COMMON))
+"""Verbs that say nothing of what two turns are about, where they share nothing else."""
+_VALUE = re.compile(
+    r"\d[\d.,:]*\d|\d|(?<=[\w,;’'] )[^\W\d_a-z]\w+|\b(?:one|two|three|four|five|six|seven|eight"
+    r"|nine|ten|eleven|twelve|noon|midnight)\b"
+)
+_FROM_TO = re.compile(r"\bfrom\b.+\bto\b|\bnot\b|\bbut it['’]s\b", re.IGNORECASE)
+_SERIES = re.compile(r"\b([^\W\d_]{3,})\s(\d+)\b(?!\s*[ap]\.?m)")
+REPLY = 2
+"""Turns after one in which the same person may correct it without repeating what it is about."""
+_SHORT = 7
+"""Words of a turn that can correct the one before without a word in common."""
+MARKED, NAMED, _HALF, _ALIKE, _WHOLE = 0.3, 0.2, 0.4, 0.6, 0.75
+"""Share of the shorter turn's words that both must have: if the later one says so, if they share a
+name, if it ends a state, and if it says nothing of the kind; of the earlier one's, if it denies."""
+_LIST = 2
+_BRIEF = 25
+"""Words of a turn that is compared as a whole."""
+_SHARED = 1.7
+"""What the words around two numbers have in common at least: one word of one part alone is 1."""
+_PRIOR = 50
+"""Parts that a conversation is taken to have besides its own: in a short one nothing is common."""
+
+
+class Rarity(NamedTuple):
+    """How rare words are in a conversation.
+
+    Attributes:
+        counts: of its parts, how many have each term.
+        total: how many parts there are.
+    """
+
+    counts: Mapping[str, int]
+    total: int
+
+    def of(self, words: Collection[str]) -> float:
+        """Return what some terms weigh; a word that one part alone has weighs 1."""
+        size = self.total + _PRIOR
+        most = math.log1p(size)
+        return sum(math.log1p(size / max(1, self.counts.get(word, 1))) / most for word in words)
+
+
+def corrections(
+    turns: Sequence[Turn], later: Sequence[Turn], rarity: Rarity | None = None
+) -> dict[str, list[Turn]]:
+    """Return, by id, which turns seem to be corrected by which later ones, or parts of them.
+
+    Sentences of one person are compared. A short one corrects an earlier short one if it says so
+    ("actually", "no longer", "cancelled"), if it hints at it ("now", "new") and has another number
+    or name, or if it says the same of what is, with another number or name; many of those are a
+    list, and correct nothing. Any sentence corrects one that has another number of the same unit
+    if it says that this changed ("has now reached 165 commits") and the words around both numbers
+    are about the same. A short turn that opens with "no, make it …" corrects the one before. It is
+    a guess from the words (English ones): both turns are shown, with their times.
+
+    Args:
+        turns: that may be corrected.
+        later: that may correct them; those that are not later do not count.
+        rarity: of the terms that `shared_terms` gives; all are as rare if it is not given.
+    """
+    rarity = rarity or Rarity({}, 0)
+    found = {}
+    for turn in turns:
+        after = [u for u in later if u.number > turn.number and _is_of_one(u, turn)]
+        kinds = [(u, kind) for u in after if (kind := _kind(u.text, turn.text, rarity))]
+        is_list = sum(kind == "alike" for _, kind in kinds) > _LIST
+        correcting = [u for u, kind in kinds if kind == "marked" or not is_list]
+        following = min(after, key=lambda u: u.number, default=None)
+        is_next = following is not None and following.number <= turn.number + REPLY
+        if following is not None and is_next and _is_elliptical(following.text, turn.text):
+            correcting.append(following)
+        if correcting:
+            found[turn.id] = list({u.id: u for u in reversed(correcting)}.values())[::-1]
+    return found
+
+
+def shared_terms(turns: Sequence[Turn], later: Sequence[Turn]) -> set[str]:
+    """Return the terms whose rarity decides whether some turns are corrected by later ones."""
+    return {
+        term
+        for turn in turns
+        for other in later
+        if other.number > turn.number and _is_of_one(other, turn)
+        for shared in updated_by(turn.text, other.text)
+        for term in shared
+    }
+
+
+def _kind(later: str, earlier: str, rarity: Rarity) -> str:
+    """Return `marked`, `alike`, or "" for a text that corrects nothing of the other."""
+    if any(rarity.of(shared) >= _SHARED for shared in updated_by(earlier, later)):
+        return "marked"
+    is_brief = max(len(earlier.split()), len(later.split())) <= _BRIEF
+    return _corrects(later, earlier) if is_brief else ""
+
+
+def _is_of_one(first: Turn, second: Turn) -> bool:
+    is_same = (first.role, first.user) == (second.role, second.user)
+    # A turn without a name may be anybody's of that role.
+    return is_same and (not first.speaker or not second.speaker or first.speaker == second.speaker)
+
+
+def _corrects(later: str, earlier: str) -> str:
+    """Return `marked`, `alike`, or "" for a turn that corrects nothing of the other."""
+    if later.rstrip().endswith("?") or earlier.rstrip().endswith("?"):
+        return ""
+    if _is_elsewhere(later, earlier) or _is_renamed(later, earlier):
+        return "marked"
+    mine, theirs = _terms(later), _terms(earlier)
+    shared = mine & theirs
+    share = len(shared) / max(1, min(len(mine), len(theirs)))
+    if shared <= _VERBS or share < min(NAMED, MARKED) - 1e-9:
+        return ""
+    new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))
+    has_name = any(not shared.isdisjoint(terms(word)) for word in old if word[0].isupper())
+    if share < (NAMED if has_name else MARKED) - 1e-9:
+        return ""
+    is_other, holds = bool(new - old), bool(_STATE.search(earlier))
+    if _found(_SAYS_SO, later, earlier) and (len(shared) > 1 or holds):
+        return "marked"
+    if _found(_ENDS, later, earlier) and holds and (has_name or share >= _HALF):
+        return "marked"
+    if _found(_DENIES, later, earlier) and holds and len(shared) >= _WHOLE * len(theirs):
+        return "marked"
+    is_resumed = _AGAIN.search(later) and _DENIES.search(earlier) and not _DENIES.search(later)
+    if is_resumed and holds and len(shared) >= _WHOLE * len(theirs):
+        return "marked"
+    is_replaced = is_other and bool(old - new or _FROM_TO.search(later))
+    if _found(_HINTS, later, earlier) and is_replaced:
+        return "marked"
+    one, other = _ATTRIBUTE.match(earlier), _ATTRIBUTE.match(later)
+    if one and other and terms(one[1]) == terms(other[1]) and terms(one[2]) != terms(other[2]):
+        return "alike"
+    is_same = share >= _ALIKE and len(shared) > 1 and is_other and bool(old - new)
+    names = {word.casefold() for word, _ in _SERIES.findall(earlier)} & {
+        word.casefold() for word, _ in _SERIES.findall(later)
+    }
+    extra = mine - theirs - {term for value in new for term in terms(value)}
+    if is_same and not extra and not names and _STATE.search(later) and _STATE.search(earlier):
+        return "alike"
+    return ""
+
+
+def _is_elsewhere(later: str, earlier: str) -> bool:
+    """Whether somebody lives in one place first, and in another one later."""
+    old, new = _LIVES.search(earlier), _MOVES.search(later) or _LIVES.search(later)
+    return bool(old and new and old[1] != new[1])
+
+
+def _is_renamed(later: str, earlier: str) -> bool:
+    """Whether the same one has two names."""
+    old, new = _names(earlier), _names(later)
+    return any(old[one] != new[one] for one in old.keys() & new.keys())
+
+
+@lru_cache(4096)
+def _names(text: str) -> dict[str, str]:
+    found = (match for match in _CALLED.finditer(text) if _NAMING.search(match.group()))
+    return {match[1].casefold(): match[2].casefold() for match in found}
+
+
+@lru_cache(4096)  # each turn is compared with many
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+def _found(marks: re.Pattern[str], later: str, earlier: str) -> bool:
+    """Whether the later text has a mark that the earlier one does not have, too."""
+    own = {match.group().casefold() for match in marks.finditer(later)}
+    return bool(own - {match.group().casefold() for match in marks.finditer(earlier)})
+
+
+def _is_elliptical(later: str, earlier: str) -> bool:
+    """Whether a turn is short, opens like a correction, and has another number or name."""
+    if len(later.split()) > _SHORT or later.rstrip().endswith("?") or not _OPENING.match(later):
+        return False
+    new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))
+    return bool(new - old) and bool(old)

@@ -1,0 +1,132 @@
+"""Numbers, dates and times of English texts: their units, what they are about, what changed."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from qrmem.text.words import terms
+
+_MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_COUNTS = (
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve"),
+)
+_VALUE = re.compile(
+    rf"""(?P<date>\b{_MONTH}\s+\d{{1,2}}(?!\d)|\b\d{{1,2}}\s+{_MONTH}\b)
+  | (?P<time>\b\d{{1,2}}(?::\d\d)?\s*[ap]\.?m\b|\b\d{{1,2}}:\d\d\b)
+  | (?P<money>[$€£]\s?)?(?<![\w./:-])
+    (?P<number>\d[\d,]*(?:\.\d+)?(?![\d.]*\.\d)|\b(?:{"|".join(_COUNTS)})\b)
+    (?P<share>\s?%|\spercent\b)?(?P<unit>[\s-]?[A-Za-z][a-z]*(?:\s[a-z]+){{0,2}})?""",
+    re.VERBOSE,
+)
+_CHANGED = re.compile(
+    r"\b(?:now(?!\s+(?:(?:i['’]m|i\s+am|we['’]re)\s+)?(?:trying|want|need))|recently|nowadays"
+    r"|new|updat(?:ed?|ing)|increased?|extend(?:ed)?|raised?|grown|grew|reached|improved|expanded"
+    r"|reduced|dropped|lowered|moved|postponed?|rescheduled|pushed|changed|adjusted|revised"
+    r"|shifted|boosted|added|actually|instead|(?:up|down)\s+to|went\s+(?:up|down)|shortened"
+    r"|delayed|brought\s+forward)\b",
+    re.IGNORECASE,
+)
+"""What says that a number was another one before."""
+_MOVED = re.compile(
+    r"\b(?:now|new|extend(?:ed)?|moved|postponed?|rescheduled|pushed|changed|shifted|actually|instead"
+    r"|delayed|brought\s+forward)\b",
+    re.IGNORECASE,
+)
+"""What says so of a date: that something improved or was reached then says nothing of another."""
+_GONE = re.compile(
+    r"\b(?:from|was|were|initially|originally|previously|instead of|than|under|over|below|least"
+    r"|most|within|goal of|target of|between|reach|achieve)\s(?:\w+\s)?$",
+    re.IGNORECASE,
+)
+"""What stands before a number that holds no longer, or that is a bound or a wish."""
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_SENTENCE = re.compile(r"(?<=[.?!])\s+|\n+")
+_EMPTY = frozenset(
+    terms(
+        "trying want help need make sure working using use can know like also able think how get"
+        " give now recently already currently new understand improve complete implement optimize"
+        " update increase reduce reach ms px kb mb"
+    )
+)
+"""Words that say nothing of what a number is about."""
+_ABOUT, _MARK = 14, 6
+"""Words either side of a number that say what it is about, and whether it changed."""
+
+
+class Quantity(NamedTuple):
+    """A number in a text.
+
+    Attributes:
+        units: what it counts, as terms; "date", "time", "money" or "share" alone.
+        value: as it is written, without what groups its digits.
+        about: terms around it.
+        is_changed: whether its words say that it was another one before.
+        is_current: whether it holds: no "from 65%", and no bound or wish.
+    """
+
+    units: frozenset[str]
+    value: str
+    about: frozenset[str]
+    is_changed: bool
+    is_current: bool
+
+
+@lru_cache(4096)
+def quantities(text: str) -> tuple[Quantity, ...]:
+    """Return the numbers of a text, without those in code."""
+    return tuple(
+        quantity
+        for sentence in _SENTENCE.split(_CODE.sub("\n", text))
+        for match in _VALUE.finditer(sentence)
+        if (quantity := _quantity(sentence, match)) is not None
+    )
+
+
+def _quantity(sentence: str, match: re.Match[str]) -> Quantity | None:
+    found = match.groupdict()
+    named = next((kind for kind in ("date", "time", "money", "share") if found[kind]), "")
+    units = frozenset({named}) if named else frozenset(terms(found["unit"] or "")[:2])
+    if not units:
+        return None
+    value = found["date"] or found["time"] or found["number"]
+    end = match.end() if found["date"] or found["time"] else match.end("number")
+    before, after = sentence[: match.start()].split(), sentence[end:].split()
+    about = terms(" ".join([*before[-_ABOUT:], *after[:_ABOUT]]))
+    marks = " ".join([*before[-_MARK:], "#", *after[: _MARK - 2]])
+    lead = " ".join(before[-4:]) + " "
+    return Quantity(
+        units,
+        _plain(value),
+        frozenset(term for term in about if not term.isdigit()) - _EMPTY,
+        bool(_CHANGED.search(marks) and (named != "date" or _MOVED.search(marks))),
+        _GONE.search(lead) is None,
+    )
+
+
+def _plain(value: str) -> str:
+    word = value.casefold().replace(",", "").replace(" ", "")
+    return str(_COUNTS.index(word) + 1) if word in _COUNTS else word
+
+
+@lru_cache(16384)
+def updated_by(earlier: str, later: str) -> tuple[frozenset[str], ...]:
+    """Return what earlier and later numbers have in common where the later may replace them.
+
+    That are numbers of one unit with another value, of which the later text says that it changed.
+    A text that repeats the earlier number, or whose number the earlier one has, replaces nothing.
+    """
+    old, new = quantities(earlier), quantities(later)
+    known = {(unit, one.value) for one in old for unit in one.units}
+    kept = {(unit, one.value) for one in new if one.is_current for unit in one.units}
+    return tuple(
+        one.about & other.about
+        for other in new
+        if other.is_changed and other.is_current
+        for one in old
+        if one.is_current
+        for units in [one.units & other.units]
+        if units and all((unit, other.value) not in known for unit in units)
+        if all((unit, one.value) not in kept for unit in units)
+        if len(one.about & other.about) > 1
+    )
