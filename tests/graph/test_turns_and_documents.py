@@ -1,6 +1,7 @@
 """Turns are known by what they are: a document may be called anything beside them."""
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,21 @@ async def test_a_user_has_one_name_in_two_forms_on_every_store(place: str) -> No
             await memory.add_turn("user", "No.", user="Zoe\n")
         assert await memory.forget_user(other) == 1
         assert [turn.user for turn in await memory.turns()] == ["Zoe"]
+
+
+async def test_turns_stay_in_order_after_the_clock_was_set_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        for year in (2035, 2001):
+            with monkeypatch.context() as patched:
+                clock = type(
+                    "Clock",
+                    (datetime,),
+                    {"now": lambda _, year=year: datetime(year, 1, 1, tzinfo=UTC)},
+                )
+                patched.setattr("qrmem.graph.dialog.datetime", clock)
+                await memory.add_turn("user", f"It is {year}.", session="s")
+        assert [turn.at[:4] for turn in await memory.turns("s")] == ["2035", "2001"]
+        recent = (await memory.recall("Which year?", session="s")).recent
+        assert [turn.text for turn in recent] == ["It is 2035.", "It is 2001."]
