@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Paper = Literal["QRMeM", "FragRel"]
+Paper = Literal["QRMeM", "FragRel", "ILM-TR", "Ada-LEval"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,9 @@ class Deviation:
 
 _QRMEM: tuple[Paper, ...] = ("QRMeM",)
 _FRAGREL: tuple[Paper, ...] = ("FragRel",)
+_ILM_TR: tuple[Paper, ...] = ("ILM-TR",)
+_ADA_LEVAL: tuple[Paper, ...] = ("Ada-LEval",)
+_ALL: tuple[Paper, ...] = ("QRMeM", "FragRel", "ILM-TR", "Ada-LEval")
 
 DEVIATIONS = (
     Deviation(
@@ -59,19 +62,20 @@ DEVIATIONS = (
         "another count needs a file of its own: QRMEM_TOKENIZER",
         setting="tokenizer",
         value="",
+        papers=_ALL,
     ),
     Deviation(
         "segments of {} tokens; the paper says 600 and no unit",
         "QRMEM_SEGMENT_TOKENS",
         setting="segment_tokens",
         value=600,
-        papers=_QRMEM,
+        papers=("QRMeM", "ILM-TR"),
     ),
     Deviation(
         "segments are whole sentences, and end with a heading, a page or a passage too; one "
         "sentence in 256 begins a new one where the last is half full",
         "the paper gives a size alone; so an edited text meets its old segments again",
-        papers=_QRMEM,
+        papers=("QRMeM", "ILM-TR"),
     ),
     Deviation(
         "without `paper_exact`: reading and searching have our own changes",
@@ -103,14 +107,17 @@ DEVIATIONS = (
         "{} tokens of the window are kept for a reply",
         "the paper gives no number",
         setting="reserve",
+        papers=("QRMeM", "FragRel"),
     ),
     Deviation(
         "prompts in our own words, with the papers' steps, inputs and reply forms",
         "the printed ones are not ours to copy: --prompts FOLDER loads them",
+        papers=_ALL,
     ),
     Deviation(
         "texts stand between marks that they cannot close, not between triple quotes",
         "a text could end its quotation and give orders",
+        papers=("QRMeM", "FragRel", "ILM-TR"),
     ),
     Deviation(
         "entities, relations and questions are asked for as JSON",
@@ -218,6 +225,7 @@ DEVIATIONS = (
     Deviation(
         "answers are shortened by one more call before exact match and F1; it is counted apart",
         "all systems are scored in one form; the papers do not say how answers were cut",
+        papers=("QRMeM", "FragRel", "ILM-TR"),
     ),
     Deviation(
         "temperature 0, not 1.0",
@@ -245,6 +253,117 @@ DEVIATIONS = (
         "definitions, and paths weaker than 0.025 (`cutoff`)",
         "with them every fragment of a large repository is near every other",
         papers=_FRAGREL,
+    ),
+    Deviation(
+        "embedder {}, not multi-qa-mpnet-base-cos-v1; with none, the table is ranked by TF-IDF and "
+        "clusters are formed over latent semantic analysis",
+        "the encoder has to lie on this machine: --embedder "
+        "sentence-transformers:multi-qa-mpnet-base-cos-v1",
+        setting="embedder",
+        value="sentence-transformers:multi-qa-mpnet-base-cos-v1",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "window {}",
+        "the paper names none; it bounds what is retrieved beside RAPTOR's 3,500 tokens",
+        setting="window",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "PCA reduces the vectors where umap-learn is not installed; UMAP has a fixed seed, and two "
+        "neighbours at least",
+        "RAPTOR's own code gives other clusters in every run, and fails on few rows",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "the mixture's covariance is diagonal and regularised; it has up to 50 clusters of 3 rows "
+        "on average; the search for the least BIC ends after 5 counts without a lower one",
+        "few or equal rows make RAPTOR's fail, and BIC falls without end where each row is one",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "a cluster over 3,500 tokens that the mixture finds to be one is divided by two at least, "
+        "each row in one of them; equal rows in their order",
+        "RAPTOR's own code divides it without end",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "a tree ends with 11 nodes, or at 5 levels",
+        "the paper says where clustering becomes impractical; these are RAPTOR's values",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "the surprises of a node are one text of the table, with one vector",
+        "as Figure 2 has one square for each; the text does not say",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "a reply without the two labels is asked for once more, at temperature 0.7; then it is the "
+        "summary if it is about the text, else sentences of the text are; the report counts them",
+        "the paper does not say what it did with them",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "a query is the question, a line end and the memory; 10 texts and 3,500 tokens are read at "
+        "most, and the first text that does not fit ends it",
+        "the paper gives no form and no numbers; these are RAPTOR's",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "the loop ends where 2L/(a+b) of two memories is 0.9, L the longest common subsequence of "
+        "their words",
+        "the paper names no bound; its own example would have ended early below 0.77",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "parameters of sampling that appendix A.3 switches off are left out; a server that refuses "
+        "one is asked without",
+        "they are llama.cpp's, and other servers do not know them",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "RAPTOR's segments keep their full stops and their order",
+        "its own code loses both where a sentence is too long",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "`raptor-layered` gives each level its share of the 3,500 tokens; no table of the paper "
+        "has it",
+        "summaries above would leave no room for segments",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "texts are your own: M-NIAH's are repeated up to the length, BABILong's noise is what "
+        "`background=` names, and lengths are counted by the counter above, not GPT-2's",
+        "the paper's are not printed",
+        papers=_ILM_TR,
+    ),
+    Deviation(
+        "temperature 0; `Prompt (the model's sampling)` sends none",
+        "appendix B has 0 for models behind an API, and open models' own defaults",
+        papers=_ADA_LEVAL,
+    ),
+    Deviation(
+        "a reply has 1024 tokens; a case that does not fit the model's context counts as wrong",
+        "as in the released script; the paper does not say",
+        papers=_ADA_LEVAL,
+    ),
+    Deviation(
+        "distractors of a short case of BestAnswer stand in the longer ones of its question, and "
+        "40 % are of the question's own tags",
+        "the paper does not say of which tags, nor how lengths are related",
+        papers=_ADA_LEVAL,
+    ),
+    Deviation(
+        "texts in verse and in letters, headings and notes are found by rules",
+        "the paper leaves them out and does not say how",
+        papers=_ADA_LEVAL,
+    ),
+    Deviation(
+        "Reflection, FragRel, ILM-TR, RAPTOR, BM25, Full text and Rules stand beside",
+        "the paper has prompts and perplexity alone; these are asked by the readers of this "
+        "package, with its window",
+        papers=_ADA_LEVAL,
     ),
 )
 

@@ -86,6 +86,15 @@ def dump(path: Path, threads: list[dict[str, Any]]) -> Path:
 # --- TSort ---------------------------------------------------------------------------------------
 
 
+def test_labels_at_the_head_of_a_long_paragraph_do_not_tell_its_place() -> None:
+    told = "First: the whale is the largest of all that live in the sea, and nobody doubts it. " * 3
+    heads = ("BOOK I. (Folio), CHAPTER II. (Right Whale).—", "CHAPTER 3. ", "Part II.--Chapter 4: ")
+    for head in heads:
+        assert [text for text, _ in cleaned(head + told)] == [told.strip()]
+    for kept in ("Chapter 3 was long, he said. ", "Part of it was lost. ", "I. said nothing. "):
+        assert [text for text, _ in cleaned(kept + told)] == [(kept + told).strip()]
+
+
 def test_a_case_is_consecutive_text_and_its_answer_puts_it_right(tmp_path: Path) -> None:
     (tmp_path / "book.txt").write_text(story(300))
     build("tsort", tmp_path / "book.txt", tmp_path / "out", ("length=2k", "seed=7"))

@@ -3,18 +3,29 @@
 import re
 from argparse import ArgumentParser
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 from qrmem.agents.strategies.graph_expansion import SHOWN, TIE, WHOLE_GRAPH
+from qrmem.agents.strategies.inner_loop import STANDS
+from qrmem.agents.tree_building import PAPER
 from qrmem.cli.parser import build_parser
 from qrmem.config import Settings
-from qrmem.eval.deviations import DEVIATIONS, deviations
+from qrmem.eval.deviations import DEVIATIONS, Paper, deviations
+from qrmem.eval.preset import preset_named, preset_names
 from qrmem.eval.running import _SHAPING
-from qrmem.eval.systems import code_completion, conversation
+from qrmem.eval.systems import adaleval, code_completion, conversation
+from qrmem.extraction.tree_summaries import RETRY_TEMPERATURE
 from qrmem.graph.expansion import QUERY_TOKENS
 from qrmem.graph.segmenting import MILESTONE
 from qrmem.retrieval.fragments.relations import EXACT, SAMPLE
 from qrmem.retrieval.scoring import K1, B
+from qrmem.retrieval.trees.clustering import (
+    MOST_CLUSTERS,
+    PATIENCE,
+    ROWS_EACH,
+    ClusterSettings,
+)
+from qrmem.retrieval.trees.retrieving import TOKENS, TOP
 from qrmem.types.options import AskOptions
 
 Json = Any
@@ -68,6 +79,35 @@ def test_every_switch_is_as_in_the_paper_or_in_the_list() -> None:
     told_of = {one.setting for one in DEVIATIONS}
     assert set(_SHAPING) - {"model", "base_url"} <= told_of
     assert all(one.why for one in DEVIATIONS)
+
+
+def test_what_ilm_tr_and_ada_leval_leave_open_is_in_the_list_with_the_code_s_values() -> None:
+    told = {
+        paper: " ".join(deviations(f"{paper}, Table", {"settings": {}}))
+        for paper in ("ILM-TR", "Ada-LEval")
+    }
+    values = ClusterSettings()
+    wanted = {
+        "ILM-TR": [
+            f"up to {MOST_CLUSTERS} clusters of {ROWS_EACH} rows",
+            f"after {PATIENCE} counts",
+            f"over {values.tokens:,} tokens",
+            f"with {values.few} nodes, or at {PAPER.levels} levels",
+            f"{TOP} texts and {TOKENS:,} tokens",
+            f"two memories is {STANDS},",
+            f"temperature {RETRY_TEMPERATURE}",
+            "one text of the table",
+            "tokens counted by",
+        ],
+        "Ada-LEval": [f"{adaleval.REPLY} tokens", "the model's sampling", "tokens counted by"],
+    }
+    for paper, words in wanted.items():
+        assert [word for word in words if word not in told[paper]] == []
+    assert "Contriever" not in told["ILM-TR"] + told["Ada-LEval"]
+    assert "CoreNLP" not in told["ILM-TR"] + told["Ada-LEval"]
+    titles = [preset_named(name).title for name in preset_names()]
+    of_papers = [title for title in titles if title.startswith(get_args(Paper))]
+    assert all(deviations(title, {"settings": {}}) for title in of_papers)
 
 
 def test_a_setting_as_in_the_paper_is_no_deviation() -> None:

@@ -29,6 +29,11 @@ _CHAPTER = re.compile(
     r"(?:[ivxlcdm]+|\d+|[a-z-]+)|[ivxlcdm]+|\d+)\s*[.:)\]—–-]*(?:\s|\Z)",
     re.IGNORECASE,
 )
+_LABELS = re.compile(
+    r"(?:(?:CHAPTER|CHAP\.|LETTER|PART|BOOK|VOLUME|VOL\.|SECTION|Chapter|Letter|Part|Book|Volume)\s+"
+    r"(?:[IVXLCDM]+|\d+)\s*[.:]\s*(?:\([^()]{1,40}\))?[\s.,;:—–-]*)+(?=\S)"
+)
+"""Labels at the head of a paragraph that goes on with the story."""
 _LONGEST_HEADING = 120
 """Characters of a paragraph that may be a chapter's heading."""
 _VERSE_LINE = 50
@@ -115,7 +120,8 @@ def cleaned(text: str) -> Iterator[tuple[str, bool]]:
         lines = [line.strip() for line in block.split("\n") if line.strip()]
         joined = " ".join(" ".join(lines).replace("_", "").split())
         if any(c.isalpha() for c in joined) and not _is_heading(joined):
-            yield joined, _is_verse(lines)
+            label = _LABELS.match(joined)
+            yield joined[label.end() :] if label else joined, _is_verse(lines)
 
 
 def _sentences_whole(lines: Sequence[str]) -> list[str]:

@@ -1,8 +1,9 @@
 """M-NIAH: several needles in a long text, at a mean depth (ILM-TR, section 4)."""
 
 import random
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import cycle, product
+from itertools import accumulate, cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ def build(
     """Write `niah.jsonl`: one text for each length, depth and case.
 
     Texts are repeated until they are long enough. Needles are put at ends of sentences whose mean
-    depth is what is asked: the further apart, the nearer to the middle. At depth 100 all of them
-    are at the end.
+    depth, in tokens of the text, is what is asked: the further apart, the nearer to the middle. At
+    depth 100 all of them are at the end.
 
     Args:
         data: a text, or a folder of texts.
@@ -66,8 +67,9 @@ def build(
             if tokens <= own:
                 raise UsageError(f"the needles have {own} tokens, which leaves {name} no text")
             hay = haystack(texts_in(data), tokens - own, counter)
+            ends = list(accumulate(map(counter.count, hay)))
             for depth, n in product(places, range(cases)):
-                text, spans = hidden(hay, found, depth, chance)
+                text, spans = hidden(hay, ends, found, depth, chance)
                 yield {
                     "id": f"niah-{name}-{depth:g}-{n}",
                     "task": "niah",
@@ -131,14 +133,31 @@ def _sized(texts: Sequence[str], counter: Tokenizer) -> Iterator[tuple[str, int]
 
 
 def hidden(
-    hay: Sequence[str], needles: Sequence[str], depth: float, chance: random.Random
+    hay: Sequence[str],
+    ends: Sequence[int],
+    needles: Sequence[str],
+    depth: float,
+    chance: random.Random,
 ) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text with needles at a mean depth in percent, and where each stands."""
+    """Return a text with needles at a mean depth in percent, and where each stands.
+
+    Args:
+        hay: sentences.
+        ends: tokens up to the end of each.
+    """
     reach = min(depth, 100 - depth) * chance.random()
     n = len(needles)
     steps = [0.0] if n == 1 else [reach * (2 * k / (n - 1) - 1) for k in range(n)]
-    gaps = [round((depth + step) / 100 * len(hay)) for step in steps]
+    starts = [0, *ends]
+    gaps = [_nearest(starts, (depth + step) / 100 * starts[-1]) for step in steps]
     return inserted(hay, sorted(zip(gaps, needles, strict=True), key=lambda pair: pair[0]))
+
+
+def _nearest(rising: Sequence[int], value: float) -> int:
+    """Return the place of the number that is nearest to a value."""
+    at = bisect_left(rising, value)
+    is_before = at and (at == len(rising) or value - rising[at - 1] < rising[at] - value)
+    return at - 1 if is_before else at
 
 
 def inserted(
