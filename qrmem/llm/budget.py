@@ -240,7 +240,7 @@ class Budget:
         for model in models:
             if self._caps.cost is not None and self._price_of(model) is None:
                 raise UsageError(
-                    f"--max-cost (max_cost) needs the price of {model}: add it to a price file"
+                    f"max_cost needs the price of {model}: add it to a price file"
                     " (--prices FILE, or the setting `prices`)"
                 )
 

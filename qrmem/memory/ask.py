@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from qrmem.errors import require_text
 from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.memory import observability
@@ -42,6 +43,7 @@ async def search(
 ) -> list[Hit]:
     """See `Memory.search`."""
     narrowed = await session.readable(documents, where)
+    require_text(question, "the query")
     note_length(question, listener)
     searcher = await session.searcher()
     hits = await searcher.search(question, k=k, documents=narrowed)
@@ -52,7 +54,9 @@ async def search(
         return []
     from qrmem.answering.passages import scant, with_excerpts
 
-    if miss := scant(searched(question), (f"{hit.title} {hit.text}" for hit in hits)):
+    # No passage holds a third of thousands of words.
+    is_whole = len(question) <= SEARCHED
+    if is_whole and (miss := scant(question, (f"{hit.title} {hit.text}" for hit in hits))):
         listener(Event("warning", {"what": "miss", "message": miss}))
     return with_excerpts(searched(question), hits)
 

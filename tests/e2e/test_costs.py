@@ -130,7 +130,7 @@ def test_money_of_an_unknown_price_cannot_be_capped_until_it_is_named(
     words = ["add", "book.md", "--max-cost", "1", *using(server, "my-own")]
     ran = qrmem(*words)
     assert ran.code == 2
-    assert "price of my-own is not known" in ran.err
+    assert "--max-cost needs the price of my-own: add it to a price file" in ran.err
     qrmem.write("prices.toml", '[models."my-own"]\ninput = 1\noutput = 1\n')
     assert qrmem(*words, "--prices", "prices.toml").code == 0
 

@@ -86,7 +86,7 @@ async def test_a_cap_on_money_holds_against_what_the_server_counted(tmp_path: Pa
 
 async def test_money_of_a_model_without_a_price_cannot_be_capped(tmp_path: Path) -> None:
     async with serving() as server, opened(server, tmp_path) as memory:
-        with pytest.raises(UsageError, match="price of test is not known"):
+        with pytest.raises(UsageError, match=r"^max_cost needs the price of test: add it"):
             await memory.add(DOCUMENT, max_cost=1.0)
         assert server.stats.requests == 0
 
