@@ -28,6 +28,8 @@ from qrmem.types import ChatReply, ChatRequest
 
 REHEARSED = 3
 """Items that are rehearsed."""
+SPREAD = 0.3
+"""By which share building may cost less or more than the rehearsed texts say, by their size."""
 
 _TEXT = re.compile(r"<(text[0-9]*)[^>]*>\n(.*?)\n</\1>", re.DOTALL)
 _SENTENCE_WORDS, _ASKED_WORDS, _NAMES, _QUESTIONS = 25, 12, 8, 5
@@ -125,11 +127,15 @@ def _words(text: str, count: int) -> str:
 
 async def forecasts(made: PreparedRun) -> list[Forecast]:
     """Return what each system of a run would use; nothing is sent."""
-    least, most = [await _rehearsed(made, answers=answers) for answers in (True, False)]
+    is_whole = len(made.items) <= REHEARSED
+    least, most = [
+        await _rehearsed(made, answers=answers, spread=1 if is_whole else spread)
+        for answers, spread in ((True, 1 - SPREAD), (False, 1 + SPREAD))
+    ]
     return [Forecast(name, least[name], most[name]) for name in least]
 
 
-async def _rehearsed(made: PreparedRun, *, answers: bool) -> dict[str, Spent]:
+async def _rehearsed(made: PreparedRun, *, answers: bool, spread: float) -> dict[str, Spent]:
     rehearsed = replace(made, items=made.items[:REHEARSED])
     name, counter = made.settings.embedder, open_tokenizer(made.settings.tokenizer)
     is_remote = name.startswith("openai:")
@@ -146,7 +152,9 @@ async def _rehearsed(made: PreparedRun, *, answers: bool) -> dict[str, Spent]:
         _read(made, each=each) / _read(rehearsed, each=each) for each in (True, False)
     )
     return {
-        name: _all(result, len(made.items), for_each if _is_built_for_each(result) else once)
+        name: _all(
+            result, len(made.items), spread * (for_each if _is_built_for_each(result) else once)
+        )
         for name, result in results.systems.items()
     }
 

@@ -23,6 +23,10 @@ NAMES |= {"needles": "score of the answer, 10 = 100", "shown_all": "everything s
 NAMES |= {"shown_score": "score of what was shown, 10 = 100"}
 COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7d5ba6", "#b8860b", "#555555")
 MARKS = "os^Dvx"
+HATCHES = ("", "///", "...")
+"""Of bars: where colours come again, they look different."""
+LEGEND_LINE = 0.22
+"""Inches of a line of a legend."""
 _DODGE = 0.012
 """By which part of an axis curves stand apart, so that intervals do not cover each other."""
 
@@ -132,9 +136,12 @@ def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
         return False
     columns = min(2, len(shown))
     rows = -(-len(shown) // columns)
-    figure = _figure(4.2 * columns + 0.8 * (columns == 1) + 1, 3.1 * rows + 0.8)
-    grid = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     names = list(dict.fromkeys(c.name for p in shown for c in (*p.curves, *p.levels)))
+    width = 4.2 * columns + 0.8 * (columns == 1) + 1
+    side_by_side = _legend_columns(names, width)
+    # The legend takes no room from the panels.
+    figure = _figure(width, 3.1 * rows + 0.4 + LEGEND_LINE * -(-len(names) // side_by_side))
+    grid = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     styles = dict(zip(names, cycle(_styles()), strict=False))
     xs = sorted({point.x for panel in shown for curve in panel.curves for point in curve.points})
     for cell, panel in zip(grid, shown, strict=False):
@@ -147,7 +154,7 @@ def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
         handles.values(),
         handles.keys(),
         loc="outside upper center",
-        ncols=_legend_columns(names, figure.get_figwidth()),
+        ncols=side_by_side,
         frameon=False,
     )
     _save(figure, path)
@@ -176,7 +183,8 @@ def _draw_panel(
     for n, curve in enumerate(panel.curves):
         colour, mark = styles[curve.name]
         if axes.is_bars:
-            _draw_bars(cell, n, panel, xs, colour)
+            hatch = HATCHES[list(styles).index(curve.name) // len(COLOURS) % len(HATCHES)]
+            _draw_bars(cell, n, panel, xs, colour, hatch)
             continue
         has_intervals = any(point.low is not None for point in curve.points)
         aside = (n - (len(panel.curves) - 1) / 2) * _DODGE if has_intervals else 0.0
@@ -204,7 +212,9 @@ def _draw_panel(
     cell.set_axisbelow(True)
 
 
-def _draw_bars(cell: Any, n: int, panel: Panel, xs: Sequence[float], colour: str) -> None:
+def _draw_bars(
+    cell: Any, n: int, panel: Panel, xs: Sequence[float], colour: str, hatch: str
+) -> None:
     """Draw a curve's points as bars, beside those of the others at the same place."""
     curve, width = panel.curves[n], 0.8 / len(panel.curves)
     places = [xs.index(point.x) + (n + 0.5) * width - 0.4 for point in curve.points]
@@ -215,6 +225,8 @@ def _draw_bars(cell: Any, n: int, panel: Panel, xs: Sequence[float], colour: str
         width,
         yerr=_errors(curve.points),
         color=colour,
+        hatch=hatch,
+        edgecolor="white",
         error_kw={"elinewidth": 0.8, "capsize": 1.5},
         label=curve.name,
     )
