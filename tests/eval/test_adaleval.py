@@ -122,6 +122,15 @@ def model(server: OpenAIServer) -> tuple[str, ...]:
     return ("--system", "ada-leval", "--model", "m", "--base-url", server.url, "--concurrency", "1")
 
 
+def test_the_model_s_own_sampling_sends_no_temperature(data: Path) -> None:
+    systems = "ada-leval,ada-leval:sampling=model"
+    with in_thread(replies(*["Answer: [4, 1, 3, 2]"] * 12)) as server:
+        run("tsort", data / "tsort" / "tsort_1k.jsonl", *model(server), "--system", systems)
+        sent = [body.get("temperature") for body in server.stats.bodies]
+    assert sent
+    assert sorted(map(str, sent)) == ["0.0"] * (len(sent) // 2) + ["None"] * (len(sent) // 2)
+
+
 def test_rates_have_both_denominators(data: Path) -> None:
     rights = [
         json.loads(line)["answer"]
