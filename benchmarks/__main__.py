@@ -21,7 +21,7 @@ NAMES = (
         "model",
         "names",
     ),
-    *("novel_answers", "passages", "recall", "tree"),
+    *("novel_answers", "novel_trees", "passages", "recall", "tree"),
 )
 """The benchmarks; each is the module of this name (see `benchmarks.frame`)."""
 

@@ -111,12 +111,13 @@ def test_a_run_says_what_the_reader_was_shown(
     assert DATASETS["niah"].read(data / "built" / "niah.jsonl", None).items  # type: ignore[arg-type]
     run = ["eval", "run", "niah", "--data", str(data / "built"), "--embedder", "none"]
     out = str(data / "run")
-    systems = "inner-loop,inner-loop:navigation=false,raptor,bm25"
+    systems = "inner-loop,inner-loop:navigation=false,raptor,bm25,bm25-sentences"
     assert main([*run, "--system", systems, "--window", "1024", "--out", out, "--quiet"]) == 0
     rows = cases(data / "run" / "rows.jsonl")
     shown = {row["system"]: row["prediction"].get("shown", []) for row in rows}
     ((spans),) = [case["spans"] for case in cases(data / "built" / "niah.jsonl")]
-    assert all([start, end] in [s[1:] for s in shown["inner-loop"]] for start, end in spans)
+    for system in ("inner-loop", "bm25-sentences"):
+        assert all([start, end] in [s[1:] for s in shown[system]] for start, end in spans)
     assert main(["eval", "report", out]) == 0
     assert "shown_all" in capsys.readouterr().out
 

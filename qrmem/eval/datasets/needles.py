@@ -60,7 +60,7 @@ def _case(record: Any) -> tuple[Context, list[Item]]:
     spans = tuple((id, int(start), int(end)) for start, end in record["spans"])
     if any(not 0 <= start < end <= len(text) for _, start, end in spans):
         raise ValueError("spans do not lie in the text")
-    labels = {key: str(record[key]) for key in ("task", "length", "depth") if key in record}
+    labels = {key: str(record[key]) for key in ("task", "length", "depth", "kind") if key in record}
     answers = texts_of(record["answers"], "answers")
     item = Item(id, text_of(record, "question"), answers, id, labels=labels, spans=spans)
     return Context(id, (Document(text, id=id),)), [item]

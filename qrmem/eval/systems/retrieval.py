@@ -1,7 +1,8 @@
 """Search, and the retrieval baselines: BM25, dense, DOS-RAG, fragments."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from qrmem.eval.harness import Harness
@@ -9,10 +10,14 @@ from qrmem.eval.memories import OpenMemory
 from qrmem.eval.records import Build, Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from, fitting, ranking
+from qrmem.graphstore.records import Vocabulary
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.retrieval.fragments.independent import within_words
+from qrmem.retrieval.scoring import query_terms, saturated, weighted
 from qrmem.text.longbench import words
-from qrmem.types import Segment
+from qrmem.text.sentences import sentences
+from qrmem.text.words import terms
+from qrmem.types import Passage, Segment
 
 DEPTH = 50
 """Segments of a ranking that are kept for the retrieval metrics."""
@@ -100,6 +105,39 @@ def within_window(
 def in_document_order(segments: Sequence[Segment]) -> list[Segment]:
     """Return segments by document and place in it."""
     return sorted(segments, key=lambda segment: (segment.document_id, segment.index))
+
+
+@system("bm25-sentences", "BM25 over single sentences: as many as fit", "ours")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedSentences:
+    """Ranks the sentences of a text by BM25 and reads the first of them; nothing is built."""
+
+    async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
+        """Answer one item."""
+        every = [one for passage in harness.texts(context) for one in _sentences(passage)]
+        scores = bm25_of_texts(_query(item), [passage.segment.text for passage in every])
+        best = sorted((n for n, score in enumerate(scores) if score > 0), key=lambda n: -scores[n])
+        return await answer_from(harness, item, [every[n] for n in best], context=context)
+
+
+def _sentences(passage: Passage) -> Iterator[Passage]:
+    segment = passage.segment
+    for start, end in sentences(segment.text):
+        text = segment.text[start:end].rstrip()
+        first = segment.start + start
+        one = replace(segment, id=f"{segment.id}:{first}", start=first, end=first + len(text))
+        yield replace(passage, segment=replace(one, text=text))
+
+
+def bm25_of_texts(query: str, texts: Sequence[str]) -> Sequence[float]:
+    """Return the BM25 scores of texts against each other."""
+    bags = [terms(text) for text in texts]
+    spread = Counter(term for bag in bags for term in set(bag))
+    known = Vocabulary(len(bags), sum(map(len, bags)), spread)
+    weights = weighted(query_terms(query), known)
+    counts = saturated(bags, list(weights), known.mean_length)
+    found: list[float] = (counts @ list(weights.values())).tolist()
+    return found
 
 
 @system("fragment", "fragments picked for their surroundings", "FragRel")
