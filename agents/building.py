@@ -162,7 +162,9 @@ class BuildRun:
             for id, segment in self.segments.items()
             if (row := self.reader.rows.get(id)) is not None and row.state != "ok"
         ]
-        return BuildOutcome(self.reader.first_readings, dict(states), tuple(problems))
+        return BuildOutcome(
+            self.reader.first_readings, dict(states), tuple(problems), self.reader.left_out
+        )
 
 
 async def build_documents(

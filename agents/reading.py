@@ -44,6 +44,7 @@ class Reader:
         executor: where they are read.
         rows: what the ledger says, by segment id.
         first_readings: how many were made.
+        left_out: entities and relations of none of the types of a closed schema.
         shared: for each segment that shares a call the ids of all that do.
         was_answered: whether a chat model has answered in this run.
     """
@@ -52,6 +53,7 @@ class Reader:
     executor: Executor
     rows: dict[str, LedgerRow] = field(default_factory=dict)
     first_readings: int = 0
+    left_out: int = 0
     shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     was_answered: bool = False
     _warned: set[str] = field(default_factory=set)
@@ -101,6 +103,7 @@ class Reader:
     async def _commit(self, outcomes: Sequence[_Outcome]) -> None:
         """Commit segments in one transaction, with the calls that were about them."""
         rows = [(row, contribution) for _, row, contribution in outcomes]
+        self.left_out += sum(made.left_out for _, made in rows if made)
         paid: list[CallRecord] = []
         for row, _ in rows:
             paid += self.deps.take_calls(row.segment_id)
@@ -126,7 +129,7 @@ class Reader:
         return self._row(job, "partial" if reason else "ok", _line(reason))
 
     async def _refused(self, phase: Phase, job: Job, result: JobResult) -> LedgerRow:
-        """Keep a reply that could not be used, for whoever wants to know why."""
+        """Keep a reply that could not be used, so that its reason can be looked up."""
         is_first = phase == "extract" and job.known is None
         state: SegmentState = "failed" if is_first else "partial"
         id_ = job.segment.id

@@ -23,7 +23,7 @@ def silent(event: Event) -> None:
 
 
 def no_calls(segment_id: str) -> Sequence[CallRecord]:
-    """Return nothing: whoever wired the model keeps its calls himself."""
+    """Return nothing: the caller who wired the model keeps its calls."""
     return ()
 
 
@@ -65,8 +65,10 @@ class BuildOutcome:
         read: segments whose first reading was made in this run.
         states: all segments of the given documents by ledger state.
         problems: `(document id, segment index, reason)` of all that are not `ok`.
+        left_out: entities and relations of none of the types of a closed schema, in this run.
     """
 
     read: int = 0
     states: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[tuple[str, int, str], ...] = ()
+    left_out: int = 0

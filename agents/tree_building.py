@@ -21,6 +21,8 @@ from qrmem.llm.parallel import each, in_batches
 from qrmem.retrieval.trees.clustering import (
     Clusters,
     ClusterSettings,
+    are_alike,
+    bounded,
     clusters,
     one_thread,
     reduction_of,
@@ -36,6 +38,7 @@ from qrmem.retrieval.trees.nodes import (
     texts_of,
 )
 from qrmem.types import CallRecord, Embedder, Event, Listener, Segment
+from qrmem.types.plans import Course
 from qrmem.types.trees import Tree, TreeKind, TreeNode
 
 if TYPE_CHECKING:
@@ -85,6 +88,8 @@ class TreeDeps:
             surprising in it.
         take_calls: returns the calls made since it was asked last, to be kept with the nodes.
         count: counts tokens.
+        course: of a plan: no summaries are clustered, as clusters depend on what a model writes;
+            there are as few groups as there can be, or as many.
     """
 
     store: GraphStore
@@ -98,6 +103,7 @@ class TreeDeps:
     concurrency: int = 8
     listener: Listener = silent
     take_calls: Callable[[], Sequence[CallRecord]] = tuple
+    course: Course | None = None
     made: int = 0
     reused: int = 0
     malformed: int = 0
@@ -213,10 +219,12 @@ class _Building:
     ) -> list[list[StoredNode]]:
         plans = []
         for part in whole:
-            texts = [segment.text for segment in part]
-            found = clusters(
-                await self._vectors(texts), [s.tokens for s in part], self._deps.settings.clusters
-            )
+            texts, sizes = [s.text for s in part], [s.tokens for s in part]
+            vectors, settings = await self._vectors(texts), self._deps.settings.clusters
+            if self._deps.course is not None and are_alike(vectors):  # a stub's, which say nothing
+                found = bounded(sizes, self._deps.course, settings)
+            else:
+                found = clusters(vectors, sizes, settings)
             self._clustered.append(found)
             plans.append([self._over([part[n] for n in group]) for group in found.groups])
         return await self._made(plans)
@@ -261,6 +269,9 @@ class _Building:
 
     async def _clusters(self, below: Sequence[StoredNode]) -> Clusters:
         summaries = [stored.node.summary for stored in below]
+        if self._deps.course is not None:
+            # How long a model's summaries are is not known: all of them may fit one cluster.
+            return bounded([0] * len(below), self._deps.course, self._deps.settings.clusters)
         if all(stored.vectors is not None for stored in below):
             import numpy as np
 

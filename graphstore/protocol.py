@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from qrmem.graphstore.records import (
     FIRST_TITLED,
+    MERGED,
     MOST_TITLED,
     Around,
     CacheEntry,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIRST_TITLED",
+    "MERGED",
     "MOST_TITLED",
     "Around",
     "Artefacts",
@@ -250,7 +252,7 @@ class GraphView(Protocol):
         """
 
     async def clear_view(self, ns: str, /) -> None:
-        """Drop all that follows from the facts, whoever wrote it; raises the revision."""
+        """Drop all that follows from the facts; raises the revision."""
 
     async def unmerged(self, ns: str, /, *document_ids: str) -> Unmerged:
         """Return what is to be merged of some documents, and what else a merge depends on."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qrmem.graphstore.protocol import Artefacts, CacheKind, FactStore, GraphStore, GraphView
+from qrmem.graphstore.protocol import MERGED, Artefacts, CacheKind, FactStore, GraphStore, GraphView
 from qrmem.types import Fact
 
 
@@ -43,6 +43,6 @@ async def copy_document(source: GraphStore, target: GraphStore, ns: str, documen
     await target.put_documents(ns, [(document, segments)])
     summaries = {known.id: known.summary for known in await source.documents(ns, [document_id])}
     rows = {row.segment_id: row for row in await source.ledger(ns, document_id)}
-    made = await source.contributions(ns, document_id)
+    made = await source.contributions(ns, document_id, kinds=MERGED)
     read = [(rows[found.segment_id], found) for found in made]
     await target.record(ns, read, summaries=summaries)

@@ -2,12 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log1p
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.types import (
     Contribution,
     Fact,
     MergeDecision,
+    Properties,
     Question,
     Scalar,
     Segment,
@@ -21,6 +23,9 @@ MOST_TITLED = 40
 """Documents of one title from which on it is no name of any of them."""
 FIRST_TITLED = 3
 """Segments of a document that a title leads to: its first."""
+
+MERGED = ("extraction", "supplement", "edit")
+"""Kinds of the contributions that the graph is made of."""
 
 VectorKind = Literal["segment", "relation"]
 
@@ -101,11 +106,15 @@ class MentionRow:
     name: str
     forms: tuple[tuple[str, int], ...]
     question: str = ""
+    properties: Properties = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """One statement of one segment; head and tail are name keys, `n` its number in the segment."""
+    """One statement of one segment; head and tail are name keys, `n` its number in the segment.
+
+    The other fields are those of `qrmem.types.Fact`.
+    """
 
     segment_id: str
     n: int
@@ -113,6 +122,11 @@ class FactRow:
     tail: str
     description: str
     question: str = ""
+    said_at: str = ""
+    valid_from: str = ""
+    valid_until: str = ""
+    type: str = ""
+    properties: Properties = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +178,12 @@ class Unmerged:
     Attributes:
         revision: of the namespace; 0 if there is none.
         segments: of the documents asked for, each one's in order.
-        contributions: theirs, extractions and supplements.
+        contributions: theirs: extractions, supplements, and the user's edits of statements.
         merged: id of each merged segment to the digest last applied with `Change.merged`.
         stale: names to resolve again, by key, and the entity that each stood for; some of them may
             be gone, as the last mention of a name goes with its segment.
         decisions: the user's, sorted by names.
+        said_at: document id to when it was said (`qrmem.text.dates.said_at`), where it has a date.
     """
 
     revision: int
@@ -177,6 +192,7 @@ class Unmerged:
     merged: Mapping[str, str]
     stale: Mapping[str, str]
     decisions: Sequence[MergeDecision]
+    said_at: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +215,10 @@ class Entry:
     terms: Sequence[str]
 
 
+K1, B = 1.5, 0.75
+"""BM25: saturation of a term's count, and how much length is held against a text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """What BM25 needs to know of a namespace.
@@ -217,6 +237,11 @@ class Vocabulary:
     def mean_length(self) -> float:
         """Terms of a segment; 1 at least."""
         return max(self.terms / self.segments, 1.0) if self.segments else 1.0
+
+    def rarity(self, term: str) -> float:
+        """Return a term's inverse document frequency, above 0; of one that occurs nowhere, too."""
+        found = self.frequencies.get(term, 0)
+        return log1p((self.segments - found + 0.5) / (found + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +266,7 @@ class Vectors:
     matrix: "NDArray[np.float32]"
 
 
-CacheKind = Literal["reply", "fold", "tree", "facts", "code", "raw"]
+CacheKind = Literal["reply", "fold", "tree", "facts", "judgement", "code", "raw"]
 """What a cached value is.
 
 `reply` of a chat model; `fold`: a description that parallel relations were folded into; `tree`: a

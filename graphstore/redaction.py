@@ -53,6 +53,11 @@ def emptied(trail: Trail) -> Trail:
     )
 
 
+def seen(trail: Trail) -> set[str]:
+    """Return the ids of the segments whose words a run saw."""
+    return {one.segment_id for one in trail.citations}.union(*map(_read_by, trail.steps))
+
+
 def _citation(citation: Citation, removal: Removal) -> Citation:
     if citation.segment_id not in removal.segments:
         return citation

@@ -101,6 +101,12 @@ class FactsReply(Reply):
     facts: list[str]
 
 
+class VerdictsReply(Reply):
+    """`pair's number|replaces, agrees or beside`."""
+
+    verdicts: list[str]
+
+
 class SummaryReply(Reply):
     """A short paragraph."""
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     __version__: str
     from qrmem.integrations.langchain import tools
     from qrmem.memory import Memory, open
+    from qrmem.schema import Schema
     from qrmem.types.plans import Plan
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Plan",
     "QrmemError",
     "Relation",
+    "Schema",
     "Secret",
     "Settings",
     "Step",
@@ -53,6 +55,7 @@ __all__ = [
 _LAZY = {
     "Memory": "qrmem.memory",
     "Plan": "qrmem.types.plans",
+    "Schema": "qrmem.schema",
     "open": "qrmem.memory",
     "tools": "qrmem.integrations.langchain",
 }

@@ -85,8 +85,9 @@ class Settings:
             `answering` stand for all stages that do it; a stage's own name beats them.
         base_url: of an OpenAI-compatible server; "" is OpenAI's own.
         api_key: its key.
-        embedder: `none`, `local`, `contriever`, `sentence-transformers:NAME|PATH`, `openai:NAME`;
-            "" is `local` where the extra is installed, else `none`, and only for a new namespace.
+        embedder: `none`, `light`, `light:NAME|FOLDER`, `local`, `contriever`,
+            `sentence-transformers:NAME|FOLDER`, `openai:NAME`; "" is `local` or `light`, whichever
+            extra is installed, else `none`, and only for a new namespace.
         tokenizer: `builtin`, `tiktoken:NAME` or `hf:PATH`.
         tagger: whose entities are united with the reasoner's: `rules`, `corenlp[:URL]` or
             `stanza[:FOLDER]`.
@@ -95,6 +96,7 @@ class Settings:
         stanza_models: folder of Stanza's models, where the tagger names none.
         prompts: which templates are used: "" is the default set, `paper` that of the papers' steps
             and reply forms, else a folder of templates `NAME.md`; several with commas between.
+        schema: own types of entities and relations: a TOML file, or a `qrmem.Schema`; "": none.
         paper_exact: as QRMeM has it: mode and prompts `paper`, CoreNLP as the tagger where its jars
             are, a window of 4,096 where none is chosen, and a search without our own switches (see
             `AskOptions`). `add(question=…)` is the paper's orientation.
@@ -122,7 +124,7 @@ class Settings:
         prices: a file of prices over those that the package knows (see `qrmem.llm.budget`).
         cache: whether replies are kept and used again.
         record: a cassette that all exchanges with the chat model are written to.
-        replay: a cassette that answers in the place of the chat model.
+        replay: a cassette that answers instead of the chat model.
         embed_base_url: server of `openai:` embedders; "" is `base_url`.
         embed_api_key: its key; empty is `api_key`, and only for the same server.
         questions: generated questions per 600 tokens of segment.
@@ -150,6 +152,7 @@ class Settings:
     corenlp_home: str = ""
     stanza_models: str = ""
     prompts: OwnSets[str] = ""
+    schema: Any = ""
     paper_exact: Harmless[bool] = False
     mode: Harmless[BuildMode] = "compact"
     orientation: Harmless[Orientation] = "none"

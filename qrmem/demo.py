@@ -3,6 +3,8 @@
 import argparse
 import asyncio
 import json
+import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -42,7 +44,23 @@ async def _demonstrate(arguments: argparse.Namespace) -> int:
         fresh = settings.with_(memory=str(Path(folder) / "sample.db"))
         with as_file(files("qrmem") / "sample") as sample:
             questions = arguments.ask or sample_questions(sample / "questions.json")
-            return await _run(fresh, sample / "harbour.md", questions)
+            code = await _run(fresh, sample / "harbour.md", questions)
+            print(_next())
+            return code
+
+
+def _next() -> str:
+    """Say what to do next, and how `qrmem` gets on the path where it is not."""
+    folder = Path(sys.executable).parent
+    is_on_path = shutil.which("qrmem") == str(folder / "qrmem")
+    lines = [] if is_on_path else [f'export PATH={shlex.quote(str(folder))}:"$PATH"']
+    lines += [
+        "qrmem add YOUR_FILE     # read a text of your own into qrmem.db, in this folder",
+        'qrmem ask "…"           # ask it; with OPENAI_API_KEY and QRMEM_MODEL a model answers',
+        "qrmem view              # look at the memory in a browser (extra serve)",
+        "qrmem --help            # all commands; docs/tutorial.md leads through them",
+    ]
+    return "\n  ".join(["\nnext:", *lines])
 
 
 def sample_questions(path: Path) -> list[str]:

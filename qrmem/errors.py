@@ -91,7 +91,7 @@ class QrmemError(Exception):
         """Make one.
 
         Args:
-            private: how the message goes on for whoever runs the program, and for nobody else.
+            private: how the message goes on for the person who runs the program alone.
         """
         super().__init__(message + private)
         self._public = message
@@ -264,7 +264,7 @@ def require_count(value: object, what: str) -> None:
 
 
 def require_ids(value: object) -> None:
-    """Refuse one text in the place of a list of ids: its letters would be looked up.
+    """Refuse one text instead of a list of ids: its letters would be looked up.
 
     Raises:
         UsageError: it is one.

@@ -53,7 +53,7 @@ def read(path: Path) -> SettingsFile:
         UsageError: it cannot be read, is no regular file, or is too long.
     """
     try:
-        # A pipe without a writer would hold up whoever opens it.
+        # Opening a pipe without a writer would wait for ever.
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UsageError(f"settings file {path}: a folder, a pipe or a device, not a file")
@@ -202,8 +202,8 @@ SameServer = Annotated[T, _stays_with_the_server]
 """A model: a stranger's file may choose another one of the server that the user has chosen."""
 OwnSets = Annotated[T, _names_sets]
 """Prompts: a stranger's file may name the sets that the package has."""
-PLAIN_EMBEDDERS = ("none", "local", "dot:local")
-"""Embedders that load nothing from a path or a hub, and send nothing to a server."""
+PLAIN_EMBEDDERS = ("none", "light", "local", "dot:local")
+"""Embedders that load no model of the file's choice, and send nothing to a server."""
 PlainEmbedder = Annotated[T, _of("", *PLAIN_EMBEDDERS)]
 PlainTokenizer = Annotated[T, _of("builtin")]
 PlainTagger = Annotated[T, _of("rules")]

@@ -94,6 +94,7 @@ class Memory:
     forget_user = _blocking(facade.Memory.forget_user)
     ask = _blocking(facade.Memory.ask)
     corrections = _blocking(facade.Memory.corrections)
+    standing = _blocking(facade.Memory.standing)
     delete = _blocking(facade.Memory.delete)
     delete_all = _blocking(facade.Memory.delete_all)
     document = _blocking(facade.Memory.document)
@@ -101,7 +102,14 @@ class Memory:
     entities = _blocking(facade.Memory.entities)
     entity = _blocking(facade.Memory.entity)
     export = _blocking(facade.Memory.export)
+    facts = _blocking(facade.Memory.facts)
+    judge_facts = _blocking(facade.Memory.judge_facts)
+    edit_fact = _blocking(facade.Memory.edit_fact)
+    end_fact = _blocking(facade.Memory.end_fact)
+    delete_fact = _blocking(facade.Memory.delete_fact)
+    restore_fact = _blocking(facade.Memory.restore_fact)
     graphml = _blocking(facade.Memory.graphml)
+    markdown = _blocking(facade.Memory.markdown)
     load = _blocking(facade.Memory.load)
     load_openie = _blocking(facade.Memory.load_openie)
     merge = _blocking(facade.Memory.merge)
@@ -193,7 +201,7 @@ class Memory:
 
 
 def _opens(opening: Callable[P, facade.Opening]) -> Callable[P, Memory]:
-    """Return `open` with a memory in the place of what has to be awaited."""
+    """Return `open` with a memory instead of what has to be awaited."""
 
     @wraps(opening)
     def call(*args: P.args, **options: P.kwargs) -> Memory:

@@ -2,9 +2,15 @@
 
 import json
 import shutil
+from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
+from typing import Any
+
+import qrmem
 
 DATA = Path(__file__).parent / "eval" / "data"
+STORY = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 
 
 def write_some(folder: Path) -> Path:
@@ -60,3 +66,54 @@ def write_all(folder: Path) -> Path:
         case = json.dumps({**hidden, "task": task})
         (folder / f"{name}.jsonl").write_text(case, encoding="utf-8")
     return folder
+
+
+def write_long(folder: Path) -> Path:
+    """Write the same with texts of several windows: the sample's story, from different places."""
+    write_all(folder)
+    words = STORY.read_text(encoding="utf-8").split(" ")
+    quality = folder / "QuALITY.v1.0.1.htmlstripped.dev"
+    _change(quality, lambda record: {**record, "article": " ".join(words[:1800])})
+    for path in sorted((folder / "longbench").glob("*.jsonl")):
+        _change(path, lambda record: {**record, "context": " ".join(words[500:1700])})
+    _lengthen(folder, words)
+    said = (" ".join(words[at : at + 250]) for at in range(0, 8000, 250))
+    (session,) = json.loads((folder / "mtbenchplus.json").read_text(encoding="utf-8"))
+    asked = [turn for turn in session["conversations"] if turn["from"] == "human"]
+    told = [{**asked[0], "value": next(said)} for _ in range(6)]
+    session["conversations"] = [*told, *asked]
+    (folder / "mtbenchplus.json").write_text(json.dumps([session]), encoding="utf-8")
+    needle = "Mary went to the garden."
+    text = f"{' '.join(words[:2500])} {needle} {' '.join(words[2500:6000])}"
+    place = [text.index(needle), text.index(needle) + len(needle)]
+    for name in ("niah", "babilong"):
+        path = folder / f"{name}.jsonl"
+        _change(path, lambda record: {**record, "text": text, "spans": [place], "length": "8k"})
+    return folder
+
+
+def _change(path: Path, of: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Change each line of a file of records."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    made = (json.dumps(of(json.loads(line))) for line in lines)
+    path.write_text("\n".join(made) + "\n", encoding="utf-8")
+
+
+def _lengthen(folder: Path, words: Sequence[str]) -> None:
+    """Give each passage that is arranged a few sentences more of the story."""
+    more = (" ".join(words[at : at + 40]) for at in cycle(range(0, 8000, 40)))
+    for name in ("hotpotqa", "2wikimultihopqa"):
+        path = folder / f"{name}.json"
+        items = json.loads(path.read_text(encoding="utf-8"))
+        for item in items:
+            item["context"] = [
+                [title, [*said, f" {next(more)}"]] for title, said in item["context"]
+            ]
+        path.write_text(json.dumps(items), encoding="utf-8")
+
+    def longer(record: dict[str, Any]) -> dict[str, Any]:
+        for one in record["paragraphs"]:
+            one["paragraph_text"] += f" {next(more)}"
+        return record
+
+    _change(folder / "musique.json", longer)

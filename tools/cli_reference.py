@@ -62,7 +62,7 @@ def _help(group: "_Commands", name: str) -> str | None:
 
 def _rows(parser: argparse.ArgumentParser, left_out: set[str]) -> str:
     rows = [
-        f"| `{_name(action)}` | {_escaped(help_of(action))} |"
+        f"| {_code(_name(action))} | {_escaped(help_of(action))} |"
         for action in parser._actions
         if action.dest not in left_out and not isinstance(action, argparse._SubParsersAction)
         if action.dest != "help"
@@ -77,7 +77,14 @@ def _name(action: argparse.Action) -> str:
         value = "|".join(map(str, action.choices))
     elif not value and action.nargs != 0:
         value = action.dest.upper()
-    return f"{names} {value}".strip().replace("|", "\\|")
+    return f"{names} {value}".strip()
+
+
+def _code(text: str) -> str:
+    """Return text as code in a table; Markdown has no form of a bar there that all readers show."""
+    if "|" not in text:
+        return f"`{text}`"
+    return f"<code>{text.replace('<', '&lt;').replace('|', '&#124;')}</code>"
 
 
 def _escaped(text: str | None) -> str:

@@ -1,46 +1,85 @@
 """Fits the weights of the search's features: they stand in `qrmem/retrieval/ranking.py`.
 
-    QRMEM_DATA=… python -m tools.fit_search [--kept FOLDER]
+    QRMEM_DATA=… python -m tools.fit_search [--kept FOLDER] [--left-out]
 
 A conditional logit: each gold passage against all candidates that are none, over the questions that
 are never measured. No weight may be below 0, so that each feature speaks for a segment and an
 explanation of a hit holds. It is convex and draws nothing at random: the same data, whose checksums
-are printed, give the same weights.
+are printed, give the same weights. With `--left-out` each set's measured questions are asked, too:
+by weights that were fitted on all sets, and by weights that were fitted on the other ones alone.
 """
 
 import argparse
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import multihop
+from benchmarks import multihop, rare_words
 from benchmarks.search_memories import Built, built, findings, passage
 from qrmem.retrieval.ranking import FEATURES
 
-FITTED = {"musique-fit": 200.0, "hotpotqa": 100.0, "2wikimultihopqa": 100.0, "xquad": 60.0}
+FITTED = {
+    "musique-fit": 200.0,
+    "hotpotqa": 100.0,
+    "2wikimultihopqa": 100.0,
+    "xquad": 60.0,
+    "rare words": 30.0,
+}
 """What the fitted questions of each set count together, without an embedder.
 
-The ordinary questions of `xquad` keep a search from looking past a passage that answers alone.
+The ordinary questions of `xquad` keep a search from looking past a passage that answers alone,
+those about rare words from leaving the word for names.
 """
-EMBEDDED = ("musique-fit", "xquad")
+EMBEDDED = ("musique-fit",)
 """Sets that are fitted with an embedder too, and count as much again: one set of weights serves
 memories with vectors and without."""
-AT_MOST = 200
-"""Questions of a set, the first ones."""
+MEASURED = {"musique-fit": "musique"}
+"""Sets whose measured questions are asked of another corpus than the fitted ones."""
+RARE_WORDS = (20, 120)
+"""Questions about rare words of each novel: the first ones are measured, the next are fitted."""
+AT_MOST = {"hotpotqa": 120, "2wikimultihopqa": 100}
+"""Questions that are fitted of a set, the first ones; 200 where nothing else is said."""
 RIDGE = 1e-4
 """Penalty on squared weights, per question."""
+FIRST = 5
+"""Passages that a left-out set's recall counts."""
 FILES = (
     "musique/migres_dev200.jsonl",
     "hotpotqa/rpt_train300.jsonl",
     "hotpotqa/hippo_train100.json",
     "2wikimultihopqa/migres_train500_llm_decomp.jsonl",
     "squad/xquad.en.json",
+    "gutenberg/84_frankenstein.txt",
+    "gutenberg/1342_pride_and_prejudice.txt",
 )
+
+Asked = tuple[str, frozenset[int] | frozenset[str]]
+"""A question, with its gold passages or segments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One question: features of its candidates, `(c, f)`, what each belongs to, and its gold."""
+
+    features: NDArray[np.float64]
+    owners: Sequence[int | str]
+    gold: frozenset[int] | frozenset[str]
+
+    @property
+    def is_gold(self) -> NDArray[np.bool_]:
+        """Which candidates are gold."""
+        return np.array([owner in self.gold for owner in self.owners], dtype=bool)
+
+    def recall(self, weights: NDArray[np.float64]) -> float:
+        """Return how much of the gold that has room there is among the first."""
+        order = np.argsort(-(self.features @ weights), kind="stable")
+        first = list(dict.fromkeys(self.owners[row] for row in order.tolist()))[:FIRST]
+        return len(self.gold.intersection(first)) / min(FIRST, len(self.gold))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +91,31 @@ class Example:
     weight: float
 
 
-async def examples(memory: Built, names: Sequence[str], counting: float) -> list[Example]:
-    """Return the fitted questions of a memory that have gold among their candidates.
-
-    Args:
-        memory: a corpus.
-        names: features.
-        counting: what its questions count together.
-    """
-    searcher = memory.searcher()
-    asked = memory.corpus.fitted[:AT_MOST]
+async def tables(memory: Built, asked: Sequence[Asked], names: Sequence[str]) -> list[Table]:
+    """Return the candidates of some questions, with their features of these names."""
+    searcher, by_segment = memory.searcher(), len(memory.corpus.passages) == 1
     result = []
-    for question in asked:
-        found = (await findings(searcher, question.text)).evidence
+    for text, gold in asked:
+        found = (await findings(searcher, text)).evidence
         assert found is not None
-        table = np.stack([FEATURES[name](found) for name in names], axis=1)
-        owners = [passage(found.near.entries[row].document_id) for row in found.rows.tolist()]
-        is_gold = np.array([owner in question.gold for owner in owners], dtype=bool)
-        if is_gold.any() and not is_gold.all():
-            share = counting / len(asked) / int(is_gold.sum())
-            result.append(Example(table[is_gold], table[~is_gold], share))
+        entries = [found.near.entries[row] for row in found.rows.tolist()]
+        owners = [one.id if by_segment else passage(one.document_id) for one in entries]
+        features = np.stack([FEATURES[name](found) for name in names], axis=1)
+        result.append(Table(features, owners, gold))
     return result
+
+
+def examples(asked: Sequence[Table], counting: float) -> list[Example]:
+    """Return the questions that have gold among their candidates; together they count so much."""
+    found = [table for table in asked if 0 < table.is_gold.sum() < table.is_gold.size]
+    return [
+        Example(
+            one.features[one.is_gold],
+            one.features[~one.is_gold],
+            counting / len(asked) / int(one.is_gold.sum()),
+        )
+        for one in found
+    ]
 
 
 def fitted(data: Sequence[Example]) -> NDArray[np.float64]:
@@ -103,22 +146,65 @@ def _loss(
     return value, slope
 
 
-async def gathered(folder: Path, names: Sequence[str]) -> list[Example]:
-    """Return the fitted questions of all sets, with their features of these names."""
-    data: list[Example] = []
-    for name, counting in FITTED.items():
-        corpus = multihop.load(name, multihop.folder())
+Sets = Mapping[tuple[str, bool], Sequence[Table]]
+"""Questions by their set, and whether there was an embedder."""
+
+
+async def gathered(chosen: argparse.Namespace, names: Sequence[str], *, fitting: bool) -> Sets:
+    """Return the fitted questions of all sets, or the measured ones, with these features."""
+    found = {}
+    for name in FITTED:
         for embedded in (False, True) if name in EMBEDDED else (False,):
-            async with built(corpus, folder, embedded=embedded) as memory:
-                data += await examples(memory, names, counting)
-    return data
+            asked: list[Table] = []
+            for corpus in _corpora(name, fitting=fitting):
+                async with built(corpus, chosen.kept, embedded=embedded) as memory:
+                    questions = await _questions(memory, fitting=fitting)
+                    asked += await tables(
+                        memory, questions[: AT_MOST.get(name, 200) if fitting else None], names
+                    )
+            found[name, embedded] = asked
+    return found
 
 
-async def main(folder: Path) -> None:
+def _corpora(name: str, *, fitting: bool) -> Sequence[multihop.Corpus]:
+    if name == "rare words":
+        return list(rare_words.corpora())
+    return [multihop.load(name if fitting else MEASURED.get(name, name), multihop.folder())]
+
+
+async def _questions(memory: Built, *, fitting: bool) -> list[Asked]:
+    corpus = memory.corpus
+    if len(corpus.passages) == 1:
+        asked = await rare_words.questions(memory)
+        kept = slice(*RARE_WORDS) if fitting else slice(RARE_WORDS[0])
+        return [(one.question, one.segments) for one in asked[kept]]
+    return [(one.text, one.gold) for one in (corpus.fitted if fitting else corpus.measured)]
+
+
+def weights_of(sets: Sets, without: str = "") -> NDArray[np.float64]:
+    """Return the weights that are fitted on all sets but one."""
+    return fitted(
+        [
+            one
+            for (name, _), asked in sets.items()
+            if name != without
+            for one in examples(asked, FITTED[name])
+        ]
+    )
+
+
+async def main(chosen: argparse.Namespace) -> None:
     """Print the weights, and the checksum of each file that they were fitted on."""
     names = list(FEATURES)
-    weights = fitted(await gathered(folder, names)).tolist()
-    print({name: round(weight, 2) for name, weight in zip(names, weights, strict=True)})
+    sets = await gathered(chosen, names, fitting=True)
+    weights = weights_of(sets)
+    print(dict(zip(names, weights.round(2).tolist(), strict=True)))
+    if chosen.left_out:
+        for (name, embedded), asked in (await gathered(chosen, names, fitting=False)).items():
+            for how, used in (("all sets", weights), ("the others", weights_of(sets, name))):
+                share = 100 * np.mean([table.recall(used) for table in asked])
+                embedder = "with" if embedded else "without"
+                print(f"R@{FIRST} of {name}, {embedder} the embedder, by {how}: {share:.1f} %")
     for path in FILES:
         print(hashlib.sha256((multihop.folder() / path).read_bytes()).hexdigest(), path)
 
@@ -126,6 +212,7 @@ async def main(folder: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
-    kept = parser.parse_args().kept
-    kept.mkdir(parents=True, exist_ok=True)
-    asyncio.run(main(kept))
+    parser.add_argument("--left-out", action="store_true", help="measure each set left out in turn")
+    arguments = parser.parse_args()
+    arguments.kept.mkdir(parents=True, exist_ok=True)
+    asyncio.run(main(arguments))

@@ -1,7 +1,7 @@
 """ReadAgent, a baseline: pages with a gist each; some are read again in full, then answered.
 
 A page ends where the model says, between 280 and 600 words. The gists of all pages together are the
-memory. A page that is looked up stands in full in the place of its gist.
+memory. A page that is looked up stands in full instead of its gist.
 """
 
 from collections.abc import Sequence

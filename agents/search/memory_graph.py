@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from qrmem.agents.folding import folded_by_reasoner
 from qrmem.graph.folding import fold
 from qrmem.graph.overlay import Overlay
+from qrmem.graph.superseding import Ending, Place, dated, judged_pairs, kept_endings
 from qrmem.graphstore.protocol import Around, Entry, GraphStore, NameFilter
 from qrmem.graphstore.reads import entities_in
 from qrmem.text.names import split_key
@@ -25,6 +26,8 @@ class MemoryGraph:
     Attributes:
         documents: ids of the only documents that it shows; `None`: all.
         is_folded: whether relations have descriptions that were folded by the reasoner.
+        single_types: relation types of which an entity has one at a time.
+        as_of: when it is looked at, a date or moment in ISO form; "": now.
         overlay: what was read out of segments with the question; nothing until it is set.
     """
 
@@ -33,7 +36,10 @@ class MemoryGraph:
     searcher: "Searcher"
     documents: Collection[str] | None = None
     is_folded: bool = False
+    single_types: Collection[str] = ()
+    as_of: str = ""
     overlay: Overlay = field(default_factory=Overlay)
+    _judged: Collection[str] | None = None
     _names: dict[str, str] = field(default_factory=dict)
     _relations: dict[str, list[Relation]] = field(default_factory=dict)
     _places: dict[str, list[str]] = field(default_factory=dict)
@@ -50,6 +56,7 @@ class MemoryGraph:
         missing = [key for key in keys if key not in self._found]
         if not missing:
             return
+        await self._may_end()  # how the memory stands is read before the first step
         found = await self.store.around(self.ns, missing, texts=texts)
         self._found.update(dict.fromkeys(missing, found))
         self._segments.update({segment.id: segment for segment in found.segments})
@@ -138,12 +145,50 @@ class MemoryGraph:
     async def _fold(self, keys: Sequence[str], facts: Sequence[Fact]) -> None:
         stated = await self._within([fact.segment_id for fact in facts])
         seen = set(stated)
+        facts = await self._dated([fact for fact in facts if fact.segment_id in seen])
         for key in keys:
             self._relations[key] = []
-        for edge in fold(dict.fromkeys(fact for fact in facts if fact.segment_id in seen)):
+        for edge in fold(dict.fromkeys(facts)):
             edge = await self._folded(edge)
             for end in {edge.head, edge.tail} & set(keys):
                 self._relations[end].append(edge)
+
+    async def _may_end(self) -> bool:
+        """Whether statements may replace others at all, as they do by single types or judgement."""
+        if self._judged is None:
+            self._judged = await judged_pairs(self.store, self.ns)
+        return bool(self._judged or self.single_types)
+
+    async def replaced(self, segment_ids: Collection[str]) -> dict[str, list[str]]:
+        """Return the segments with a statement that others replace, each with theirs."""
+        if not await self._may_end():
+            return {}
+        named = await self.entities_in(list(segment_ids))
+        keys = list(dict.fromkeys(key for own in named.values() for key in own))
+        await self.look(keys)
+        facts = [fact for fact in self._facts(keys) if fact.segment_id in segment_ids]
+        found: dict[str, dict[str, None]] = {}
+        for (segment_id, _), ending in (await self.endings(facts)).items():
+            if segment_id in segment_ids and ending.by.segment_id != segment_id:
+                found.setdefault(segment_id, {})[ending.by.segment_id] = None
+        return {segment_id: list(by) for segment_id, by in found.items()}
+
+    async def endings(self, facts: Sequence[Fact]) -> dict[Place, Ending]:
+        """Return which of some facts later ones replace, as far as the documents say."""
+        if not await self._may_end():
+            return {}
+        found = await kept_endings(
+            self.store, self.ns, facts, self.single_types, self.as_of, self._judged
+        )
+        inside = set(await self._within([ending.by.segment_id for ending in found.values()]))
+        return {place: e for place, e in found.items() if e.by.segment_id in inside}
+
+    async def _dated(self, facts: Sequence[Fact]) -> list[Fact]:
+        """Return facts; those that were replaced, or do not hold, say so."""
+        ends = await self.endings(facts)
+        tails = [ending.by.tail for ending in ends.values()]
+        names = dict(zip(tails, await self.names(tails), strict=True))
+        return dated(facts, ends, names, self.as_of)
 
     async def _folded(self, edge: Relation) -> Relation:
         if not self.is_folded or len(edge.facts) < 2:

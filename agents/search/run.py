@@ -103,7 +103,13 @@ class Search:
         options = self.options
         self.context = AskContext(options.question, tuple(options.choices), options.window)
         self.graph = MemoryGraph(
-            self.store, self.ns, self.searcher, self.options.documents, self.folded_by_reasoner
+            self.store,
+            self.ns,
+            self.searcher,
+            options.documents,
+            self.folded_by_reasoner,
+            options.single_types,
+            str(options.as_of),
         )
         self.room = self.reasoner.room(self.context)
 
@@ -113,7 +119,7 @@ class Search:
         """Begin a step of the state machine.
 
         Args:
-            write: takes each step as it is done, for whoever streams.
+            write: takes each step as it is done, where the run is streamed.
         """
         self._told, self._before, self._write = [], len(state.get("steps", ())), write
         if self._earlier is None:  # what was used before an interruption
@@ -125,7 +131,7 @@ class Search:
         return {**update, "steps": [to_plain(step) for step in self._told], "used": used}
 
     def tell(self, action: str, **found: Any) -> None:
-        """Record a step: for the trail, for the listener, and for whoever streams.
+        """Record a step: for the trail, for the listener, and for the stream.
 
         Args:
             found: fields of `Step`.
@@ -140,7 +146,7 @@ class Search:
         self.show(step)
 
     def show(self, item: Any) -> None:
-        """Give something to whoever streams, at once."""
+        """Put something into the stream, at once."""
         if self._write is not None:
             self._write(item)
 

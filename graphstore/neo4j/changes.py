@@ -14,6 +14,7 @@ from qrmem.graphstore.checking import check_change, used_names, written_segments
 from qrmem.graphstore.neo4j import words
 from qrmem.graphstore.neo4j.connection import Properties, Step, Work
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
+from qrmem.graphstore.neo4j.schema import RELATES, entity_labels, relationship_type
 from qrmem.graphstore.protocol import Change, FactRow, MentionRow, by_frequency
 from qrmem.text.blocks import blocks_of
 from qrmem.types import Question
@@ -66,14 +67,14 @@ class Before:
     Attributes:
         title: of its document.
         length: its terms in the search index; `None` if it is not in there.
-        mentions: name, forms, and how often each form occurs.
+        mentions: name, forms, how often each form occurs, and whether it has properties.
         questions: text to number.
         stated: numbers of its facts.
     """
 
     title: str
     length: int | None
-    mentions: Sequence[tuple[str, Sequence[str], Sequence[int]]]
+    mentions: Sequence[tuple[str, Sequence[str], Sequence[int], bool]]
     questions: Mapping[str, int]
     stated: Collection[int]
 
@@ -118,7 +119,13 @@ async def apply(work: Work, revision: int, change: Change) -> int:
             ("namespaces.raise_revision", [1]),
         ]
     )
-    await work.together([*_move_steps(names), ("changes.drop_unnamed", _unused(change, names))])
+    await work.together(
+        [
+            *_move_steps(names),
+            ("changes.drop_unnamed", _unused(change, names)),
+            ("changes.show_properties", _shown(change, before, names)),
+        ]
+    )
     return found + 1
 
 
@@ -140,7 +147,8 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
     await work.together(_name_steps(Change(), names))
     lost = _keys(name.was for name in names.values() if not name.mentions)
     gone = await work.each("changes.unnamed", lost)
-    await work.together([("changes.drop_unnamed", lost)])
+    shown = _shown(Change(), before, names)
+    await work.together([("changes.drop_unnamed", lost), ("changes.show_properties", shown)])
     return [(key, name) for key, name in gone]
 
 
@@ -166,7 +174,7 @@ async def _touched_names(
     """
     gone, overwritten = [], []
     for segment, own in before.items():
-        for name, forms, counts in own.mentions:
+        for name, forms, counts, _ in own.mentions:
             if segment in cleared or (segment, name) in mentions:
                 gone.append((name, dict(zip(forms, counts, strict=True))))
                 if segment not in cleared:
@@ -214,11 +222,14 @@ def _name_steps(change: Change, names: Mapping[str, Name]) -> list[Step]:
             "changes.put_entities",
             [
                 {
-                    "key": key,
-                    "full": full(row.key),
-                    "name": short(row.name),
-                    "full_name": full(row.name),
-                    "type": row.type,
+                    "labels": entity_labels(row.type),
+                    "entity": {
+                        "key": key,
+                        "full": full(row.key),
+                        "name": short(row.name),
+                        "full_name": full(row.name),
+                        "type": row.type,
+                    },
                 }
                 for key, row in sorted(entities.items())
             ],
@@ -271,6 +282,7 @@ def _mention_steps(mentions: Mapping[Place, MentionRow], names: Mapping[str, Nam
             "forms": [form for form, _ in row.forms],
             "counts": [number for _, number in row.forms],
             "question": row.question,
+            **own_properties(row.properties),
         }
         rows[segment].append({"entity": entity, "properties": properties})
         if row.question:
@@ -307,6 +319,7 @@ def _fact_steps(facts: Mapping[tuple[str, int], FactRow], names: Mapping[str, Na
                 {
                     "head": head,
                     "tail": tail,
+                    "label": relationship_type(row.type),
                     "properties": {
                         "segment": segment,
                         "n": n,
@@ -314,11 +327,18 @@ def _fact_steps(facts: Mapping[tuple[str, int], FactRow], names: Mapping[str, Na
                         "tail": short(row.tail),
                         "description": row.description,
                         "question": row.question,
+                        # A date that nobody says is no property: `WHERE r.valid_until IS NULL`.
+                        "said_at": row.said_at or None,
+                        "valid_from": row.valid_from or None,
+                        "valid_until": row.valid_until or None,
+                        "type": row.type or None,
+                        **own_properties(row.properties),
                     },
                 }
                 for (segment, n), row, head, tail in living
             ],
         ),
+        ("changes.put_types", _types_of([(segment, row) for (segment, _), row, *_ in living])),
         (
             "changes.link_relations",
             [
@@ -335,6 +355,33 @@ def _fact_steps(facts: Mapping[tuple[str, int], FactRow], names: Mapping[str, Na
             ],
         ),
     ]
+
+
+def _types_of(facts: Iterable[tuple[str, FactRow]]) -> list[Properties]:
+    """Return which relationships beside `RELATES` segments state."""
+    types: dict[str, set[str]] = defaultdict(set)
+    for segment, row in facts:
+        if (label := relationship_type(row.type)) != RELATES:
+            types[segment].add(label)
+    return [{"segment": segment, "types": sorted(own)} for segment, own in sorted(types.items())]
+
+
+def own_properties(properties: Sequence[tuple[str, object]]) -> Properties:
+    """Return properties of a schema's type as a database has them, and which these are."""
+    return dict(properties) | {"own": [name for name, _ in properties]} if properties else {}
+
+
+def _shown(
+    change: Change,
+    before: Mapping[str, Before],
+    names: Mapping[str, Name],
+) -> list[str]:
+    """Return the entities whose properties may be others now."""
+    had = {name for own in before.values() for name, *_, has in own.mentions if has}
+    have = {short(row.name) for row in change.mentions if row.properties}
+    if not had and not have and not any(n.was and n.was != n.now for n in names.values()):
+        return []
+    return _keys(key for name in names.values() for key in (name.was, name.now))
 
 
 def _question_rows(

@@ -291,7 +291,7 @@ async def _delete_nodes(connection: Connection, ns: str, labels: Iterable[str]) 
 async def delete_namespace(connection: Connection, ns: str, importing: str | None = None) -> None:
     """Remove everything of a namespace, in portions; harmless if there is none.
 
-    It counts as gone from the first moment on; whoever makes it again finishes what was begun.
+    It counts as gone from the first moment on; making it again finishes what was begun.
     """
     if not await connection.write(_mark_deleted, ns, importing):
         return

@@ -9,7 +9,8 @@ from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.neo4j.connection import Work
 from qrmem.graphstore.neo4j.keys import joined, numbered, short, shortened
 from qrmem.graphstore.neo4j.runs import add_calls
-from qrmem.graphstore.protocol import Unmerged
+from qrmem.graphstore.protocol import MERGED, Unmerged
+from qrmem.text.dates import said_at
 from qrmem.text.names import meant_name
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision, Segment
 
@@ -78,16 +79,18 @@ async def contributions(
 async def unmerged(work: Work, *document_ids: str) -> Unmerged:
     """Return what is to be merged of some documents, and what else a merge depends on."""
     ((revision, stale, decisions),) = await work.rows("facts.unmerged")
-    found = await work.each("facts.read", numbered(document_ids))
+    found = await work.each("facts.read", numbered(document_ids), kinds=list(MERGED))
     found.sort(key=itemgetter(0, 3))
     made = [[loads(body, Contribution) for body in bodies] for *_, bodies in found]
+    dated = {row[2]: said_at({"at": row[-4], "date": row[-3]}) for row in found}
     return Unmerged(
         revision=revision,
-        segments=[Segment(*row[1:-2]) for row in found],
+        segments=[Segment(*row[1:-4]) for row in found],
         contributions=[one for own in made for one in sorted(own, key=_PASS)],
         merged={row[1]: row[-2] for row in found if row[-2]},
         stale=dict(sorted(stale)),
         decisions=[MergeDecision(*row) for row in sorted(decisions)],
+        said_at={id_: moment for id_, moment in dated.items() if moment},
     )
 
 

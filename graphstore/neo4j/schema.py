@@ -7,8 +7,9 @@ all is there and online.
 from qrmem.errors import MissingError, NotFound
 from qrmem.graphstore.neo4j.connection import Connection, Work
 from qrmem.graphstore.neo4j.statements import statement
+from qrmem.text.names import camel_case, is_type
 
-VERSION = 8
+VERSION = 10
 
 LABELS = (
     "Namespace",
@@ -59,12 +60,28 @@ TYPES = (
 )
 """Types of all relationships."""
 
+RELATES = "RELATES"
+"""The type of a statement's relationship, unless the schema of the memory has one for it."""
+
+
+def entity_labels(type: str) -> list[str]:
+    """Return the labels beside `Entity` of an entity of a type: `SHIP_YARD` has `ShipYard`."""
+    label = camel_case(type)
+    return [label] if is_type(type) and label not in (*LABELS, "TreeNode", "QrmemSchema") else []
+
+
+def relationship_type(type: str) -> str:
+    """Return the type of the relationship of a statement of a schema's type, or of none."""
+    return type if is_type(type) and type not in TYPES else RELATES
+
+
 SHOWN = (
     *("action", "answer", "arrival", "count", "created", "description", "document"),
     *("entities", "index"),
     *("key", "level", "n", "name", "ns", "question", "reason", "same", "score", "first", "second"),
     *("segment", "state", "status", "strategy", "summary", "surface", "surprise", "taken", "text"),
-    *("title", "tokens", "type", "usage", "verdict", "via", "window", "tail", "head", "full"),
+    *("said_at", "title", "tokens", "type", "usage", "valid_from", "valid_until", "verdict"),
+    *("via", "window", "tail", "head", "full"),
 )
 """Properties that ready queries for people may ask for."""
 

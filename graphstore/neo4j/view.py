@@ -2,7 +2,8 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from dataclasses import replace
+from operator import attrgetter, itemgetter
 
 from qrmem.graphstore.neo4j.connection import Row, Work
 from qrmem.graphstore.neo4j.keys import in_order, short
@@ -14,7 +15,7 @@ from qrmem.graphstore.protocol import (
     NameRow,
     by_frequency,
 )
-from qrmem.types import Entity, Fact, Question, Segment
+from qrmem.types import Entity, Fact, Property, Question, Segment
 
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
@@ -62,14 +63,19 @@ def _entity(
     counts: Counter[str] = Counter()
     for kept, numbers in forms:
         counts.update(dict(zip(kept, numbers, strict=True)))
-    ordered = sorted(mentions)
+    ordered = sorted(mentions, key=itemgetter(0, 1, 2))
     return Entity(
         key=key,
         name=name,
         type=type_,
         forms=by_frequency(counts),
-        segments=tuple(dict.fromkeys(segment for *_, segment, _ in ordered)),
-        questions=tuple(dict.fromkeys(question for *_, question in ordered if question)),
+        segments=tuple(dict.fromkeys(segment for *_, segment, _, _ in ordered)),
+        questions=tuple(dict.fromkeys(question for *_, question, _ in ordered if question)),
+        properties=tuple(
+            Property(name, value, segment)
+            for *_, segment, _, given in ordered
+            for name, value in given
+        ),
     )
 
 
@@ -119,10 +125,12 @@ async def around(work: Work, keys: Sequence[str], *, texts: bool = False) -> Aro
             places[key] = tuple(id_ for _, _, id_, *_ in sorted(mentioned))
             for document, index, id_, *rest in mentioned if texts else ():
                 segments[document, index] = Segment(id_, document, index, *rest)
-            for document, index, n, end, called, is_head, *rest in told:
+            for document, index, n, end, called, is_head, *said, type_, own in told:
                 names[end] = called
                 ends = (key, end) if is_head else (end, key)
-                stated[document, index, n] = Fact(*ends, *rest)
+                properties = tuple((name, value) for name, value in own)
+                fact = replace(Fact(*ends, *said), type=type_, properties=properties)
+                stated[document, index, n] = fact
     return Around(
         names,
         [stated[place] for place in sorted(stated)],

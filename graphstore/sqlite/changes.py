@@ -191,8 +191,15 @@ def _put_mentions(
         row = by_place[place]
         for form, count in row.forms:
             touched.forms[place[1], form] += count
-        ready.append((*place, compression.forms_kept(row.forms, row.name), row.question))
-    db.executemany("INSERT OR REPLACE INTO mention VALUES (?, ?, ?, ?)", ready)
+        ready.append(
+            (
+                *place,
+                compression.forms_kept(row.forms, row.name),
+                row.question,
+                compression.properties_kept(row.properties),
+            )
+        )
+    db.executemany("INSERT OR REPLACE INTO mention VALUES (?, ?, ?, ?, ?)", ready)
 
 
 def _uncount_overwritten(
@@ -223,8 +230,11 @@ def _put_facts(
     for row in rows:
         segment = segments[row.segment_id]
         place = compression.place_of(row.description, lines[segment])
-        ready.append((segment, row.n, names[row.head], names[row.tail], *place, row.question))
-    db.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ready)
+        ends, times = (names[row.head], names[row.tail]), (row.said_at, row.valid_from)
+        typed = row.valid_until, row.type, compression.properties_kept(row.properties)
+        ready.append((segment, row.n, *ends, *place, row.question, *times, *typed))
+    sql = f"INSERT OR REPLACE INTO fact VALUES ({', '.join('?' * 13)})"
+    db.executemany(sql, ready)
 
 
 def _put_questions(

@@ -12,9 +12,11 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from qrmem.graphstore.codec import dumps
 from qrmem.graphstore.sqlite.lookup import rows_in
 from qrmem.graphstore.sqlite.schema import USUAL
 from qrmem.text.names import split_key
+from qrmem.types import Properties
 
 _RAW = -zlib.MAX_WBITS  # no header, no checksum: SQLite's pages are what can be damaged
 
@@ -85,6 +87,16 @@ def told(place: Sequence[Any], line: str) -> str:
     """Return a description that is kept as this `Place`."""
     start, length, description = place
     return str(line[start : start + length] if length else description)
+
+
+def properties_kept(properties: Properties) -> str:
+    """Return properties as a table keeps them."""
+    return dumps(properties) if properties else ""
+
+
+def properties_told(kept: str) -> Properties:
+    """Return properties that a table keeps."""
+    return tuple((name, value) for name, value in json.loads(kept)) if kept else ()
 
 
 def change_texts(db: sqlite3.Connection, changed: Mapping[int, str]) -> None:

@@ -148,7 +148,7 @@ class Worker:
             await self._readers.pop().close()
         if self._db is not None:
             await self._submit(self._close)
-            self._pool.shutdown()
+            await asyncio.to_thread(self._pool.shutdown)
 
     async def read(
         self,
@@ -287,7 +287,7 @@ def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
         db, is_read_only = _connected(path, opening)
         if path.exists():
             return db, is_read_only
-        db.close()  # whoever made the file kept nothing in it and removed it just now
+        db.close()  # its maker kept nothing in it and removed it just now
 
 
 def _connected(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
@@ -302,11 +302,11 @@ def _connected(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
             db = _readable(db, path, opening)
         elif not exists or path.stat().st_size == 0:
             db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        _configure(db, opening)
         prepare(db, str(path), create=opening.create, is_read_only=is_read_only)
         if not is_read_only:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA schema_version").fetchone()  # the first read makes the log
-        _configure(db, opening)
     except BaseException:
         db.close()
         raise

@@ -1,5 +1,6 @@
 """What was read out of segments, how far each one is, and the user's decisions on names."""
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -8,7 +9,7 @@ from typing import Any
 
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
-from qrmem.graphstore.protocol import Unmerged
+from qrmem.graphstore.protocol import MERGED, Unmerged
 from qrmem.graphstore.sqlite import changes, compression, documents
 from qrmem.graphstore.sqlite.lookup import (
     key_range,
@@ -18,6 +19,7 @@ from qrmem.graphstore.sqlite.lookup import (
     segment_numbers,
 )
 from qrmem.graphstore.sqlite.runs import add_calls
+from qrmem.text.dates import said_at
 from qrmem.text.names import meant_name
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision
 
@@ -111,13 +113,17 @@ def unmerged(db: sqlite3.Connection, ns: str, *document_ids: str) -> Unmerged:
         "SELECT name, entity FROM stale WHERE ns = ? ORDER BY name", (namespace_number(db, ns),)
     )
     rows = ledger(db, ns, *document_ids) if document_ids else []
+    dated = rows_of_documents(
+        db, ns, document_ids, "SELECT id, metadata FROM document WHERE num = ?"
+    )
     return Unmerged(
         revision=info.revision if info else 0,
         segments=documents.segments(db, ns, documents=document_ids),
-        contributions=contributions(db, ns, *document_ids),
+        contributions=contributions(db, ns, *document_ids, kinds=MERGED),
         merged={row.segment_id: row.merged for row in rows if row.merged},
         stale=dict(stale.fetchall()),
         decisions=_decisions(db, ns),
+        said_at={id_: at for id_, text in dated if (at := said_at(json.loads(text)))},
     )
 
 

@@ -11,7 +11,9 @@ from qrmem.graphstore.redaction import Removal
 from qrmem.graphstore.sqlite import changes, runs, vectors, words
 from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in
 
-_UNCOUNTED = ("namespace", "sqlite_sequence")
+_INDEX = ("words", "words_config", "words_data", "words_idx", "vocabulary", "occurrence")
+_UNCOUNTED = ("namespace", "sqlite_sequence", *_INDEX)
+"""Tables that say nothing of what a file holds: what is in the index is in `indexed`, too."""
 
 
 def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) -> None:
@@ -24,7 +26,7 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
     touched = changes.Touched()
     changes.clear(db, ns, numbers, touched)
     gone = changes.settle(db, ns, touched)
-    words.forget(db, ns)
+    words.forget(db)
     vectors.drop(db, ns, numbers)
     vectors.drop_relations(db, ns)
     runs.drop_cached_about(db, ns, segments.keys())
@@ -42,12 +44,12 @@ def delete_namespace(db: sqlite3.Connection, name: str, *, importing: str | None
         query = "SELECT importing, EXISTS (SELECT 1 FROM document WHERE ns = num) FROM namespace"
         for token, has_documents in db.execute(f"{query} WHERE num = ?", (ns,)):
             check_removable(name, importing, token, bool(has_documents))
+    words.delete(db, ns)
     for table in ("mention", "fact", "question", "merged"):
         db.execute(
             f"DELETE FROM {table} WHERE segment IN (SELECT num FROM segment WHERE ns = ?)", (ns,)
         )
     db.execute("DELETE FROM form WHERE name IN (SELECT num FROM name WHERE ns = ?)", (ns,))
-    words.delete(db, ns)
     for table in (
         "name",
         "name_block",
@@ -83,7 +85,7 @@ def _living(db: sqlite3.Connection, ns: int, names: Collection[str]) -> set[str]
 def vacate(path: Path) -> bool:
     """Remove a memory's file if it holds nothing but the names of namespaces.
 
-    Nobody else may have it open; whoever opens it at that moment finds it gone and makes it anew.
+    Nobody else may have it open; an opener at that moment finds it gone and makes it anew.
 
     Returns:
         Whether it is gone.

@@ -1,20 +1,24 @@
 """The file format: one schema, checked by its version.
 
-A file of another version is refused and left alone: export its memories with the qrmem that made
-them. `VERSION` rises with every change of `SCHEMA` or `USUAL`; `tests/contract/test_file_format.py`
-knows what belongs to it, and opens a file of 0.1.0. Tables are not an interface: read a memory
-through qrmem, or export it.
+A file of an older version is brought up to date when it is opened to be written; one of a newer
+version is refused and left alone. `VERSION` rises with every change of `SCHEMA` or `USUAL`;
+`tests/contract/test_file_format.py` knows what belongs to it, and opens a file of 0.1.0. Tables are
+not an interface: read a memory through qrmem, or export it.
 
 Numbers: every text id stands in one place and has an integer of its own, unique in the file; tables
 that are tied to a namespace through such an integer do not repeat the namespace.
 """
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from qrmem.errors import MissingError, NotFound, UsageError
+from qrmem.graphstore.sqlite import words
+from qrmem.graphstore.sqlite.earlier import MIGRATIONS
 
 APPLICATION_ID = 0x71724D65  # "qrMe"; tells our files from other SQLite files
-VERSION = 7
+VERSION = 10
 
 SCHEMA = """
     CREATE TABLE namespace (
@@ -80,12 +84,15 @@ SCHEMA = """
     -- forms: see `compression.forms_kept`
     CREATE TABLE mention (
         segment INTEGER NOT NULL, name INTEGER NOT NULL, forms TEXT NOT NULL,
-        question TEXT NOT NULL, PRIMARY KEY (segment, name)) WITHOUT ROWID;
+        question TEXT NOT NULL, properties TEXT NOT NULL,
+        PRIMARY KEY (segment, name)) WITHOUT ROWID;
     CREATE INDEX mention_name ON mention (name, segment);
     CREATE TABLE fact (
         segment INTEGER NOT NULL, n INTEGER NOT NULL, head INTEGER NOT NULL, tail INTEGER NOT NULL,
         start INTEGER NOT NULL, length INTEGER NOT NULL, description TEXT NOT NULL,
-        question TEXT NOT NULL, PRIMARY KEY (segment, n)) WITHOUT ROWID;
+        question TEXT NOT NULL, said_at TEXT NOT NULL, valid_from TEXT NOT NULL,
+        valid_until TEXT NOT NULL, type TEXT NOT NULL, properties TEXT NOT NULL,
+        PRIMARY KEY (segment, n)) WITHOUT ROWID;
     CREATE INDEX fact_head ON fact (head);
     CREATE INDEX fact_tail ON fact (tail);
     CREATE TABLE question (
@@ -111,7 +118,15 @@ SCHEMA = """
         cached INTEGER NOT NULL REFERENCES cached ON DELETE CASCADE,
         PRIMARY KEY (ns, segment, cached)) WITHOUT ROWID;
     CREATE INDEX cached_segment_cached ON cached_segment (cached);
-    -- beside these, each namespace has a full-text table of its own: see `words`
+    -- terms of a segment and of its document's title; length: how many
+    CREATE TABLE indexed (
+        segment INTEGER PRIMARY KEY, title TEXT NOT NULL, text TEXT NOT NULL,
+        length INTEGER NOT NULL);
+    -- where a namespace's terms stand: see `words`
+    CREATE VIRTUAL TABLE words USING fts5 (
+        terms, content='', columnsize=0, tokenize="ascii tokenchars '_'");
+    CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, 'row');
+    CREATE VIRTUAL TABLE occurrence USING fts5vocab (words, 'instance');
     CREATE TABLE title_form (
         ns INTEGER NOT NULL, form TEXT NOT NULL,
         document INTEGER NOT NULL REFERENCES document ON DELETE CASCADE, sure REAL NOT NULL,
@@ -155,7 +170,14 @@ def prepare(db: sqlite3.Connection, location: str, *, create: bool, is_read_only
     is_empty = not version and not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     if not is_ours and not is_empty:
         raise UsageError(f"{location} is an SQLite file, but not a qrmem memory")
-    if version not in (0, VERSION):
+    if version in MIGRATIONS and is_read_only:
+        raise MissingError(
+            f"{location} was made by an older qrmem and is read-only; open it once where it and its"
+            " folder may be written"
+        )
+    if version in MIGRATIONS:
+        migrate(db)
+    elif version not in (0, VERSION):
         other = "a newer" if version > VERSION else "an older"
         raise MissingError(
             f"{location} was made by {other} qrmem; export its memories with that one"
@@ -169,18 +191,33 @@ def prepare(db: sqlite3.Connection, location: str, *, create: bool, is_read_only
 
 def make(db: sqlite3.Connection, schema: str = SCHEMA) -> None:
     """Make the tables, all or none; a second process that opens the file finds them made."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with _transaction(db):
         if not _version(db):
             for statement in _statements(schema):
                 db.execute(statement)
+            words.prepare(db)
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring an older file up to date, all or nothing."""
+    with _transaction(db):
+        while (version := _version(db)) in MIGRATIONS:
+            MIGRATIONS[version](db)
+            db.execute(f"PRAGMA user_version = {version + 1}")
 
 
 def check(db: sqlite3.Connection) -> None:

@@ -1,5 +1,6 @@
 """The store's face: every method hands its work to the thread that owns the connection."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -74,7 +75,7 @@ class SqliteStore:
             UsageError: the file is something else.
             MissingError: it was made by a newer qrmem.
         """
-        worker = Worker(Path(path), opening or Opening())
+        worker = await asyncio.to_thread(Worker, Path(path), opening or Opening())
         await worker.open()
         return cls(worker)
 

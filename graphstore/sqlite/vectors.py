@@ -142,6 +142,31 @@ def read(db: sqlite3.Connection, ns: str, kind: VectorKind, owners: Sequence[str
     return Vectors([owner for *_, owner, _ in rows], data.reshape(len(rows), dimension))
 
 
+def best_of(
+    segments: "NDArray[np.int64]", scores: "NDArray[np.float32]", limit: int
+) -> tuple[list[int], list[float]]:
+    """Return the segments with the best scores, best first, and these; equal ones in row order.
+
+    Args:
+        segments: of each row; a segment may have several.
+        scores: of each row; `-inf` leaves it out.
+        limit: how many segments.
+    """
+    import numpy as np
+
+    wanted = min(4 * max(limit, 1), scores.size)
+    while True:
+        # Sorting all rows of a large memory would take longer than the product that scored them.
+        least = np.partition(scores, -wanted)[-wanted]
+        top = np.flatnonzero((scores >= least) & (scores > -np.inf))
+        order = top[np.argsort(-scores[top], kind="stable")]
+        found, firsts = np.unique(segments[order], return_index=True)
+        if found.size >= limit or wanted == scores.size:
+            best = np.argsort(firsts)[:limit]
+            return found[best].tolist(), scores[order[firsts[best]]].tolist()
+        wanted = min(4 * wanted, scores.size)
+
+
 class Copies:
     """The vectors of a file's namespaces as arrays, brought up to date when they are asked for."""
 
@@ -167,16 +192,13 @@ class Copies:
         rows = self._rows(db, number)
         if not rows.size:
             return {}
-        if documents is not None or among is not None:
-            rows = rows[np.isin(rows["segment"], _chosen(db, number, documents, among))]
         cosines = rows["vector"] @ np.asarray(vector, dtype=np.float32)
-        order = np.argsort(-cosines, kind="stable")
-        segments, firsts = np.unique(rows["segment"][order], return_index=True)
-        best = np.argsort(firsts)[:limit]
-        numbers = segments[best].tolist()
+        if documents is not None or among is not None:
+            is_left_out = ~np.isin(rows["segment"], _chosen(db, number, documents, among))
+            cosines[is_left_out] = -np.inf
+        numbers, best = best_of(rows["segment"], cosines, limit)
         ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", numbers))
-        found = cosines[order[firsts[best]]].tolist()
-        return {ids[n]: score for n, score in zip(numbers, found, strict=True) if n in ids}
+        return {ids[n]: score for n, score in zip(numbers, best, strict=True) if n in ids}
 
     def _rows(self, db: sqlite3.Connection, ns: int) -> "NDArray[np.void]":
         """Return the vectors of a namespace as records."""

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -25,7 +26,7 @@ from qrmem.graphstore.sqlite.lookup import (
     rows_in,
     segment_numbers,
 )
-from qrmem.types import Entity, Fact, Question
+from qrmem.types import Entity, Fact, Property, Question
 
 # CROSS JOIN fixes the order of the joins: from the few picked rows outwards, whatever ANALYZE saw.
 _OF_ENTITIES = """
@@ -81,13 +82,17 @@ def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entit
         forms[num][form] = count
     segments: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
     questions: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
+    given: dict[int, list[Property]] = {num: [] for num in numbers.values()}
     rows = db.execute(
-        f"SELECT picked.num, s.id, m.question {_OF_ENTITIES} ORDER BY d.id, s.idx, n.key"
+        "SELECT picked.num, s.id, m.question, m.properties"
+        f" {_OF_ENTITIES} ORDER BY d.id, s.idx, n.key"
     )
-    for num, segment, question in rows:
+    for num, segment, question, properties in rows:
         segments[num][segment] = None
         if question:
             questions[num][question] = None
+        for name, value in compression.properties_told(properties):
+            given[num].append(Property(name, value, segment))
     found = {
         key: Entity(
             key,
@@ -96,6 +101,7 @@ def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entit
             by_frequency(forms[num]),
             tuple(segments[num]),
             tuple(questions[num]),
+            tuple(given[num]),
         )
         for num, key, name, type_ in db.execute(
             "SELECT num, key, name, type FROM picked CROSS JOIN entity USING (num)"
@@ -204,7 +210,8 @@ def _facts(db: sqlite3.Connection, entities: Iterable[int]) -> list[Fact]:
     pick(db, entities)
     rows = db.execute(
         """
-        SELECT he.key, te.key, f.start, f.length, f.description, s.id, f.question, s.num
+        SELECT he.key, te.key, f.start, f.length, f.description, s.id, f.question, f.said_at,
+            f.valid_from, f.valid_until, f.n, f.type, f.properties, s.num
         FROM (
             SELECT f.segment, f.n FROM picked CROSS JOIN name n ON n.entity = picked.num
             CROSS JOIN fact f INDEXED BY fact_head ON f.head = n.num
@@ -222,8 +229,11 @@ def _facts(db: sqlite3.Connection, entities: Iterable[int]) -> list[Fact]:
     texts = compression.texts(db, {row[-1] for row in rows})
     lines = {segment: compression.on_one_line(text) for segment, text in texts.items()}
     return [
-        Fact(head, tail, compression.told(place, lines[segment]), id_, question)
-        for head, tail, *place, id_, question, segment in rows
+        replace(
+            Fact(head, tail, compression.told((start, length, rest), lines[segment]), *others),
+            properties=compression.properties_told(properties),
+        )
+        for head, tail, start, length, rest, *others, properties, segment in rows
     ]
 
 

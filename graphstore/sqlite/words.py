@@ -1,17 +1,20 @@
-"""Full-text search: one FTS5 table for each namespace, fed with terms, and the names of documents.
+"""Full-text search: one FTS5 table for all namespaces, and the names of documents.
 
-A row of the table is a segment: the terms of its document's title, and those of its text. They come
-ready stemmed and folded, so the tokeniser only has to part them at spaces. The table keeps them: it
-drops a row by itself, and `entries` reads them back without stemming a text again.
+A row of `indexed` is a segment: the terms of its document's title, and those of its text. They come
+ready stemmed and folded. `words` finds segments by them. Each term stands there behind the number
+of its namespace, so that a namespace has postings and rarities of its own, and nothing of another
+one is read or weighed.
 """
 
 import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import nsmallest
 
 from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
-from qrmem.graphstore.sqlite.lookup import namespace_number, pick, rows_in
+from qrmem.graphstore.records import K1, B
+from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
 
@@ -27,95 +30,121 @@ _SECURE_DELETE = (3, 42)
 _STRUCTURE = 10
 """Row of FTS5's own table that lists its levels."""
 _LONGEST_STRUCTURE = 1000
-"""Bytes of that row, some two a level, from which on a table is made anew."""
+"""Bytes of that row, some two a level, from which on an index is made anew."""
+_BATCH = 1_000
+_Row = tuple[int, str, str]
+"""Number of a segment, terms of its title, and terms of its text."""
 
 
-def _create(db: sqlite3.Connection, ns: int) -> None:
-    """Make a namespace's table unless it is there; only what holds something has one."""
-    db.execute(
-        f"CREATE VIRTUAL TABLE IF NOT EXISTS words_{ns} USING fts5(title, text, tokenize='ascii')"
-    )
-    db.execute(
-        f"CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary_{ns} USING fts5vocab(words_{ns}, 'row')"
-    )
+def _own(ns: int, term: str) -> str:
+    """Return how a namespace's term stands in `words`: no term has an underscore."""
+    return f"{ns}_{term}"
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Have the index overwrite what is taken out of it, where SQLite can."""
     if sqlite3.sqlite_version_info >= _SECURE_DELETE:
-        db.execute(f"INSERT INTO words_{ns} (words_{ns}, rank) VALUES ('secure-delete', 1)")
+        db.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
 
 
 def delete(db: sqlite3.Connection, ns: int) -> None:
-    """Drop a namespace's table."""
-    db.execute(f"DROP TABLE IF EXISTS vocabulary_{ns}")
-    db.execute(f"DROP TABLE IF EXISTS words_{ns}")
+    """Take all segments of a namespace out of the index."""
+    full = {num for (num,) in db.execute("SELECT num FROM namespace WHERE indexed > 0")}
+    if full == {ns}:
+        db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        db.execute("DELETE FROM indexed")
+    elif ns in full:
+        drop(db, ns, [num for (num,) in db.execute("SELECT num FROM segment WHERE ns = ?", (ns,))])
+        forget(db)
 
 
 def add(db: sqlite3.Connection, ns: int, given: Mapping[int, Mapping[str, int]]) -> None:
     """Index segments by number with their terms; one that was indexed already is indexed anew."""
-    if not given:
-        return
-    if namespace_has_words(db, ns):
-        drop(db, ns, given)
-    else:
-        _create(db, ns)
+    drop(db, ns, given)
     sql = (
         "SELECT s.num, d.title FROM segment s CROSS JOIN document d ON d.num = s.document"
         " WHERE s.num IN ({})"
     )
     titles = dict(rows_in(db, sql, given))
-    words = {title: terms(title) for title in set(titles.values())}
-    db.executemany(
-        f"INSERT INTO words_{ns} (rowid, title, text) VALUES (?, ?, ?)",
-        (
-            (num, " ".join(words[titles[num]]), " ".join(Counter(own).elements()))
+    words = {title: " ".join(terms(title)) for title in set(titles.values())}
+    put(
+        db,
+        ns,
+        [
+            (num, words[titles[num]], " ".join(Counter(own).elements()))
             for num, own in sorted(given.items())
-        ),
+        ],
     )
-    total = sum(sum(own.values()) + len(words[titles[num]]) for num, own in given.items())
-    _count(db, ns, len(given), total)
+
+
+def put(db: sqlite3.Connection, ns: int, rows: Sequence[_Row]) -> None:
+    """Index segments that are not indexed."""
+    db.executemany("INSERT INTO words (rowid, terms) VALUES (?, ?)", _stood(ns, rows))
+    lengths = [len(title.split()) + len(text.split()) for _, title, text in rows]
+    db.executemany(
+        "INSERT INTO indexed (segment, title, text, length) VALUES (?, ?, ?, ?)",
+        ((*row, length) for row, length in zip(rows, lengths, strict=True)),
+    )
+    _count(db, ns, len(rows), sum(lengths))
 
 
 def drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
     """Take segments out of the index."""
-    if not namespace_has_words(db, ns):
-        return
-    sql = f"SELECT rowid, title, text FROM words_{ns} WHERE rowid IN ({{}})"
+    ordered = sorted(set(segments))  # the index would take a row out twice
+    for start in range(0, len(ordered), _BATCH):
+        _drop(db, ns, ordered[start : start + _BATCH])
+
+
+def _drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
+    sql = "SELECT segment, title, text, length FROM indexed WHERE segment IN ({})"
     found = list(rows_in(db, sql, segments))
-    db.executemany(f"DELETE FROM words_{ns} WHERE rowid = ?", ((num,) for num, _, _ in found))
-    total = sum(len(title.split()) + len(text.split()) for _, title, text in found)
-    _count(db, ns, -len(found), -total)
+    db.executemany(
+        "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)",
+        _stood(ns, [(num, title, text) for num, title, text, _ in found]),
+    )
+    execute_in(db, "DELETE FROM indexed WHERE segment IN ({})", [num for num, *_ in found])
+    _count(db, ns, -len(found), -sum(length for *_, length in found))
 
 
-def namespace_has_words(db: sqlite3.Connection, ns: int) -> bool:
-    """Return whether anything of a namespace is indexed."""
-    row = db.execute("SELECT indexed FROM namespace WHERE num = ?", (ns,)).fetchone()
-    return bool(row and row[0])
+def _stood(ns: int, rows: Iterable[_Row]) -> Iterable[tuple[int, str]]:
+    """Yield rows as they stand in `words`."""
+    for num, title, text in rows:
+        yield num, " ".join(_own(ns, term) for term in (*title.split(), *text.split()))
 
 
-def _with_words(db: sqlite3.Connection, name: str) -> int:
-    """Return the number of a namespace of which something is indexed, or 0."""
-    number = namespace_number(db, name)
-    return number if namespace_has_words(db, number) else 0
+def forget(db: sqlite3.Connection) -> None:
+    """Overwrite what was dropped, where the index did not do it by itself.
 
-
-def forget(db: sqlite3.Connection, ns: int) -> None:
-    """Overwrite what was dropped, where the table did not do it by itself.
-
-    Each `optimize` adds two levels to the table's structure. SQLite takes a table with more than
+    Each `optimize` adds two levels to the index's structure. SQLite takes an index with more than
     2,000 for damaged and reads it no more, so it is made anew before.
     """
-    sql = "SELECT 1 FROM sqlite_master WHERE name = ?"
-    is_there = db.execute(sql, (f"words_{ns}",)).fetchone()
-    if is_there and sqlite3.sqlite_version_info < _SECURE_DELETE:
-        structure = f"SELECT length(block) FROM words_{ns}_data WHERE id = {_STRUCTURE}"
-        (length,) = db.execute(structure).fetchone()
-        how = "rebuild" if length > _LONGEST_STRUCTURE else "optimize"
-        db.execute(f"INSERT INTO words_{ns} (words_{ns}) VALUES (?)", (how,))
+    if sqlite3.sqlite_version_info >= _SECURE_DELETE:
+        return
+    structure = f"SELECT length(block) FROM words_data WHERE id = {_STRUCTURE}"
+    (length,) = db.execute(structure).fetchone()
+    if length > _LONGEST_STRUCTURE:
+        _make_anew(db)
+    else:
+        db.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+
+def _make_anew(db: sqlite3.Connection) -> None:
+    db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+    for (ns,) in db.execute("SELECT num FROM namespace").fetchall():
+        rows = db.execute(
+            "SELECT s.num, i.title, i.text FROM segment s CROSS JOIN indexed i ON i.segment = s.num"
+            " WHERE s.ns = ?",
+            (ns,),
+        )
+        db.executemany("INSERT INTO words (rowid, terms) VALUES (?, ?)", _stood(ns, rows))
 
 
 def _count(db: sqlite3.Connection, ns: int, segments: int, total: int) -> None:
-    db.execute(
-        "UPDATE namespace SET indexed = indexed + ?, terms = terms + ? WHERE num = ?",
-        (segments, total, ns),
-    )
+    if segments or total:
+        db.execute(
+            "UPDATE namespace SET indexed = indexed + ?, terms = terms + ? WHERE num = ?",
+            (segments, total, ns),
+        )
 
 
 def entitle(db: sqlite3.Connection, ns: int, document: int, title: str, text: str) -> None:
@@ -125,16 +154,14 @@ def entitle(db: sqlite3.Connection, ns: int, document: int, title: str, text: st
         "INSERT INTO title_form VALUES (?, ?, ?, ?)",
         ((ns, form, document, sure) for form, sure in forms_of(title, text).items()),
     )
-    if not namespace_has_words(db, ns):
-        return
     words = " ".join(terms(title))
-    segments = [n for (n,) in db.execute("SELECT num FROM segment WHERE document = ?", (document,))]
-    sql = f"SELECT rowid, title FROM words_{ns} WHERE rowid IN ({{}})"
-    stale = [(num, old) for num, old in rows_in(db, sql, segments) if old != words]
-    db.executemany(
-        f"UPDATE words_{ns} SET title = ? WHERE rowid = ?", ((words, num) for num, _ in stale)
-    )
-    _count(db, ns, 0, sum(len(words.split()) - len(old.split()) for _, old in stale))
+    stale = db.execute(
+        "SELECT s.num, i.text FROM segment s CROSS JOIN indexed i ON i.segment = s.num"
+        " WHERE s.document = ? AND i.title <> ?",
+        (document, words),
+    ).fetchall()
+    drop(db, ns, [num for num, _ in stale])
+    put(db, ns, [(num, words, text) for num, text in stale])
 
 
 def vocabulary(db: sqlite3.Connection, ns: str, wanted: Sequence[str]) -> Vocabulary:
@@ -146,16 +173,14 @@ def vocabulary(db: sqlite3.Connection, ns: str, wanted: Sequence[str]) -> Vocabu
 
 
 def _frequencies(db: sqlite3.Connection, ns: int, wanted: Iterable[str]) -> dict[str, int]:
-    sql = (
-        f"SELECT w.value, v.doc FROM json_each(?) w CROSS JOIN vocabulary_{ns} v"
-        " ON v.term = w.value"
-    )
-    return dict(db.execute(sql, (_listed(wanted),)))
+    own = {_own(ns, term): term for term in wanted}
+    sql = "SELECT w.value, v.doc FROM json_each(?) w CROSS JOIN vocabulary v ON v.term = w.value"
+    return {own[term]: count for term, count in db.execute(sql, (_listed(own),))}
 
 
-def _listed(texts: Iterable[str]) -> str:
-    """Return texts as one value: a statement for each would cost more than what it looks up."""
-    return json.dumps(list(dict.fromkeys(texts)))
+def _listed(values: Iterable[str | int]) -> str:
+    """Return values as one: a statement for each would cost more than what it looks up."""
+    return json.dumps(list(values))
 
 
 def matching(
@@ -166,21 +191,52 @@ def matching(
     documents: Collection[str] | None = None,
 ) -> list[str]:
     """Return the segments with a term of every group, best first by BM25."""
-    number = _with_words(db, ns)
-    if not number or not groups:
+    known = vocabulary(db, ns, list({term for group in groups for term in group}))
+    rarest = [_rarest(group, known.frequencies) for group in groups]
+    if not groups or not all(rarest):
         return []
-    found = _frequencies(db, number, (term for group in groups for term in group))
-    rarest = [_rarest(group, found) for group in groups]
-    if not all(rarest):
-        return []
-    query = " AND ".join(f"({' OR '.join(map(_quoted, group))})" for group in rarest)
-    sql = f"SELECT rowid FROM words_{number} WHERE words_{number} MATCH ?"
-    if documents is not None:
-        pick_documents(db, number, documents)
-        sql += " AND +rowid IN (SELECT num FROM picked)"
-    rows = db.execute(f"{sql} ORDER BY rank LIMIT ?", (query, limit)).fetchall()
-    ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", [n for (n,) in rows]))
-    return [ids[num] for (num,) in rows]
+    number = namespace_number(db, ns)
+    found = None if documents is None else _segments_of(db, number, documents)
+    counts: dict[tuple[int, str], int] = {}
+    for group in sorted(rarest, key=lambda group: sum(map(known.frequencies.__getitem__, group))):
+        held = _counted(db, number, group, found)
+        counts |= held
+        found = {num for num, _ in held}
+    weights = {_own(number, term): known.rarity(term) for group in rarest for term in group}
+    scores = _scores(db, known.mean_length, weights, counts, found or ())
+    best = nsmallest(limit, scores, key=lambda num: (-scores[num], num))
+    ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", best))
+    return [ids[num] for num in best]
+
+
+def _counted(
+    db: sqlite3.Connection, ns: int, group: Sequence[str], among: Collection[int] | None
+) -> Counter[tuple[int, str]]:
+    """Return how often each term stands in each segment, of all or some."""
+    sql = "SELECT o.doc, w.value FROM json_each(?) w CROSS JOIN occurrence o ON o.term = w.value"
+    values = [_listed(_own(ns, term) for term in group)]
+    if among is not None:
+        sql += " WHERE +o.doc IN (SELECT value FROM json_each(?))"
+        values.append(_listed(among))
+    return Counter(db.execute(sql, values))
+
+
+def _scores(
+    db: sqlite3.Connection,
+    mean_length: float,
+    weights: Mapping[str, float],
+    counts: Mapping[tuple[int, str], int],
+    segments: Collection[int],
+) -> dict[int, float]:
+    """Return the BM25 of some segments, but for a factor."""
+    sql = "SELECT segment, ? + ? * length FROM json_each(?) CROSS JOIN indexed ON segment = value"
+    given = (K1 * (1 - B), K1 * B / mean_length, _listed(segments))
+    norms = dict(db.execute(sql, given).fetchall())
+    scores = dict.fromkeys(norms, 0.0)
+    for (num, term), count in counts.items():
+        if num in norms:
+            scores[num] += weights[term] * count / (count + norms[num])
+    return scores
 
 
 def _rarest(group: Sequence[str], found: Mapping[str, int]) -> list[str]:
@@ -195,29 +251,21 @@ def _rarest(group: Sequence[str], found: Mapping[str, int]) -> list[str]:
     return kept
 
 
-def _quoted(term: str) -> str:
-    return '"' + term.replace('"', '""') + '"'
-
-
-def pick_documents(db: sqlite3.Connection, ns: int, documents: Collection[str]) -> None:
-    """Put the numbers of some documents' segments into the table `picked`."""
-    pick(db, ())
-    db.execute(
-        "INSERT OR IGNORE INTO picked SELECT s.num FROM json_each(?) j"
-        " CROSS JOIN document d ON d.ns = ? AND d.id = j.value"
+def _segments_of(db: sqlite3.Connection, ns: int, documents: Collection[str]) -> set[int]:
+    rows = db.execute(
+        "SELECT s.num FROM json_each(?) j CROSS JOIN document d ON d.ns = ? AND d.id = j.value"
         " CROSS JOIN segment s ON s.document = d.num",
-        (json.dumps(list(documents)), ns),
+        (_listed(documents), ns),
     )
+    return {num for (num,) in rows}
 
 
 def entries(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]) -> list[Entry]:
     """Return what is indexed of segments, in the order of the ids."""
-    number = _with_words(db, ns)
-    if not number:
-        return []
+    number = namespace_number(db, ns)
     sql = (
-        "SELECT s.id, d.id, s.idx, d.title, d.metadata, w.title, w.text"
-        f" FROM segment s CROSS JOIN words_{number} w ON w.rowid = s.num"
+        "SELECT s.id, d.id, s.idx, d.title, d.metadata, i.title, i.text"
+        " FROM segment s CROSS JOIN indexed i ON i.segment = s.num"
         " CROSS JOIN document d ON d.num = s.document WHERE s.ns = ? AND s.id IN ({})"
     )
     found = {
@@ -238,10 +286,10 @@ def entries(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]) -> list
 
 def titled(db: sqlite3.Connection, ns: str, names: Sequence[str]) -> dict[str, list[Titled]]:
     """Return the documents that names are titles of."""
-    number = _with_words(db, ns)
+    number = namespace_number(db, ns)
     firsts: dict[int, list[str]] = {}
     found = {}
-    for name in _known_titles(db, number, names) if number else ():
+    for name in _known_titles(db, number, names):
         rows = db.execute(
             "SELECT d.num, d.id, t.sure FROM title_form t CROSS JOIN document d ON d.num ="
             " t.document WHERE t.ns = ? AND t.form = ? LIMIT ?",
@@ -251,7 +299,7 @@ def titled(db: sqlite3.Connection, ns: str, names: Sequence[str]) -> dict[str, l
             continue
         for document, _, _ in rows:
             if document not in firsts:
-                firsts[document] = _first(db, number, document)
+                firsts[document] = _first(db, document)
         meant = [Titled(id_, sure, firsts[num]) for num, id_, sure in rows if firsts[num]]
         if meant:
             found[name] = sorted(meant, key=lambda one: (-one.sure, one.document_id))
@@ -264,12 +312,12 @@ def _known_titles(db: sqlite3.Connection, ns: int, names: Iterable[str]) -> list
         "SELECT value FROM json_each(?) WHERE EXISTS"
         " (SELECT 1 FROM title_form WHERE ns = ? AND form = value)"
     )
-    return [name for (name,) in db.execute(sql, (_listed(names), ns))]
+    return [name for (name,) in db.execute(sql, (_listed(dict.fromkeys(names)), ns))]
 
 
-def _first(db: sqlite3.Connection, ns: int, document: int) -> list[str]:
+def _first(db: sqlite3.Connection, document: int) -> list[str]:
     rows = db.execute(
-        f"SELECT s.id FROM segment s CROSS JOIN words_{ns} w ON w.rowid = s.num"
+        "SELECT s.id FROM segment s CROSS JOIN indexed i ON i.segment = s.num"
         " WHERE s.document = ? ORDER BY s.idx LIMIT ?",
         (document, FIRST_TITLED),
     )

@@ -4,10 +4,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from qrmem.answering.query import Query, content
+from qrmem.extraction import vocabulary as voc
+from qrmem.extraction.rules_tagger import tagged
 from qrmem.retrieval.definitions import defines, identifiers
 from qrmem.text.boilerplate import is_heading
 from qrmem.text.code.languages import language_of
@@ -20,9 +22,10 @@ NEAR = (0.5, 0.25, 0.12)
 IN_TITLE, IN_PASSAGE = 0.3, 0.3
 """The same for a word in the passage's title, and farther away in the passage."""
 
-KIND, RANK, DEFINITION = 0.15, 0.5, 1.0
+KIND, RANK, DEFINITION, NAME = 0.15, 0.5, 1.0, 0.1
 """What is added to a sentence's coverage: for the expected kind of answer, for its passage's
-score in the search (as a share of the best one), and for code that defines what is asked for."""
+score in the search (as a share of the best one), for code that defines what is asked for, and,
+where a name would answer, for the name that stands most often where the question's words do."""
 
 ASKS, HEADING = 0.8, 0.1
 """What is left of a sentence's score if it is a question itself, and if it is a heading."""
@@ -31,6 +34,7 @@ BACKGROUND = 15
 """Sentences without any of the question's words that are thought beside those read: in few
 sentences, how many hold a word says little of how rare it is."""
 
+_TITLES = frozenset(content(" ".join(voc.TITLES)))
 _CLOSERS = "\"'”’»)*_ "
 _NUMBER = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|"
@@ -129,6 +133,8 @@ class Evidence:
         self.clues: list[Clue] = []
         for passage, own in placed:
             self._weigh(passage, own)
+        if asked.wants_name:
+            self._prefer_names()
 
     def rarity(self, term: str) -> float:
         """Return how telling a term is, from how few sentences hold it."""
@@ -157,10 +163,34 @@ class Evidence:
             coverage = sum(self._weights[term] * worth for term, worth in covered.items())
             has_kind = _has_kind(line, self.asked)
             score = coverage + KIND * has_kind + rank
-            score *= (ASKS if line.is_question else 1) * (HEADING if line.is_heading else 1)
+            score *= _weight(line)
             if language and any(defines(line.text, name, language) for name in names):
                 coverage, score = 1.0, score + DEFINITION
             self.clues.append(Clue(passage, at, len(self.clues), line, coverage, has_kind, score))
+
+    def _prefer_names(self) -> None:
+        """Add to sentences for the names in them: each counts what its sentences cover together.
+
+        A name that answers stands beside the question's words again and again; which of a passage's
+        names that is, no single sentence says.
+        """
+        held: dict[str, set[int]] = {}
+        for clue in self.clues:
+            for name in _names(clue.passage.segment.text, clue.line, self.asked):
+                held.setdefault(name, set()).add(clue.order)
+        worth = {
+            name: sum(self.clues[order].coverage for order in orders)
+            for name, orders in held.items()
+        }
+        top = max(worth.values(), default=0.0) or 1.0
+        best: dict[int, float] = {}
+        for name, orders in held.items():
+            for order in orders:
+                best[order] = max(best.get(order, 0.0), worth[name] / top)
+        self.clues = [
+            replace(clue, score=clue.score + NAME * best.get(clue.order, 0.0) * _weight(clue.line))
+            for clue in self.clues
+        ]
 
     def _covered(self, at: int, own: Sequence[Line], far: dict[str, float]) -> dict[str, float]:
         covered = {}
@@ -173,6 +203,28 @@ class Evidence:
                 worth = max((covered.get(t, 0.0) for t in name), default=0.0)
                 covered[term] = min(covered[term], worth)
         return covered
+
+
+def _weight(line: Line) -> float:
+    """Return what is left of a sentence's score for its form."""
+    return (ASKS if line.is_question else 1) * (HEADING if line.is_heading else 1)
+
+
+@lru_cache(maxsize=512)
+def _named(text: str) -> tuple[tuple[int, str], ...]:
+    """Return where names stand in a segment, each as its terms without titles ("Mrs.")."""
+    found = tagged(text)
+    names = [" ".join(sorted(set(content(mention.name)) - _TITLES)) for mention in found.mentions]
+    return tuple((one.start, names[one.entity]) for one in found.occurrences)
+
+
+def _names(text: str, line: Line, asked: Query) -> set[str]:
+    """Return the names in a sentence that the question does not give itself."""
+    return {
+        name
+        for start, name in _named(text)
+        if line.start <= start < line.end and not asked.words.keys() >= set(name.split())
+    }
 
 
 def _nearby(term: str, at: int, own: Sequence[Line]) -> float:

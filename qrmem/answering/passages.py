@@ -22,7 +22,7 @@ MOST, WORDS, ALL_WORDS, CODE_LINES = 3, 50, 150, 8
 """Excerpts at most, the words that one is filled up to, the words of all of them together, and the
 lines of code that a search shows."""
 
-SAME_PASSAGE = 0.15
+SAME_PASSAGE = 0.25
 """What each excerpt of a passage takes off the score of its other sentences."""
 
 ENOUGH, NAMES, WITHOUT_KIND = 0.5, 0.15, 0.1

@@ -5,12 +5,13 @@ from functools import partial
 from qrmem.answering.with_model import Answerer
 from qrmem.config import Settings
 from qrmem.extraction import batched, compact, paper
-from qrmem.extraction.facts import facts
+from qrmem.extraction.facts import facts, verdicts
 from qrmem.extraction.prompt_context import PromptContext
 from qrmem.extraction.relation_folding import fold
 from qrmem.extraction.summaries import Summariser
 from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.prompts import load_prompts
+from qrmem.schema import load_schema
 from qrmem.types import BuildMode, ChatModel, Listener, Tokenizer
 
 
@@ -20,9 +21,10 @@ class PromptedReasoner(Answerer):
     What reads segments are functions of other parts, by the names that the ports give them.
 
     Attributes:
-        name: kind, model, build mode and the set of prompts with its checksum.
+        name: kind, model, build mode, the set of prompts and the schema with their checksums.
         shared_tokens: of segments that may share a call; none do in mode `paper`.
         facts: returns what is worth remembering of each turn; see `qrmem.extraction.facts`.
+        verdicts: says of pairs of statements whether the later one replaces the earlier one.
     """
 
     is_local = False
@@ -53,8 +55,10 @@ class PromptedReasoner(Answerer):
         super().__init__(caller, settings.reserve, is_watched=is_watched)
         window, is_paper = settings.window, mode == "paper"
         reserve = min(settings.reserve, window // 4)
-        self.name = f"prompted:{chat.name}:{mode}:{prompts.label}"
-        context = PromptContext(caller, window, reserve, settings.questions)
+        schema = load_schema(settings.schema)
+        types = f", schema {schema.checksum}" if schema else ""
+        self.name = f"prompted:{chat.name}:{mode}:{prompts.label}{types}"
+        context = PromptContext(caller, window, reserve, settings.questions, schema)
         self.extract = partial(paper.extract if is_paper else compact.extract, context)
         self.supplement = partial(paper.supplement if is_paper else compact.supplement, context)
         self.extract_together = partial(batched.extract, context)
@@ -64,4 +68,5 @@ class PromptedReasoner(Answerer):
         summariser = Summariser(caller, window, reserve, settings.concurrency, is_paper)
         self.summarise = summariser.summarise
         self.facts = partial(facts, context)
+        self.verdicts = partial(verdicts, context)
         self.fold = partial(fold, context)

@@ -56,6 +56,7 @@ _KINDS = {
     ),
     "PERSON": re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE),
 }
+_NAME = re.compile(r"\b(?:who|whom|whose|where|which|names?|named|called)\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=1)
@@ -98,6 +99,11 @@ class Query:
     def terms(self) -> frozenset[str]:
         """The terms that an answer should stand beside."""
         return frozenset(self.words)
+
+    @property
+    def wants_name(self) -> bool:
+        """Whether a name may answer: of a person, a place, a thing."""
+        return _NAME.search(self.text) is not None
 
     @property
     def name_terms(self) -> frozenset[str]:

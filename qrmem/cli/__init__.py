@@ -127,7 +127,7 @@ def _take_any_text() -> None:
     """Let both outputs take what their encoding lacks, half a surrogate pair too.
 
     A stream that is closed, as under some daemons, becomes an empty one: a closed one is `None`,
-    and `print` would take another output in the place of standard error.
+    and `print` would take another output instead of standard error.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

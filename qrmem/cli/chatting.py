@@ -67,6 +67,10 @@ def add_chat(commands: Any, common: Common) -> None:
     turns = actions.add_parser(
         "turns", parents=common("memory"), help="list what was said, in order"
     )
+    standing = actions.add_parser(
+        "standing", parents=common("memory"), help="list what users want always"
+    )
+    standing.add_argument("--user", type=user_name, metavar="U", help="what this one wants")
     for action in (add, say, recall, turns):
         action.add_argument("--session", metavar="S", help="name of the conversation")
         action.add_argument("--user", type=user_name, metavar="U", help="whose conversation it is")
@@ -173,6 +177,20 @@ async def _turns(arguments: argparse.Namespace) -> int:
         found = await memory.turns(arguments.session, user=arguments.user)
         lines = [_line(turn) for turn in found] or [await _silence(memory, arguments)]
     return output.print_result(arguments, found, lines)
+
+
+async def _standing(arguments: argparse.Namespace) -> int:
+    async with opened(arguments) as memory:
+        found = await memory.standing(arguments.user)
+        corrected = await memory.corrections([turn.id for turn in found])
+        if not found:
+            await memory.status()  # says so where there is no such namespace
+    lines = []
+    for turn in found:
+        lines.append(f"{turn.id}  {_line(turn)}")
+        lines += [f"{_INDENT}corrected later? {_line(one)}" for one in corrected.get(turn.id, ())]
+    told = {"standing": found, "corrections": corrected}
+    return output.print_result(arguments, told, lines or ["no standing wish was said"])
 
 
 async def _silence(memory: "Memory", arguments: argparse.Namespace) -> str:
@@ -307,6 +325,7 @@ _ACTIONS: Mapping[str, Callable[[argparse.Namespace], Coroutine[Any, Any, int]]]
     "say": _say,
     "recall": _recall,
     "turns": _turns,
+    "standing": _standing,
     "extract": _extract,
     "forget-user": _forget_user,
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from qrmem.cli import costing, lines, output, serving, settings_file
+from qrmem.cli import costing, facts, lines, output, serving, settings_file
 from qrmem.cli.chatting import chat, correction_lines
 from qrmem.cli.cost_lines import AGAIN, AGAIN_AFTER_REBUILD, go_on
 from qrmem.cli.options import (
@@ -163,7 +163,7 @@ async def show(arguments: Namespace) -> int:
             queries = await memory.neo4j_queries(arguments.entity or "")
             return output.print_result(arguments, queries, lines.neo4j_lines(queries))
         if arguments.entity:
-            entity = await memory.entity(arguments.entity)
+            entity = await memory.entity(arguments.entity, as_of=arguments.as_of or "")
             return output.print_result(
                 arguments, entity, lines.entity_lines(entity, arguments.limit)
             )
@@ -280,7 +280,9 @@ async def _note_unknown(memory: Memory, arguments: Namespace) -> None:
 async def reembed(arguments: Namespace) -> int:
     """Embed all segments again; resumable."""
     if not arguments.embedder:
-        raise UsageError("say which: --embedder none|local|sentence-transformers:NAME|openai:NAME")
+        raise UsageError(
+            "say which: --embedder none|light|local|sentence-transformers:NAME|openai:NAME"
+        )
     chosen = arguments.embedder
     # Opening with another embedder than the recorded one is refused; here that is the point.
     arguments.embedder = ""
@@ -296,6 +298,11 @@ async def reembed(arguments: Namespace) -> int:
 async def export(arguments: Namespace) -> int:
     """Write the namespace to a file, or its graph for other programs."""
     async with opened(arguments) as memory:
+        if arguments.markdown:
+            count = await memory.markdown(arguments.path)
+            return output.print_done(
+                arguments, {"notes": count}, [f"{count} notes written to {arguments.path}"]
+            )
         if not arguments.graphml:
             archived = await memory.export(arguments.path, runs=arguments.all)
             return output.print_done(
@@ -384,6 +391,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "eval": evaluate,
     "plan": costing.plan,
     "usage": costing.usage,
+    **facts.COMMANDS,
     "prune": costing.prune,
     "init": settings_file.init,
     "trust": settings_file.trust,

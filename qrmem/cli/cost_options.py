@@ -40,6 +40,11 @@ def add_prompts(parser: argparse.ArgumentParser) -> Any:
         help="prompt templates: the set `paper`, or a folder of files NAME.md (default: our own)",
     )
     group.add_argument(
+        "--schema",
+        metavar="FILE",
+        help="own types of entities and relations, in TOML (an example: qrmem init --schema)",
+    )
+    group.add_argument(
         "--paper-exact",
         action="store_const",
         const=True,

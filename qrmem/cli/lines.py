@@ -9,6 +9,7 @@ from qrmem.text.numbers import counted
 from qrmem.types import (
     Archived,
     DocumentInfo,
+    Entity,
     EntityView,
     ExtractionReport,
     MemoryStatus,
@@ -60,12 +61,15 @@ def entity_lines(view: EntityView, limit: int) -> list[str]:
     entity = view.entity
     forms = ", ".join(f"{shortened(form, 60)} ({count})" for form, count in entity.forms)
     head = f"{shortened(entity.name, 1000)}  [{entity.type or 'type unknown'}]"
-    lines = [head, f"called:    {forms}"]
+    lines = [head, f"called:    {forms}", *_property_lines(entity)]
     lines.append(f"relations: {_of(view.relations, limit)}")
     for relation in view.relations[:limit]:
         other = relation.tail if relation.head == entity.key else relation.head
         name = shortened(view.neighbours.get(other, other), 1000)
-        lines.append(f"  — {name} ({len(relation.facts)}): {shortened(relation.description, 160)}")
+        types = ", ".join(dict.fromkeys(fact.type for fact in relation.facts if fact.type))
+        kind = f" {types}" if types else ""
+        said = shortened(relation.description, 160)
+        lines.append(f"  — {name} ({len(relation.facts)}){kind}: {said}")
     lines.append(f"questions: {_of(view.questions, limit)}")
     lines += [f"  ? {shortened(question.text, 160)}" for question in view.questions[:limit]]
     lines.append(f"segments:  {_of(view.segments, limit)}")
@@ -73,6 +77,18 @@ def entity_lines(view: EntityView, limit: int) -> list[str]:
         place = shortened(f"{segment.document_id} {segment.part}", 1000)
         lines.append(f"  {segment.id}  {place}: {shortened(segment.text, 100)}")
     return lines
+
+
+def _property_lines(entity: Entity) -> list[str]:
+    """Show an entity's properties, the value said last first."""
+    values: dict[str, dict[str, str]] = {}
+    for one in reversed(entity.properties):
+        values.setdefault(one.name, {}).setdefault(str(one.value), one.segment_id)
+    return [
+        f"  {name}: "
+        + "; before: ".join(f"{shortened(value, 80)} ({at})" for value, at in own.items())
+        for name, own in sorted(values.items())
+    ]
 
 
 def _of(rows: Sequence[object], limit: int) -> str:

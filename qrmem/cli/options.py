@@ -137,7 +137,11 @@ def ask_options(arguments: Namespace) -> dict[str, Any]:
 
 def narrowed(arguments: Namespace) -> Mapping[str, Any]:
     """Return which documents a question is asked of."""
-    return {"documents": arguments.document, "where": pairs(arguments.where, "--where") or None}
+    return {
+        "documents": arguments.document,
+        "where": pairs(arguments.where, "--where") or None,
+        "as_of": arguments.as_of or "",
+    }
 
 
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:

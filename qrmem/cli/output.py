@@ -210,6 +210,9 @@ def report_lines(report: AddReport) -> list[str]:
     if report.passed_over:
         reasons = ", ".join(f"{count} {why}" for why, count in sorted(report.passed_over.items()))
         lines.append(f"skipped:   {reasons}")
+    if report.left_out:
+        what = counted(report.left_out, "entities and relations")
+        lines.append(f"left out:  {what} of none of the schema's types, as it is closed")
     if report.unparsed:
         shown = ", ".join(report.unparsed[:3]) + (" …" if len(report.unparsed) > 3 else "")
         lines.append(f"not parsed completely: {len(report.unparsed)} ({shown})")

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, get_args
 from qrmem.cli.chatting import add_chat
 from qrmem.cli.cost_options import Common, add_caps, add_cost_commands, add_models, add_tapes
 from qrmem.cli.eval_options import add_eval
+from qrmem.cli.facts import add_as_of, add_facts
 from qrmem.cli.help_text import DESCRIPTION, Help
 from qrmem.cli.serving import add_serving
 from qrmem.cli.settings_file import add_settings
@@ -118,8 +119,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = _common(argparse.SUPPRESS)
-    adders = (_add, _ask, _search, _looks, _changes, add_tree, add_chat, add_serving, add_eval)
-    for add in adders:
+    looks = (_add, _ask, _search, _looks, add_facts)
+    for add in (*looks, _changes, add_tree, add_chat, add_serving, add_eval):
         add(commands, common)
     add_cost_commands(
         commands, common, {"add": _add_options, "ask": _ask_options, "tree": add_build_options}
@@ -197,9 +198,9 @@ def _embedder_options(group: _Group) -> None:
     group.add_argument(
         "--embedder",
         metavar="E",
-        help="none, local, contriever, sentence-transformers:NAME|PATH, openai:NAME (default: the "
-        "memory's own; for a new one $QRMEM_EMBEDDER, else local where the extra `local` is "
-        "installed, else none)",
+        help="none, light, light:NAME|FOLDER, local, contriever, "
+        "sentence-transformers:NAME|FOLDER, openai:NAME (default: the memory's own; for a new "
+        "one $QRMEM_EMBEDDER, else local or light, whichever extra is installed, else none)",
     )
 
 
@@ -237,6 +238,7 @@ def _narrowing(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="use only documents with this metadata (repeatable)",
     )
+    add_as_of(group)
 
 
 def _add(commands: Any, common: Common) -> None:
@@ -367,6 +369,7 @@ def _looks(commands: Any, common: Common) -> None:
         "show", parents=common("memory"), help="show the memory, or one entity"
     )
     show.add_argument("entity", nargs="?", help="name of an entity")
+    add_as_of(show)
     show.add_argument("--merges", action="store_true", help="which names are merged, and why")
     show.add_argument("--neo4j", action="store_true", help="ready queries for Neo4j Browser")
     show.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of rows")
@@ -434,6 +437,9 @@ def _changes(commands: Any, common: Common) -> None:
     )
     what.add_argument(
         "--graphml", action="store_true", help="write the graph, for Gephi and Cytoscape"
+    )
+    what.add_argument(
+        "--markdown", action="store_true", help="write a folder of linked notes (Obsidian, git)"
     )
     load = commands.add_parser(
         "import", parents=common("memory", "embedder"), help="read a file that `export` wrote"

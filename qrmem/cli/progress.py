@@ -8,6 +8,8 @@ from typing import Any, Self
 from qrmem.cli.output import note
 from qrmem.types import Event, Words
 
+LONG = 10.0
+"""Seconds of embedding that are announced."""
 PAUSE = 5.0
 """Seconds between two lines about retries: a storm of refusals has hundreds."""
 
@@ -50,7 +52,9 @@ class Progress:
         self._quiet = quiet
         self._first = first
         self._warnings = Warnings(quiet=quiet)
+        self._embedding = _Embedding(0)
         self._started = self._said = time.monotonic()
+        self._is_counted = True
         self._bar: Any = None
         self._task: Any = None
 
@@ -76,24 +80,50 @@ class Progress:
             self.done += int(event.data.get("count", 1))
         elif event.kind == "phase":
             self._name(str(event.data.get("phase", "")))
+            self._embedding = _Embedding(int(event.data.get("segments", 0)))
+        elif event.kind == "embedded" and (
+            said := self._embedding.after(int(event.data.get("count", 0)))
+        ):
+            note(said, quiet=self._quiet)
         self._warnings(event)
         self._draw()
 
     def _name(self, phase: str) -> None:
+        self._is_counted = phase != "merging"
         if self._bar is not None:
-            self._bar.update(self._task, description=phase)
+            self._bar.remove_task(self._task)  # a total that is set once cannot be unknown again
+            self._task = self._bar.add_task(phase, total=None, rate="")
 
     def _draw(self) -> None:
         elapsed = max(time.monotonic() - self._started, 1e-6)
         rate = self.done / elapsed
         if self._bar is not None:
-            self._bar.update(
-                self._task, total=self.total or None, completed=self.done, rate=f"{rate:,.1f}/s"
-            )
+            # Merging comes after the last segment, and nobody knows how long it takes: a bar that
+            # stood at its end for that time would say that all is done.
+            total = self.total if self._is_counted and self.total else None
+            self._bar.update(self._task, total=total, completed=self.done, rate=f"{rate:,.1f}/s")
         elif self.total and not self._quiet and time.monotonic() - self._said > 10:
             self._said = time.monotonic()
             left = f", {(self.total - self.done) / rate:,.0f} s left" if rate else ""
             note(f"{self.done}/{self.total} segments, {rate:,.1f}/s{left}")
+
+
+class _Embedding:
+    """Says what embedding will take, as soon as the first batch of it was measured."""
+
+    def __init__(self, total: int) -> None:
+        self._left = self._total = total
+        self._began = time.monotonic()
+
+    def after(self, count: int) -> str:
+        """Take how many segments were embedded; return what to say, if anything."""
+        is_first, self._left = self._left == self._total, self._left - count
+        if not is_first or not count:
+            return ""
+        seconds = (time.monotonic() - self._began) / count * self._left
+        if seconds < LONG:
+            return ""
+        return f"embedding {self._total:,} segments: about {seconds:,.0f} s"
 
 
 def _bar() -> Any:
@@ -103,7 +133,7 @@ def _bar() -> Any:
 
     return Bar(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(complete_style="cyan", finished_style="green", pulse_style="cyan"),
         MofNCompleteColumn(),
         TextColumn("segments  {task.fields[rate]}  left"),
         TimeRemainingColumn(),

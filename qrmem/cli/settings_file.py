@@ -19,6 +19,7 @@ from qrmem.errors import NotFound, UsageError
 from qrmem.settings_files import SETTINGS_FILE, require_file
 from qrmem.types.shown import one_line
 
+SCHEMA_FILE = "schema.toml"
 _HEAD = """\
 # Settings of qrmem. qrmem.toml in the working folder overrides ~/.config/qrmem/settings.toml;
 # environment variables (QRMEM_ and the name in capitals) override both, and options of a command
@@ -47,7 +48,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "tokens_per_minute": "the same for tokens, prompts and replies together",
     },
     "Embeddings; they may come from another server": {
-        "embedder": '"none", "local", "sentence-transformers:NAME" or "openai:NAME"',
+        "embedder": '"none", "light", "local", "sentence-transformers:NAME" or "openai:NAME"',
         "embed_base_url": "empty: the server of the chat model",
         "embed_api_key": "better set in the environment",
     },
@@ -87,7 +88,12 @@ def add_settings(commands: Any, common: Common) -> None:
     """Add the commands about settings files."""
     init = commands.add_parser("init", parents=common(), help="write a settings file to edit")
     init.add_argument(
-        "path", nargs="?", default=SETTINGS_FILE, metavar="PATH", help="file to write"
+        "path", nargs="?", metavar="PATH", help=f"file to write (default: {SETTINGS_FILE})"
+    )
+    init.add_argument(
+        "--schema",
+        action="store_true",
+        help=f"write an example of own types instead (default: {SCHEMA_FILE})",
     )
     init.add_argument("--force", action="store_true", help="replace an existing file")
     trust = commands.add_parser(
@@ -102,9 +108,11 @@ def add_settings(commands: Any, common: Common) -> None:
 
 
 async def init(arguments: Namespace) -> int:
-    """Write a settings file in which every setting stands, commented out."""
-    path = Path(arguments.path)
-    _write(path, replace=arguments.force)
+    """Write a settings file in which every setting stands, commented out, or a schema."""
+    if arguments.schema:
+        return _init_schema(arguments)
+    path = Path(arguments.path or SETTINGS_FILE)
+    _write(path, written(), replace=arguments.force)
     lines = [f"written {output.safe(str(path))}: uncomment a line to change the default"]
     if path.name == SETTINGS_FILE:
         with suppress(UsageError, OSError):  # the file is of use without being trusted
@@ -113,12 +121,21 @@ async def init(arguments: Namespace) -> int:
     return output.print_done(arguments, {"written": str(path)}, lines)
 
 
-def _write(path: Path, *, replace: bool) -> None:
+def _init_schema(arguments: Namespace) -> int:
+    from qrmem.schema import EXAMPLE
+
+    path = Path(arguments.path or SCHEMA_FILE)
+    _write(path, EXAMPLE, replace=arguments.force)
+    line = f"written {output.safe(str(path))}: edit it, then `qrmem add … --schema {path.name}`"
+    return output.print_done(arguments, {"written": str(path)}, [line])
+
+
+def _write(path: Path, text: str, *, replace: bool) -> None:
     try:
         if replace:
             path.unlink(missing_ok=True)  # a link, and not the file that it leads to
         with path.open("x", encoding="utf-8") as file:
-            file.write(written())
+            file.write(text)
         path.chmod(0o600)  # a key may be filled in
     except FileExistsError as exc:
         raise UsageError(f"{path} exists; --force replaces it") from exc

@@ -15,10 +15,16 @@ EVERY = 5.0
 
 
 class Progress:
-    """Prints a line every few seconds; the last one always."""
+    """Prints a line every few seconds; of a run the last one always."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, is_rehearsal: bool = False) -> None:
+        """Begin with nothing done.
+
+        Args:
+            is_rehearsal: whether a plan is made, for which nothing is built and nothing is paid.
+        """
         self._quiet = quiet
+        self._is_rehearsal = is_rehearsal
         self._first = self._said = time.monotonic()
         self._total = self._done = self._failed = 0
         self._before: tuple[float, ...] = (0, 0, 0.0)
@@ -29,7 +35,7 @@ class Progress:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._total:
+        if self._total and not self._is_rehearsal:
             self._say()
 
     def __call__(self, event: Event) -> None:
@@ -41,6 +47,8 @@ class Progress:
             self._first = self._first if self._done else time.monotonic()
             self._done += 1
             self._failed += bool(event.data["error"])
+        elif event.kind in ("paid", "memory", "warning") and self._is_rehearsal:
+            pass  # nothing is paid, and what a stand-in writes warns of nothing
         elif event.kind == "paid":
             now = (int(event.data["calls"]), int(event.data["tokens"]), event.data["money"] or 0.0)
             self._paid = tuple(a + b for a, b in zip(self._before, now, strict=True))
@@ -54,7 +62,8 @@ class Progress:
 
     def _say(self) -> None:
         self._said = time.monotonic()
-        parts = [f"{self._done}/{self._total} results", self._left()]
+        what = "rehearsed" if self._is_rehearsal else "results"
+        parts = [f"{self._done}/{self._total} {what}", self._left()]
         calls, tokens, money = self._paid
         if calls:
             parts.append(f"{calls:,} calls, {tokens:,} tokens")

@@ -40,6 +40,7 @@ from qrmem.types import (
     Reasoner,
     StageUsage,
 )
+from qrmem.types.plans import Course
 
 T = TypeVar("T")
 
@@ -55,7 +56,8 @@ class RunOptions:
         workers: processes.
         chat: instead of the model that the settings name, such as a cassette.
         embedder: the one that the settings name, such as one that keeps its vectors.
-        is_rehearsal: whether a plan is made: `chat` stands in for the model, and nothing is sent.
+        rehearsed: the course that is rehearsed for a plan: `chat` stands in for the model, and
+            nothing is sent.
         within: a budget of several runs (see `together`).
     """
 
@@ -65,7 +67,7 @@ class RunOptions:
     caps: Caps = field(default_factory=Caps)
     chat: ChatModel | ChatModels | None = None
     embedder: Embedder | None = None
-    is_rehearsal: bool = False
+    rehearsed: Course | None = None
     within: Budget | None = None
 
     def together(self, settings: Settings) -> "RunOptions":
@@ -265,6 +267,7 @@ async def open_harness(
             budget=budget,
             record=record,
             listener=listener,
+            rehearsed=options.rehearsed,
         )
         stack.push_async_callback(memories.close)
         tools = Models(store, info, settings, model, embedder)
@@ -280,7 +283,7 @@ async def open_harness(
             run=tools.run("online", calls),
             force=force,
             retrieve=retrieve,
-            is_rehearsal=options.is_rehearsal,
+            is_rehearsal=options.rehearsed is not None,
             full_window=full_window,
         )
 

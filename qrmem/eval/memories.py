@@ -15,6 +15,7 @@ from filelock import AsyncFileLock
 from qrmem.config import Settings
 from qrmem.errors import CapReached
 from qrmem.eval.records import Build, Built, Context
+from qrmem.extraction.taggers import open_tagger
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.llm.budget import Budget
 from qrmem.llm.usage import usage
@@ -24,8 +25,9 @@ from qrmem.prompts import load_prompts
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.trees.nodes import load_trees
-from qrmem.types import Embedder, Event, Listener, Passage, Segment
+from qrmem.types import Embedder, EntityTagger, Event, Listener, Passage, Segment
 from qrmem.types.options import AddOptions
+from qrmem.types.plans import Course
 
 if TYPE_CHECKING:
     from qrmem.llm.routing import ChatModels
@@ -82,8 +84,10 @@ class Memories:
     budget: Budget
     record: Callable[[Built], None]
     listener: Listener
+    rehearsed: Course | None = None
     _open: OrderedDict[str, OpenMemory] = field(default_factory=OrderedDict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _tagger: EntityTagger | None = None
 
     @asynccontextmanager
     async def use(self, context: Context, build: Build) -> AsyncIterator[OpenMemory]:
@@ -101,8 +105,18 @@ class Memories:
             await self._close_idle(IDLE)
 
     async def close(self) -> None:
-        """Close all memories."""
+        """Close all memories, and end the tagger."""
         await self._close_idle(0)
+        if self._tagger is not None:
+            await self._tagger.close()
+
+    def _tagger_of(self, settings: Settings) -> EntityTagger:
+        """Return the one tagger of all memories: CoreNLP's server starts once in a run."""
+        if settings.tagger == "rules":  # a tree's, whatever the run's is
+            return open_tagger(settings)
+        if self._tagger is None:
+            self._tagger = open_tagger(settings)
+        return self._tagger
 
     async def _close_idle(self, keep: int) -> None:
         idle = [key for key, memory in self._open.items() if not memory.users]
@@ -130,7 +144,9 @@ class Memories:
                 if info is None:
                     info = await new_space(store, settings, self.embedder)
                 chat = None if is_local else self.chat
-                reading = Models(store, info, settings, chat, self.embedder, self.budget)
+                reading = Models(
+                    store, info, settings, chat, self.embedder, self.budget, self._tagger_of
+                )
                 # A tree stands over segments: no graph is read for it by the chat model.
                 asked = settings.with_(model=self.settings.model)
                 tools = Models(store, info, asked, self.chat, self.embedder, self.budget)
@@ -198,7 +214,16 @@ class Memories:
         run = tools.run("construction", self.listener)
         preset: TreePreset = "paper" if build.is_paper_tree else "default"
         report = await run_build(
-            store, NAMESPACE, tools, run, ids, self.listener, build.tree, preset, build.summary
+            store,
+            NAMESPACE,
+            tools,
+            run,
+            ids,
+            self.listener,
+            build.tree,
+            preset,
+            summary_tokens=build.summary,
+            course=self.rehearsed,
         )
         if report.stopped:
             raise CapReached(report.stopped)

@@ -1,38 +1,32 @@
 """What a run will use, by a rehearsal: a few items with a stand-in for the chat model.
 
-Every system sends the requests that it would send, so that a new one needs nothing here. The
-replies are made up, of the size that is to be expected; whether a question is answered at once or
-never is what a run's cost hangs on, so both are rehearsed and the plan is the range between them.
+Every system sends the requests that it would send, so that a new one needs nothing here. Two
+courses are rehearsed, the shortest that replies can lead a run along and the longest
+(`qrmem.eval.stand_in`); the plan is the range between them. Requests that are repeated, as a reply
+cannot be read or a server fails, are not in it.
 """
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from qrmem.agents.state import silent
 from qrmem.eval.harness import RunOptions
 from qrmem.eval.report.results import Result, Spent, read_results
 from qrmem.eval.report.tables import number
-from qrmem.eval.runner import SHORT_ENOUGH
 from qrmem.eval.running import PreparedRun, run_made
-from qrmem.extraction.rules_tagger import tagged
-from qrmem.llm.stub import wanted_by
+from qrmem.eval.stand_in import StandIn
+from qrmem.llm.forecast import COUNTER, SPREAD_IN
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.memory.dry_run import StubEmbedder
-from qrmem.types import ChatReply, ChatRequest
+from qrmem.types import Listener
+from qrmem.types.plans import Course
 
 REHEARSED = 3
 """Items that are rehearsed."""
 SPREAD = 0.3
 """By which share building may cost less or more than the rehearsed texts say, by their size."""
-
-_TEXT = re.compile(r"<(text[0-9]*)[^>]*>\n(.*?)\n</\1>", re.DOTALL)
-_SENTENCE_WORDS, _ASKED_WORDS, _NAMES, _QUESTIONS = 25, 12, 8, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +34,8 @@ class Forecast:
     """What one system is expected to use for all items, memories included as if it ran alone.
 
     Attributes:
-        least: every question is answered at the first reading, in few words.
-        most: none is, before it is forced, and every answer has to be shortened.
+        least: on the shortest course.
+        most: on the longest.
     """
 
     system: str
@@ -49,101 +43,26 @@ class Forecast:
     most: Spent
 
 
-class StandIn:
-    """A chat model that says what could be said of a request: names, sentences, a verdict."""
+async def forecasts(made: PreparedRun, listener: Listener = silent) -> list[Forecast]:
+    """Return what each system of a run would use; nothing is sent.
 
-    def __init__(self, name: str, *, answers: bool) -> None:
-        self._name = name
-        self._answers = answers
-        self._has_options = False
-        self._rounds = 0
-
-    @property
-    def name(self) -> str:
-        """Name of the model that it stands for."""
-        return self._name
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return a reply that fits the request's schema."""
-        said = "\n".join(message.content for message in request.messages)
-        texts = [match[2] for match in _TEXT.finditer(said)] or [said[-2000:]]
-        self._has_options = "\nOptions:\n(" in said
-        schema = wanted_by(request)
-        if not schema:
-            # Where nothing is ever found, a memory changes in every round (ILM-TR).
-            self._rounds += not self._answers and "(Memory):" in said
-            words = texts[0].split()
-            at = self._rounds * _SENTENCE_WORDS % max(1, len(words))
-            summary = _words(" ".join([*words[at:], *words[:at]]), 4 * _SENTENCE_WORDS)
-            if "(Surprise):" in said:
-                summary = f"(Summary): {summary}\n(Surprise): {_words(texts[0], _ASKED_WORDS)}"
-            return ChatReply(summary)
-        made = self._object(schema, texts)
-        return ChatReply(json.dumps(made, ensure_ascii=False))
-
-    def _object(self, node: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
-        properties = node.get("properties", {})
-        return {name: self._value(name, own, texts) for name, own in properties.items()}
-
-    def _value(self, name: str, node: Mapping[str, Any], texts: Sequence[str]) -> Any:
-        if node.get("enum") == [-2, -1]:
-            return -2 if self._answers else -1
-        if "enum" in node:
-            return node["enum"][0]
-        if node.get("type") == "array":
-            items = node.get("items", {})
-            if items.get("type") == "object":
-                return [{**self._object(items, [text]), "n": n} for n, text in enumerate(texts, 1)]
-            # A prompt may show a summary first; the passage is what it is about.
-            return [1] if items.get("type") == "integer" else _list(name, max(texts, key=len))
-        if name == "answer" and self._has_options:
-            return "(A)"
-        if name == "answer" and self._answers:
-            return _words(texts[0], SHORT_ENOUGH)
-        plain = {"integer": 1, "number": 1.0, "boolean": True}
-        return plain.get(str(node.get("type")), _words(texts[0], _SENTENCE_WORDS))
-
-
-def _list(name: str, text: str) -> list[str]:
-    names = [mention.name for mention in tagged(text).mentions][:_NAMES]
-    words = text.split()
-    asked = (
-        words[at : at + _ASKED_WORDS] for at in range(0, _QUESTIONS * _ASKED_WORDS, _ASKED_WORDS)
-    )
-    made = {
-        "entities": [f"{name}|THING" for name in names],
-        "relations": [f"{one}|{_words(text, 8)}|{other}" for one, other in pairwise(names)],
-        # Of other words each: questions that are alike are not taken.
-        "questions": [f"{' '.join(question)}?" for question in asked if question],
-        "quotes": [_words(text, 10)],
-        "memos": [f"{n}-{n + 3}|{_words(text, 4)}|{_words(text, _SENTENCE_WORDS)}" for n in (1, 5)],
-    }
-    return made.get(name, names[:_QUESTIONS])
-
-
-def _words(text: str, count: int) -> str:
-    return " ".join(text.split()[:count])
-
-
-async def forecasts(made: PreparedRun) -> list[Forecast]:
-    """Return what each system of a run would use; nothing is sent."""
-    is_whole = len(made.items) <= REHEARSED
-    least, most = [
-        await _rehearsed(made, answers=answers, spread=1 if is_whole else spread)
-        for answers, spread in ((True, 1 - SPREAD), (False, 1 + SPREAD))
-    ]
+    Args:
+        listener: hears how far the rehearsals are.
+    """
+    least = await _rehearsed(made, "shortest", listener)
+    most = await _rehearsed(made, "longest", listener)
     return [Forecast(name, least[name], most[name]) for name in least]
 
 
-async def _rehearsed(made: PreparedRun, *, answers: bool, spread: float) -> dict[str, Spent]:
+async def _rehearsed(made: PreparedRun, course: Course, listener: Listener) -> dict[str, Spent]:
     rehearsed = replace(made, items=made.items[:REHEARSED])
     name, counter = made.settings.embedder, open_tokenizer(made.settings.tokenizer)
     is_remote = name.startswith("openai:")
     options = RunOptions(
-        listener=silent,
-        chat=StandIn(made.settings.model, answers=answers),
+        listener=listener,
+        chat=StandIn(made.settings.model, course),
         embedder=StubEmbedder(name, None, counter) if is_remote else None,
-        is_rehearsal=True,
+        rehearsed=course,
     )
     with TemporaryDirectory() as folder:
         await run_made(rehearsed, Path(folder), options)
@@ -151,9 +70,15 @@ async def _rehearsed(made: PreparedRun, *, answers: bool, spread: float) -> dict
     for_each, once = (
         _read(made, each=each) / _read(rehearsed, each=each) for each in (True, False)
     )
+    sign = 1 if course == "longest" else -1
+    spread = 1 + sign * SPREAD if len(made.items) > REHEARSED else 1
+    tokens = COUNTER * (SPREAD_IN.high if course == "longest" else SPREAD_IN.low)
     return {
         name: _all(
-            result, len(made.items), spread * (for_each if _is_built_for_each(result) else once)
+            result,
+            len(made.items),
+            spread * (for_each if _is_built_for_each(result) else once),
+            tokens,
         )
         for name, result in results.systems.items()
     }
@@ -174,17 +99,21 @@ def _is_built_for_each(result: Result) -> bool:
     )
 
 
-def _all(result: Result, items: float, buildings: float) -> Spent:
-    """Return what a system used, scaled to all items and to everything that is built."""
+def _all(result: Result, items: float, buildings: float, tokens: float) -> Spent:
+    """Return what a system used, scaled to all items and to everything that is built.
+
+    Args:
+        tokens: of the model for each that we count, as its tokenizer is another.
+    """
     each, built = result.online, result.alone
     money = [
-        times * spent.money
+        tokens * times * spent.money
         for times, spent in ((items, each), (buildings, built))
         if spent.money is not None
     ]
     return Spent(
         calls=items * each.calls + buildings * built.calls,
-        tokens=items * each.tokens + buildings * built.tokens,
+        tokens=tokens * (items * each.tokens + buildings * built.tokens),
         money=sum(money) if money else None,
     )
 

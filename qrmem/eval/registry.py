@@ -292,7 +292,7 @@ def builder(name: str, what: str, *, is_repeatable: bool = False) -> Callable[[F
 
 
 _NOT_WRITTEN = ("manifest", "tokenizer")
-"""Options that a manifest does not have: the counter that was used stands in the place of one."""
+"""Options that a manifest does not have: the counter that was used stands instead of one."""
 
 
 def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:

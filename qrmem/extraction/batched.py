@@ -5,7 +5,7 @@ alone.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from qrmem.errors import ModelOutputError
@@ -13,6 +13,7 @@ from qrmem.extraction.compact import noted, supplemented
 from qrmem.extraction.prompt_context import (
     LONG,
     Out,
+    Part,
     PromptContext,
     background,
     numbered,
@@ -42,25 +43,29 @@ async def extract(context: PromptContext, jobs: Sequence[Job]) -> list[Contribut
     def shown(job: Job) -> str:
         return f"Questions wanted: {context.wanted(job.segment)}"
 
-    found = await _asked(context, "read-together", ReadTogetherReply, jobs, shown, LONG)
+    found = await _asked(context, "read-together", ReadTogetherReply, jobs, shown, LONG, "all")
 
-    def made(job: Job, entry: PassageRead) -> Contribution | None:
-        wanted = context.wanted(job.segment)
-        notes = noted(job.segment, entry.entities, entry.relations, entry.questions, wanted)
-        return notes if notes.mentions else None
+    async def made(job: Job, entry: PassageRead) -> Contribution | None:
+        notes = await noted(
+            context, job.segment, job.reading, entry.entities, entry.relations, entry.questions
+        )
+        return notes if notes.mentions or notes.left_out else None
 
-    return _each(jobs, found.passages, made)
+    return await _each(jobs, found.passages, made)
 
 
 async def supplement(context: PromptContext, jobs: Sequence[Job]) -> list[Contribution | None]:
     """Return what the accepted questions bring, `None` for what has to be read alone."""
-    found = await _asked(context, "supplement-together", SupplementTogetherReply, jobs, _known, 1)
+    found = await _asked(
+        context, "supplement-together", SupplementTogetherReply, jobs, _known, 1, "names"
+    )
 
-    def made(job: Job, entry: PassageSupplement) -> Contribution:
+    async def made(job: Job, entry: PassageSupplement) -> Contribution:
         assert job.known is not None
-        return supplemented(job.segment, job.known, job.questions, entry.entities, entry.relations)
+        about = job.segment, job.reading, job.known, job.questions
+        return await supplemented(context, *about, entry.entities, entry.relations)
 
-    return _each(jobs, found.passages, made)
+    return await _each(jobs, found.passages, made)
 
 
 async def _asked(
@@ -70,6 +75,7 @@ async def _asked(
     jobs: Sequence[Job],
     beside: Callable[[Job], str],
     length: int,
+    part: Part,
 ) -> Out:
     """Return the reply; one of which anything was lost says nothing safe about any segment."""
     reading = jobs[0].reading
@@ -93,22 +99,23 @@ async def _asked(
         reply=min(max(context.reserve, length * tokens + FRAME * len(jobs)), window // 2),
         segments=[job.segment.id for job in jobs],
         retries=1,
+        standing=context.types(part),
     )
     if called.losses:
         raise ModelOutputError(called.losses[0].reason, raw=called.losses[0].raw)
     return called.value
 
 
-def _each(
+async def _each(
     jobs: Sequence[Job],
     entries: Sequence[Entry],
-    made: Callable[[Job, Entry], Contribution | None],
+    made: Callable[[Job, Entry], Awaitable[Contribution | None]],
 ) -> list[Contribution | None]:
     """Give each segment its entry; a number that comes twice is nobody's."""
     times = Counter(entry.n for entry in entries)
     by_number = {entry.n: entry for entry in entries if times[entry.n] == 1}
     found = [(job, by_number.get(n)) for n, job in enumerate(jobs, 1)]
-    return [None if entry is None else made(job, entry) for job, entry in found]
+    return [None if entry is None else await made(job, entry) for job, entry in found]
 
 
 def _text(n: int, job: Job, *, with_title: bool) -> str:

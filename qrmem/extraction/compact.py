@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qrmem.extraction import reply_items as items
+from qrmem.extraction.own_types import Items, Typing, fitted
 from qrmem.extraction.prompt_context import (
     Arguments,
     PromptContext,
@@ -26,8 +27,8 @@ async def extract(context: PromptContext, segment: Segment, reading: Reading) ->
         **context.about(segment, reading, more=lambda kept: dict(count=wanted), is_long=True),
     )
     reply = called.value
-    made = noted(segment, reply.entities, reply.relations, reply.questions, wanted)
-    return replace(made, losses=called.losses)
+    made = await noted(context, segment, reading, reply.entities, reply.relations, reply.questions)
+    return replace(made, losses=called.losses + made.losses)
 
 
 async def supplement(
@@ -44,27 +45,35 @@ async def supplement(
         **asked(context, segment, reading, known, entity_lines(known), questions),
     )
     reply = called.value
-    made = supplemented(segment, known, questions, reply.entities, reply.relations)
-    return replace(made, losses=called.losses)
+    made = await supplemented(
+        context, segment, reading, known, questions, reply.entities, reply.relations
+    )
+    return replace(made, losses=called.losses + made.losses)
 
 
-def noted(
+async def noted(
+    context: PromptContext,
     segment: Segment,
+    reading: Reading,
     entities: Sequence[str],
     relations: Sequence[str],
     questions: Sequence[str],
-    wanted: int,
 ) -> Contribution:
     """Return a first reading's contribution out of a reply's lists."""
-    found = items.mentions(items.split(entities), segment.text)
-    stated, new = items.statements(items.split(relations), found, segment.text)
-    return Contribution(
-        segment_id=segment.id,
-        kind="extraction",
-        mentions=(*found, *new),
-        statements=tuple(stated),
-        questions=items.questions(questions, wanted),
-    )
+
+    def made(given: Items, typing: Typing | None) -> Contribution:
+        found = items.mentions(given[0], segment.text, typing)
+        stated, new = items.statements(given[1], found, segment.text, typing)
+        return Contribution(
+            segment_id=segment.id,
+            kind="extraction",
+            mentions=(*found, *new),
+            statements=tuple(stated),
+            questions=items.questions(questions, context.wanted(segment)),
+        )
+
+    given = items.split(entities), items.split(relations)
+    return await fitted(context, segment, reading, given, made)
 
 
 def asked(
@@ -85,28 +94,35 @@ def asked(
         lines = "\n".join((*kept[1], *kept[0]))
         return dict(known=fenced_if(lines), questions=fenced(numbered(questions)))
 
-    return context.about(segment, reading, relation_lines(known), entities, more=more)
+    return context.about(segment, reading, relation_lines(known), entities, more=more, part="names")
 
 
-def supplemented(
+async def supplemented(
+    context: PromptContext,
     segment: Segment,
+    reading: Reading,
     known: Contribution,
     questions: Sequence[str],
     entities: Sequence[str],
     relations: Sequence[str],
 ) -> Contribution:
     """Return what is new in replies to numbered questions."""
-    found = items.mentions(items.split(entities, questions), segment.text)
-    everything = [*known.mentions, *found]
-    stated, new = items.statements(items.split(relations, questions), everything, segment.text)
     old = {(s.head, s.tail, s.description) for s in known.statements}
-    return Contribution(
-        segment_id=segment.id,
-        kind="supplement",
-        mentions=tuple(fresh(known.mentions, [*found, *new])),
-        statements=tuple(s for s in stated if (s.head, s.tail, s.description) not in old),
-        asked=tuple(questions),
-    )
+
+    def made(given: Items, typing: Typing | None) -> Contribution:
+        found = items.mentions(given[0], segment.text, typing)
+        everything = [*known.mentions, *found]
+        stated, new = items.statements(given[1], everything, segment.text, typing)
+        return Contribution(
+            segment_id=segment.id,
+            kind="supplement",
+            mentions=tuple(fresh(known.mentions, [*found, *new])),
+            statements=tuple(s for s in stated if (s.head, s.tail, s.description) not in old),
+            asked=tuple(questions),
+        )
+
+    given = items.split(entities, questions), items.split(relations, questions)
+    return await fitted(context, segment, reading, given, made)
 
 
 def fresh(known: Sequence[Mention], found: Sequence[Mention]) -> list[Mention]:

@@ -6,7 +6,7 @@ from qrmem.extraction.prompt_context import PromptContext
 from qrmem.extraction.reply_items import split
 from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced, fenced_if
-from qrmem.prompts.replies import FactsReply
+from qrmem.prompts.replies import FactsReply, VerdictsReply
 from qrmem.types import Turn
 from qrmem.types.turns import MOST_FACTS
 
@@ -49,6 +49,43 @@ async def facts(
         if fact and len(fact) <= _LONGEST and fact not in own and len(own) < MOST_FACTS:
             own.append(fact)
     return found
+
+
+VERDICTS = ("replaces", "agrees", "beside")
+"""What a later statement does to an earlier one."""
+
+
+async def verdicts(
+    context: PromptContext, pairs: Sequence[str], segments: Sequence[str]
+) -> dict[int, str]:
+    """Return what a chat model says of pairs of statements, by their place; one call for all.
+
+    What it does not say, says twice in two ways, or says in other words, is left out.
+
+    Args:
+        pairs: an earlier and a later statement each, in words.
+        segments: ids of the segments that the reply goes with.
+
+    Raises:
+        ModelOutputError: no reply could be read.
+        WindowTooSmall: they do not fit the window.
+    """
+    shown = "\n".join(fenced(pair, str(n)) for n, pair in enumerate(pairs, 1))
+    called = await context.caller.call(
+        "judge-facts",
+        VerdictsReply,
+        lambda kept: dict(pairs=shown),
+        window=context.window,
+        reply=context.reserve,
+        segments=segments,
+    )
+    found: dict[int, set[str]] = {}
+    for item in called.value.verdicts:
+        number, _, word = item.partition("|")
+        number, word = number.strip(" .\"'Q"), word.strip(" .\"'").casefold()
+        if number.isdecimal() and 1 <= int(number) <= len(pairs) and word in VERDICTS:
+            found.setdefault(int(number) - 1, set()).add(word)
+    return {n: words.pop() for n, words in found.items() if len(words) == 1}
 
 
 def _said(turn: Turn) -> str:

@@ -6,27 +6,36 @@ from dataclasses import replace
 
 from qrmem.extraction import reply_items as items
 from qrmem.extraction.compact import asked, fresh, supplemented
+from qrmem.extraction.own_types import Items, Typing, fitted
 from qrmem.extraction.prompt_context import PromptContext, entity_lines, relation_lines
 from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import EntitiesReply, QuestionsReply, RelationsReply
-from qrmem.types import Contribution, Loss, Mention, Reading, Segment, Statement
+from qrmem.types import Contribution, Loss, Mention, Reading, Segment
 
 
 async def extract(context: PromptContext, segment: Segment, reading: Reading) -> Contribution:
     """Return entities, relations between them and the tagger's, and proposed questions."""
     losses: list[Loss] = []
-    found = await _entities(context, segment, reading, losses) if reading.open_entity else []
+    named = await _entities(context, segment, reading, losses) if reading.open_entity else []
+    found = items.mentions(named, segment.text)
     everything = [*found, *fresh(found, reading.tagged)]
-    stated, new = await _relations(context, segment, reading, everything, losses)
-    known = Contribution(
-        segment_id=segment.id,
-        kind="extraction",
-        mentions=(*found, *new),
-        statements=tuple(stated),
-    )
+    related = await _relations(context, segment, reading, everything, losses)
+
+    def made(given: Items, typing: Typing | None) -> Contribution:
+        found = items.mentions(given[0], segment.text, typing)
+        everything = [*found, *fresh(found, reading.tagged)]
+        stated, new = items.statements(given[1], everything, segment.text, typing)
+        return Contribution(
+            segment_id=segment.id,
+            kind="extraction",
+            mentions=(*found, *new),
+            statements=tuple(stated),
+        )
+
+    known = await fitted(context, segment, reading, (named, related), made)
     questions = await _questions(context, segment, reading, known, losses)
-    return replace(known, questions=questions, losses=tuple(losses))
+    return replace(known, questions=questions, losses=(*losses, *known.losses))
 
 
 async def supplement(
@@ -54,8 +63,10 @@ async def supplement(
         RelationsReply,
         **asked(context, segment, reading, known, lines, questions),
     )
-    made = supplemented(segment, known, questions, named, relations.value.relations)
-    return replace(made, losses=(*losses, *relations.losses))
+    made = await supplemented(
+        context, segment, reading, known, questions, named, relations.value.relations
+    )
+    return replace(made, losses=(*losses, *relations.losses, *made.losses))
 
 
 # --- one prompt each ------------------------------------------------------------------------------
@@ -63,12 +74,12 @@ async def supplement(
 
 async def _entities(
     context: PromptContext, segment: Segment, reading: Reading, losses: list[Loss]
-) -> list[Mention]:
+) -> list[items.Asked]:
     called = await context.caller.call(
-        "entities", EntitiesReply, **context.about(segment, reading, is_long=True)
+        "entities", EntitiesReply, **context.about(segment, reading, is_long=True, part="entities")
     )
     losses += called.losses
-    return items.mentions(items.split(called.value.entities), segment.text)
+    return items.split(called.value.entities)
 
 
 async def _relations(
@@ -77,7 +88,7 @@ async def _relations(
     reading: Reading,
     known: Sequence[Mention],
     losses: list[Loss],
-) -> tuple[list[Statement], list[Mention]]:
+) -> list[items.Asked]:
     text, names = fenced(marked(segment.text, known)), [mention.name for mention in known]
 
     def more(kept: Kept) -> dict[str, object]:
@@ -86,10 +97,10 @@ async def _relations(
     called = await context.caller.call(
         "relations",
         RelationsReply,
-        **context.about(segment, reading, names, more=more, is_long=True),
+        **context.about(segment, reading, names, more=more, is_long=True, part="relations"),
     )
     losses += called.losses
-    return items.statements(items.split(called.value.relations), known, segment.text)
+    return items.split(called.value.relations)
 
 
 async def _questions(
@@ -110,7 +121,9 @@ async def _questions(
     called = await context.caller.call(
         "questions",
         QuestionsReply,
-        **context.about(segment, reading, relation_lines(known), entity_lines(known), more=more),
+        **context.about(
+            segment, reading, relation_lines(known), entity_lines(known), more=more, part="none"
+        ),
     )
     losses += called.losses
     return items.questions(called.value.questions, wanted)

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypedDict, TypeVar
+from typing import Literal, TypedDict, TypeVar
 
 from pydantic import BaseModel
 
 from qrmem.llm.prompting import Caller, Kept, Render
 from qrmem.prompts import fenced, fenced_if
+from qrmem.schema import Kind, Schema
 from qrmem.text.sentences import sentences
 from qrmem.types import Contribution, Reading, Segment
 
@@ -29,6 +30,11 @@ class Arguments(TypedDict):
     reply: int
     segments: Sequence[str]
     attempt: int
+    standing: str
+
+
+Part = Literal["all", "entities", "relations", "names", "none"]
+"""What of a schema a prompt shows: all of it, a half, the names of its types alone, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +45,30 @@ class PromptContext:
         window: L, for building calls too.
         reserve: least tokens for a reply.
         questions: generated questions per 600 tokens.
+        schema: own types of the memory, if it has any.
     """
 
     caller: Caller
     window: int
     reserve: int
     questions: int
+    schema: Schema | None = None
+
+    def types(self, part: Part = "all") -> str:
+        """Return how a prompt shows the memory's own types; "" where it has none."""
+        if self.schema is None or part == "none":
+            return ""
+        show = (lambda kind: kind.name) if part == "names" else Kind.line
+        kinds = self.schema.entities.values(), self.schema.relations.values()
+        lines = ["\n".join(map(show, own)) for own in kinds]
+        names = ("entities", "relations")
+        shown = {
+            name: own if part in ("all", "names", name) else ""
+            for name, own in zip(names, lines, strict=True)
+        }
+        asked = " and ".join(names) if part in ("all", "names") else part
+        closed = "" if self.schema.is_open else asked
+        return self.caller.prompts["schema"].user({**shown, "closed": closed})
 
     def wanted(self, segment: Segment) -> int:
         """Return how many questions to ask for: in proportion, at least one, at most all."""
@@ -62,6 +86,7 @@ class PromptContext:
         *groups: Sequence[str],
         more: Callable[[Kept], Mapping[str, object]] = lambda kept: {},
         is_long: bool = False,
+        part: Part = "all",
     ) -> Arguments:
         """Return how a prompt shows a segment, and within what it is sent, in the run that reads.
 
@@ -69,6 +94,7 @@ class PromptContext:
             groups: lists of pieces that the prompt shows beside the document's summary.
             more: makes its other slots of what is kept of them.
             is_long: whether the notes may be longer than what they are about.
+            part: what of the schema is shown.
         """
 
         def render(kept: Kept) -> Mapping[str, object]:
@@ -87,6 +113,7 @@ class PromptContext:
             "reply": reply,
             "segments": (segment.id,),
             "attempt": reading.attempt,
+            "standing": self.types(part),
         }
 
 

@@ -7,9 +7,13 @@ relation of one.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from qrmem.text.names import normalise_name, occurrences
-from qrmem.types import Mention, Quote, Statement
+from qrmem.types import Mention, Properties, Quote, Statement
+
+if TYPE_CHECKING:
+    from qrmem.extraction.own_types import Typing
 
 TYPES: Mapping[str, str] = {
     **{name: name for name in ("PERSON", "PLACE", "ORGANISATION", "WORK", "EVENT")},
@@ -84,24 +88,43 @@ def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:
     return found
 
 
-def mentions(items: Iterable[Asked], text: str) -> list[Mention]:
+def mentions(items: Iterable[Asked], text: str, typing: "Typing | None" = None) -> list[Mention]:
     """Return the entities that stand in a text; a name given twice counts once.
 
     The name is written as the text writes it. Other forms that do not stand there are left out.
+
+    Args:
+        typing: gives them the types of a schema.
     """
     found: dict[str, Mention] = {}
     for item in items:
-        name, *others = item.parts
-        kind = ""
-        if others and others[0].upper() in TYPES:
-            kind = TYPES[others.pop(0).upper()]
-        made = mention(name, others, kind, text, item.question)
+        told = typing.entity(item) if typing else _usual(item)
+        if told is None:
+            continue
+        others, kind, properties = told
+        made = mention(item.parts[0], others, kind, text, item.question)
         if made is None:
             continue
+        made = replace(made, properties=properties)
         key = normalise_name(made.name)
         known = found.get(key)
-        found[key] = made if known is None else replace(known, type=known.type or made.type)
+        found[key] = made if known is None else _of_both(known, made)
     return list(found.values())
+
+
+def _usual(item: Asked) -> tuple[Sequence[str], str, Properties]:
+    """Return an entity's other forms and its type where there is no schema."""
+    others = item.parts[1:]
+    kind = TYPES.get(others[0].upper()) if others else None
+    return others if kind is None else others[1:], kind or "", ()
+
+
+def _of_both(known: Mention, made: Mention) -> Mention:
+    """Return an entity that was named twice: the first type counts, and what it says."""
+    if known.type and known.type != made.type:
+        return known
+    said = dict((*made.properties, *known.properties))
+    return replace(known, type=made.type, properties=tuple(sorted(said.items())))
 
 
 def mention(
@@ -122,19 +145,23 @@ def mention(
 
 
 def statements(
-    items: Iterable[Asked], known: Sequence[Mention], text: str
+    items: Iterable[Asked], known: Sequence[Mention], text: str, typing: "Typing | None" = None
 ) -> tuple[list[Statement], list[Mention]]:
     """Return relations between entities of a text, and entities that only the relations name.
 
     Args:
         known: entities that were found already.
+        typing: gives relations the types of a schema.
     """
     names = names_of(known)
+    types = {mention.name: mention.type for mention in known}
     found: dict[tuple[str, str, str], Statement] = {}
     new: list[Mention] = []
-    for item in items:
-        if len(item.parts) < 3:
+    for given in items:
+        told = typing.relation(given) if typing else (given, None, ())
+        if told is None or len(told[0].parts) < 3:
             continue
+        item, kind, properties = told
         ends = []
         for end in (item.parts[0], item.parts[-1]):
             norm = normalise_name(end)
@@ -146,7 +173,12 @@ def statements(
         head, tail = ends
         if head and tail and head != tail and description:
             statement = Statement(head, tail, description, item.question)
-            found.setdefault((head, tail, description), statement)
+            between = types.get(head, ""), types.get(tail, "")
+            if typing and kind and typing.fits(given, kind, between):
+                statement = replace(statement, type=kind.key, properties=properties)
+            known_one = found.setdefault((head, tail, description), statement)
+            if statement.type and not known_one.type:
+                found[head, tail, description] = statement
     return list(found.values()), new
 
 

@@ -4,7 +4,7 @@ The rows of new segments and what their names stand for are written in one trans
 names that a change touches are resolved, with the names that they could be one with and no others.
 Where rows are replaced, or names are compared by an embedder, the rows go in first and names are
 resolved in a second transaction; a memory that was left between the two is whole but for that, and
-whoever merges next goes on with it.
+the next merge goes on with it.
 """
 
 import asyncio
@@ -171,7 +171,7 @@ async def _unmerged(found: Unmerged, limit: int) -> tuple[Rows, list[str], bool]
     """Return rows that the view lacks, the segments whose rows they replace, and if that is all."""
     rows = Rows()
     replaced: list[str] = []
-    for n, read in enumerate(readings(found.segments, found.contributions)):
+    for n, read in enumerate(readings(found.segments, found.contributions, found.said_at)):
         before = found.merged.get(read.segment.id)
         if before is None or before != read.digest:
             if len(rows.merged) == limit:

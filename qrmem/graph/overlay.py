@@ -65,7 +65,15 @@ def overlaid(
     for row in rows.mentions:
         mentioned[row.segment_id][entity_of[row.name]] = None
     facts = (
-        Fact(entity_of[f.head], entity_of[f.tail], f.description, f.segment_id, f.question)
+        Fact(
+            entity_of[f.head],
+            entity_of[f.tail],
+            f.description,
+            f.segment_id,
+            f.question,
+            type=f.type,
+            properties=f.properties,
+        )
         for f in rows.facts
     )
     return Overlay(

@@ -21,22 +21,26 @@ from qrmem.graphstore.protocol import (
     FactRow,
     MentionRow,
 )
+from qrmem.text.dates import Validity, has_bounds, is_backwards, is_date, stated_validity
 from qrmem.text.names import best_form, is_alias, name_key, normalise_name, split_key
+from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 from qrmem.types import (
     Contribution,
     Mention,
     Question,
+    Scalar,
     Segment,
     Statement,
 )
 
-VERSION = 4
+VERSION = 5
 """Of the way in which rows are made; a change of it makes all rows anew."""
 
-_MENTION = attrgetter(*(one.name for one in fields(Mention)))
-_STATEMENT = attrgetter(*(one.name for one in fields(Statement)))
-_LISTED = "mentions", "statements"
+_OWN = "type", "properties"
+_MENTION = attrgetter(*(one.name for one in fields(Mention) if one.name != "properties"))
+_STATEMENT = attrgetter(*(one.name for one in fields(Statement) if one.name not in _OWN))
+_LISTED = "mentions", "statements", "left_out"
 _REST = attrgetter(*(one.name for one in fields(Contribution) if one.name not in _LISTED))
 
 
@@ -66,22 +70,33 @@ class Read:
     Attributes:
         contributions: the first reading, then the one with the accepted questions.
         accepted: its accepted questions.
+        edits: the user's of its statements.
+        said_at: when its document was said; "" if undated.
     """
 
     segment: Segment
     contributions: tuple[Contribution, ...] = ()
     accepted: tuple[str, ...] = ()
+    edits: tuple[Contribution, ...] = ()
+    said_at: str = ""
 
     @property
     def digest(self) -> str:
         """What `Change.merged` keeps, to see whether rows are still those of what is stored."""
-        made = repr((VERSION, [*map(_values, self.contributions)], self.accepted))
+        read = [_values(made) for made in (*self.contributions, *self.edits)]
+        made = repr((VERSION, read, self.accepted, self.said_at))
         return hashlib.blake2b(made.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def _values(made: Contribution) -> Sequence[object]:
     """Return all that a contribution says, in a fraction of the time that its `repr` takes."""
-    return [_REST(made), [*map(_MENTION, made.mentions)], [*map(_STATEMENT, made.statements)]]
+    said = [_REST(made), [*map(_MENTION, made.mentions)], [*map(_STATEMENT, made.statements)]]
+    # Apart, so that what has none keeps the digest that it had before there were any.
+    typed = [
+        *((m.name, m.properties) for m in made.mentions if m.properties),
+        *((s.type, s.properties, s) for s in made.statements if s.type),
+    ]
+    return [*said, typed] if typed else said
 
 
 def decided(extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
@@ -93,6 +108,7 @@ def decided(extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
 def readings(
     segments: Sequence[Segment],
     contributions: Iterable[Contribution],
+    said_at: Mapping[str, str] | None = None,
 ) -> list[Read]:
     """Return what counts of some documents' contributions, segment by segment.
 
@@ -101,7 +117,10 @@ def readings(
 
     Args:
         segments: those of each document together, in order.
+        said_at: document id to when it was said.
     """
+    moments = said_at or {}
+    edits: dict[str, list[Contribution]] = defaultdict(list)
     extractions: dict[str, Contribution] = {}
     supplements: dict[str, list[Contribution]] = defaultdict(list)
     for made in contributions:
@@ -109,16 +128,19 @@ def readings(
             extractions[made.segment_id] = made
         elif made.kind == "supplement":
             supplements[made.segment_id].append(made)
+        elif made.kind == "edit":
+            edits[made.segment_id].append(made)
     accepted: dict[str, tuple[str, ...]] = {}
-    for _, own in groupby(segments, key=attrgetter("document_id")):
-        firsts = [extractions[s.id] for s in own if s.id in extractions]
+    for _, group in groupby(segments, key=attrgetter("document_id")):
+        firsts = [extractions[s.id] for s in group if s.id in extractions]
         accepted |= zip((f.segment_id for f in firsts), decided(firsts), strict=True)
     found = []
     for segment in segments:
         asked = accepted.get(segment.id, ())
         counting = [extractions[segment.id]] if segment.id in extractions else []
         counting += [made for made in supplements[segment.id] if made.asked == asked]
-        found.append(Read(segment, tuple(counting), tuple(asked)))
+        own, moment = tuple(edits[segment.id]), moments.get(segment.document_id, "")
+        found.append(Read(segment, tuple(counting), tuple(asked), own, moment))
     return found
 
 
@@ -143,17 +165,84 @@ def rows_of(read: Read) -> Rows:
         ends = names.key_of(statement.head, statement), names.key_of(statement.tail, statement)
         description = " ".join(statement.description.split())
         if ends[0] and ends[1] and ends[0] != ends[1] and description:
-            facts.setdefault((ends[0], ends[1], description), statement)
+            known = facts.setdefault((ends[0], ends[1], description), statement)
+            if statement.type and not known.type:
+                facts[ends[0], ends[1], description] = statement
     return Rows(
         mentions=names.rows(segment.id),
-        facts=[
-            FactRow(segment.id, n, head, tail, description, statement.question)
-            for n, ((head, tail, description), statement) in enumerate(facts.items())
-        ],
+        facts=_fact_rows(read, facts),
         questions=[Question(question, segment.id) for question in read.accepted],
         index={segment.id: Counter(terms(segment.text))},
         merged={segment.id: read.digest},
     )
+
+
+def statement_key(head: str, tail: str, description: str) -> tuple[str, str, str]:
+    """Return what an edit knows a statement by, given its ends as name keys."""
+    return split_key(head)[0], split_key(tail)[0], description
+
+
+def _fact_rows(read: Read, facts: Mapping[tuple[str, str, str], Statement]) -> list[FactRow]:
+    """Return the rows of statements, as the user edited them; one keeps its number for good."""
+    times = _Times(read.segment.text, read.said_at)
+    edited = {made.asked: made.statements for made in read.edits}
+    rows = []
+    for n, ((head, tail, description), statement) in enumerate(facts.items()):
+        key = statement_key(head, tail, description)
+        if key in edited:
+            if not edited[key]:  # it is deleted
+                continue
+            statement = edited[key][-1]
+            description, valid = statement.description, _given_validity(statement)
+        else:
+            valid = times.of(statement)
+        rows.append(
+            FactRow(
+                segment_id=read.segment.id,
+                n=n,
+                head=head,
+                tail=tail,
+                description=description,
+                question=statement.question,
+                said_at=read.said_at,
+                valid_from=valid.first,
+                valid_until=valid.last,
+                type=statement.type,
+                properties=statement.properties,
+            )
+        )
+    return rows
+
+
+def _given_validity(statement: Statement) -> Validity:
+    """Return when a statement holds by its own dates; an end before its beginning is left out."""
+    dates = statement.valid_from, statement.valid_until
+    given = Validity(*(when if is_date(when) else "" for when in dates))
+    return given._replace(last="") if is_backwards(given) else given
+
+
+class _Times:
+    """From when to when what a segment states holds: as it was read, else by its time words."""
+
+    def __init__(self, text: str, said_at: str) -> None:
+        self._text = text
+        self._said_at = said_at
+        self._sentences: list[str] | None = None
+
+    def of(self, statement: Statement) -> Validity:
+        """Return when a statement holds."""
+        given = _given_validity(statement)
+        if any(given) or not has_bounds(self._text):
+            return given
+        ends = statement.head, statement.tail
+        sentence = next((one for one in self._lines() if all(end in one for end in ends)), "")
+        return stated_validity(sentence, ends, self._said_at) if sentence else Validity()
+
+    def _lines(self) -> list[str]:
+        if self._sentences is None:
+            text = self._text
+            self._sentences = [" ".join(text[a:b].split()) for a, b in sentences(text)]
+        return self._sentences
 
 
 class _Names:
@@ -164,6 +253,7 @@ class _Names:
         self._forms: dict[str, dict[str, None]] = {}
         self._keys: defaultdict[str, set[str]] = defaultdict(set)
         self._question: dict[str, str] = {}
+        self._properties: defaultdict[str, dict[str, Scalar]] = defaultdict(dict)
         self._by_form: dict[str, str] = {}
 
     def add(self, mention: Mention) -> None:
@@ -187,6 +277,7 @@ class _Names:
         self._keys[split_key(key)[0]].add(key)
         before = self._question.get(key, mention.question)
         self._question[key] = before and mention.question and before
+        self._properties[key].update(mention.properties)
         self._by_form[normalise_name(name)] = key
         for form in spelled:
             self._by_form.setdefault(normalise_name(form), key)
@@ -207,6 +298,7 @@ class _Names:
                 key,
                 tuple(sorted((form, counts[form]) for form in self._forms[key])),
                 self._question[key],
+                tuple(sorted(self._properties[key].items())),
             )
             for key in sorted(self._forms)
         ]
@@ -224,6 +316,7 @@ class _Names:
     def _rename(self, old: str, new: str) -> None:
         self._forms[new] = self._forms.pop(old)
         self._question[new] = self._question.pop(old)
+        self._properties[new] = self._properties.pop(old, {})
         self._keys[split_key(old)[0]].remove(old)
         for form, key in self._by_form.items():
             if key == old:

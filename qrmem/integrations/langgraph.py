@@ -39,7 +39,7 @@ _LEVEL = "store_{}"
 _NO_TEXT = "-"
 """Text of an item whose key and value have none."""
 _MORE = 4
-"""Segments asked for in the place of one item: an item may have several. If these are of too few
+"""Segments asked for instead of one item: an item may have several. If these are of too few
 items, so many times as many are asked for."""
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {

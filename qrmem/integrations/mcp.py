@@ -22,10 +22,15 @@ NAMES = {
     "ask_memory": "ask",
     "recall_conversation": "recall",
     "look_up_entity": "entity",
+    "list_facts": "facts",
     "show_trail": "trail",
     "memory_status": "status",
     "add_text": "add",
     "add_turn": "add_turn",
+    "edit_fact": "edit_fact",
+    "end_fact": "end_fact",
+    "delete_fact": "delete_fact",
+    "restore_fact": "restore_fact",
 }
 """What the tools are called here, where the server's own name stands before each."""
 _ABOUT = (

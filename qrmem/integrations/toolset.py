@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from qrmem.errors import NotFound, QrmemError, UsageError, clean_name, refused
 from qrmem.prompts import fenced
 from qrmem.text.numbers import counted
-from qrmem.text.words import CUT, SEARCHED
-from qrmem.types import Answer, EntityView, Hit, MemoryStatus, Recalled, Scalar, Trail
+from qrmem.text.words import cut_note
+from qrmem.types import Answer, EntityView, FactView, Hit, MemoryStatus, Recalled, Scalar, Trail
 from qrmem.types.shown import continued, one_line
 from qrmem.types.turns import USER_KEY
 
@@ -39,13 +39,15 @@ READING = (
     "ask_memory",
     "recall_conversation",
     "look_up_entity",
+    "list_facts",
     "show_trail",
     "memory_status",
 )
 """Functions that change nothing, except that `ask_memory` records its trail."""
-WRITING = ("add_text", "add_turn")
-SHARED = ("look_up_entity", "show_trail", "memory_status")
-"""Functions that tell of all users together: a toolset of one user does not have them."""
+_DECIDING = ("edit_fact", "end_fact", "delete_fact", "restore_fact")
+WRITING = ("add_text", "add_turn", *_DECIDING)
+SHARED = ("look_up_entity", "show_trail", "memory_status", *_DECIDING)
+"""Functions that are about all users together: a toolset of one user does not have them."""
 
 
 class Toolset:
@@ -78,7 +80,7 @@ class Toolset:
 
     @classmethod
     def described(cls, name: str) -> str:
-        """Return what a model is told of a function."""
+        """Return a function's description for a model."""
         return getdoc(getattr(cls, name)) or ""
 
     @classmethod
@@ -145,8 +147,8 @@ class Toolset:
             for t in later.values()
         ]
         corrected_by = ["Corrected later by:", fenced("\n".join(said))] if said else []
-        cut = [CUT] if len(query) > SEARCHED else []
-        return "\n".join([*cut, hits_text(hits), *corrected_by])
+        cut = cut_note(query)
+        return "\n".join([*([cut] if cut else []), hits_text(hits), *corrected_by])
 
     async def ask_memory(self, question: str) -> str:
         """Answer a question from the documents, with quoted sources; says so if they do not.
@@ -178,6 +180,61 @@ class Toolset:
             name: any name of it.
         """
         return entity_text(await self._memory.entity(_said(name, "name")))
+
+    async def list_facts(self, name: str = "", as_of: str = "", superseded: bool = False) -> str:
+        """List what the memory holds for true, each with its id, times, source and quotation.
+
+        Args:
+            name: of a person, place or thing; empty for all.
+            as_of: a date such as 2026-05-03, 2026-05 or 2026, to see what held then; empty for now.
+            superseded: also what no longer holds.
+        """
+        found = await self._found(
+            self._memory.facts(entity=name, user=self.user, as_of=as_of, superseded=superseded)
+        )
+        return facts_text(found or [])
+
+    async def edit_fact(
+        self, fact_id: str, text: str = "", valid_from: str = "", valid_until: str = ""
+    ) -> str:
+        """Say in other words what a fact says, or from when until when it holds.
+
+        Args:
+            fact_id: as list_facts shows it.
+            text: what it says; empty to leave it as it is.
+            valid_from: a date such as 2026-05-03, 2026-05 or 2026; empty to leave it as it is.
+            valid_until: the same.
+        """
+        made = await self._memory.edit_fact(
+            fact_id, text or None, valid_from=valid_from or None, valid_until=valid_until or None
+        )
+        return facts_text([made])
+
+    async def end_fact(self, fact_id: str, on: str = "") -> str:
+        """Say that a fact holds no longer.
+
+        Args:
+            fact_id: as list_facts shows it.
+            on: its last day, month or year; empty for today.
+        """
+        return facts_text([await self._memory.end_fact(fact_id, on)])
+
+    async def delete_fact(self, fact_id: str) -> str:
+        """Leave a wrong fact out of the memory; the text that states it stays.
+
+        Args:
+            fact_id: as list_facts shows it.
+        """
+        await self._memory.delete_fact(fact_id)
+        return "Deleted; restore_fact takes it back."
+
+    async def restore_fact(self, fact_id: str) -> str:
+        """Take back that a fact was edited, ended or deleted.
+
+        Args:
+            fact_id: as list_facts showed it.
+        """
+        return facts_text([await self._memory.restore_fact(fact_id)])
 
     async def show_trail(self, trail_id: str = "") -> str:
         """Show how a question was answered: what was read and dropped at each step, and why.
@@ -347,6 +404,22 @@ def entity_text(view: EntityView) -> str:
         more = f"; and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
         lines.append(f"named in: {'; '.join([*places][:_PLACES])}{more}")
     return "\n".join(lines)
+
+
+def facts_text(found: Sequence[FactView]) -> str:
+    """Return facts, the first of many."""
+    lines = []
+    for fact in found[:MOST]:
+        said = one_line(f"{fact.head} — {fact.description[:EXCERPT]} — {fact.tail}")
+        times = (("said", fact.said_at), ("from", fact.valid_from), ("until", fact.valid_until))
+        told = ", ".join(f"{word} {when}" for word, when in times if when)
+        since = f" {fact.superseded_at[:10]}" if fact.superseded_at else ""
+        later = f"; superseded{since}: {fact.then[:EXCERPT]}" if fact.superseded_by else ""
+        lines.append(f"[{fact.id}] {said}" + one_line(f"{f' ({told})' if told else ''}{later}"))
+        quoted = continued(fact.quotation[:EXCERPT], "  ")
+        lines.append(f'  "{quoted}" ({one_line(fact.document_id)[:_TITLE]})')
+    more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
+    return "\n".join([*lines, *more]) or "No fact is kept."
 
 
 def trail_text(trail: Trail) -> str:

@@ -297,7 +297,7 @@ class Budget:
         return record
 
     def write(self, records: Iterable[CallRecord]) -> None:
-        """Hand records to whoever takes care of them."""
+        """Hand records to the caller that keeps them."""
         if self._sink:
             for record in records:
                 self._sink(record)

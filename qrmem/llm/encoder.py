@@ -1,4 +1,4 @@
-"""Embeddings by sentence-transformers, in a thread of their own (extra `local`)."""
+"""Embeddings on this machine, in a thread of their own; by sentence-transformers here."""
 
 import asyncio
 import threading
@@ -23,8 +23,8 @@ _LONGEST_WINDOW = 512
 """Word pieces of a window where a model says nothing or claims to read without end."""
 
 
-class SentenceEncoder:
-    """Any sentence-transformers model; it is loaded with the first use."""
+class LocalEncoder:
+    """A model on this machine; it is loaded with the first use."""
 
     def __init__(
         self, name: str, source: str, *, lowers: bool = False, by_product: bool = False
@@ -51,17 +51,11 @@ class SentenceEncoder:
         """Length of a vector; by product, one more than the model's."""
         return self._own_dimension() + self._by_product
 
-    def _own_dimension(self) -> int:
-        model = self._loaded()
-        # sentence-transformers 5.3 renamed the method and warns about the old name.
-        ask = getattr(model, "get_embedding_dimension", None)
-        return int(ask() if ask else model.get_sentence_embedding_dimension())
-
     def windows(self, text: str) -> Sequence[str]:
         """Cut a text at word borders into pieces that the encoder reads whole."""
-        model = self._loaded()
+        self._loaded()
         encoding = self._pieces.encode(text, add_special_tokens=False)
-        size = min(int(model.max_seq_length or _LONGEST_WINDOW), _LONGEST_WINDOW)
+        size = min(self._longest() or _LONGEST_WINDOW, _LONGEST_WINDOW)
         size -= self._pieces.num_special_tokens_to_add(False)
         if len(encoding.offsets) <= size:
             return [text]
@@ -101,6 +95,47 @@ class SentenceEncoder:
             )
         return unit_rows(rows, count=count, dimension=dimension, name=name)
 
+    def _loaded(self) -> Any:
+        with self._lock:
+            if self._model is None:
+                self._model, self._pieces = self._load(self._source)
+        return self._model
+
+    # --- what another library does otherwise ------------------------------------------------------
+
+    def _load(self, source: str) -> tuple[Any, Any]:
+        """Return the model, and a tokenizer that neither cuts nor pads."""
+        raise NotImplementedError
+
+    def _own_dimension(self) -> int:
+        """Return the length of the model's own vectors."""
+        raise NotImplementedError
+
+    def _longest(self) -> int:
+        """Return how many word pieces the model reads at once; 0: it does not say."""
+        raise NotImplementedError
+
+    def _encode(self, texts: list[str], kind: str) -> Any:
+        """Return the model's rows for some texts."""
+        raise NotImplementedError
+
+
+class SentenceEncoder(LocalEncoder):
+    """Any sentence-transformers model."""
+
+    def _load(self, source: str) -> tuple[Any, Any]:
+        model = _load(source)
+        return model, whole(model.tokenizer.backend_tokenizer)
+
+    def _own_dimension(self) -> int:
+        model = self._loaded()
+        # sentence-transformers 5.3 renamed the method and warns about the old name.
+        ask = getattr(model, "get_embedding_dimension", None)
+        return int(ask() if ask else model.get_sentence_embedding_dimension())
+
+    def _longest(self) -> int:
+        return int(self._loaded().max_seq_length or 0)
+
     def _encode(self, texts: list[str], kind: str) -> Any:
         model = self._loaded()
         texts = [text.lower() for text in texts] if self._lowers else texts
@@ -114,13 +149,6 @@ class SentenceEncoder:
             show_progress_bar=False,
             convert_to_numpy=True,
         )
-
-    def _loaded(self) -> Any:
-        with self._lock:
-            if self._model is None:
-                self._model = _load(self._source)
-                self._pieces = _tokenizer(self._model)
-        return self._model
 
 
 def _load(source: str) -> Any:
@@ -137,14 +165,14 @@ def _load(source: str) -> Any:
         raise MissingError(f"the encoder {source!r} cannot be loaded: {reason}") from exc
 
 
-def _tokenizer(model: Any) -> Any:
-    """Return a copy of the model's tokenizer that never cuts and never pads.
+def whole(tokenizer: Any) -> Any:
+    """Return a copy of a tokenizer that never cuts and never pads.
 
     The model's own one is set up anew by every batch, in another thread.
     """
     from tokenizers import Tokenizer
 
-    copy = Tokenizer.from_str(model.tokenizer.backend_tokenizer.to_str())
+    copy = Tokenizer.from_str(tokenizer.to_str())
     copy.no_truncation()
     copy.no_padding()
     return copy

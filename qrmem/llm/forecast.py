@@ -22,10 +22,11 @@ SPREAD_CALLS: Mapping[str, Range] = {
     "extract": Range(0.9, 1.0, 1.3),
     "fold": Range(0.1, 1.0, 10.0),
     "supplement": Range(0.6, 1.0, 1.6),
-    "tree": Range(0.8, 1.0, 2.0),
+    "tree": Range(1.0, 1.0, 2.0),
 }
-"""How often parallel relations occur, questions are accepted, a passage of a shared call is read
-once more, and a summary lacks its labels, depends on the model."""
+"""How often parallel relations occur, questions are accepted, and a passage of a shared call is
+read once more, depends on the model; where every summary of a tree lacks its labels, each is asked
+for twice."""
 UNSURE = frozenset({"fold", "supplement"})
 FIRST_TOKEN = Range(0.2, 0.8, 3.0)
 """Seconds until a reply begins, where nothing was measured."""

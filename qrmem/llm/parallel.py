@@ -107,7 +107,7 @@ class _Pool(Generic[T]):
         async with self._changed:
             while self.stop is None:
                 turn = None if self._is_silent else next((_Turn(i) for i in self._new), None)
-                # While the server is silent, whoever is still waiting for it may hear from it.
+                # While the server is silent, a request that still waits may be answered.
                 if turn is None and self._again and not (self._is_silent and self._busy):
                     turn = self._again.popleft()
                 if turn is not None:

@@ -151,6 +151,7 @@ class Caller:
         attempt: int = 0,
         retries: int = PARSE_RETRIES,
         is_watched: bool = False,
+        standing: str = "",
     ) -> Called[Out]:
         """Send a prompt; see `draft` for what is left out to fit.
 
@@ -161,6 +162,7 @@ class Caller:
             attempt: number of the first try.
             retries: tries after the first one.
             is_watched: see `ChatRequest`.
+            standing: what is said behind the prompt's unchanging part, and does not change either.
 
         Raises:
             WindowTooSmall: it cannot be made to fit.
@@ -171,7 +173,7 @@ class Caller:
         if chosen.output is not model:
             raise PromptError(f"{chosen.label} is answered by {chosen.reply}, not {model.__name__}")
         for left in reversed(range(self.packed_again + 1)):
-            request, kept = self._packed(prompt, render, groups, window, reply, segments)
+            request, kept = self._packed(prompt, render, groups, window, reply, segments, standing)
             request = replace(request, attempt=attempt, is_watched=is_watched)
             try:
                 answered = await ask(
@@ -238,6 +240,7 @@ class Caller:
         *,
         window: int,
         reply: int,
+        standing: str = "",
     ) -> tuple[ChatRequest, Kept]:
         """Return a request within the window, and what is kept of each group to make it fit.
 
@@ -245,6 +248,7 @@ class Caller:
             prompt: name of one of the set.
             groups: lists of pieces that may be shortened from their end; the first list goes first.
             reply: tokens reserved for the reply.
+            standing: see `call`.
 
         Raises:
             WindowTooSmall: even without all pieces it does not fit.
@@ -252,10 +256,11 @@ class Caller:
         chosen = self.prompts[prompt]
         model = chosen.output if chosen.form == "json" else None
         schema = strict_schema(model) if model else None
+        said = "\n\n".join(part for part in (chosen.system, standing) if part)
 
         def request(kept: Kept) -> ChatRequest:
             user = Message("user", chosen.user(render(kept)))
-            system = (Message("system", chosen.system),) if chosen.system else ()
+            system = (Message("system", said),) if said else ()
             return ChatRequest(
                 messages=(*system, user),
                 schema=schema,
@@ -287,9 +292,12 @@ class Caller:
         window: int,
         reply: int,
         segments: Sequence[str],
+        standing: str = "",
     ) -> tuple[ChatRequest, Kept]:
         try:
-            request, kept = self.draft(prompt, render, groups, window=window, reply=reply)
+            request, kept = self.draft(
+                prompt, render, groups, window=window, reply=reply, standing=standing
+            )
         except WindowTooSmall:
             # It is so by the stretched count alone: a wider window would not help.
             if self._exceeded is not None:

@@ -7,24 +7,58 @@ are equal and a change shows as changed lines. Keys, URLs and headers are never 
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt, ValidationError
 
 from qrmem.errors import OutputFailed, UsageError
 from qrmem.text.budget import open_file
 from qrmem.types import ChatReply, ChatRequest, Message
 
 FORMAT = 1
-_REPLY: Mapping[str, type] = {
-    "text": str,
-    "tokens_in": int,
-    "tokens_out": int,
-    "cached_tokens": int,
-    "finish_reason": str,
-    "model": str,
-}
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _Request(_Form):
+    stage: str
+    segment_id: str
+    attempt: NonNegativeInt
+    prompt: str
+    temperature: FiniteFloat | None
+    top_p: FiniteFloat
+    max_tokens: NonNegativeInt
+    schema_name: str
+    form: dict[str, Any] | None = Field(alias="schema")
+    messages: list[tuple[Literal["system", "user", "assistant"], str]]
+    sampling: list[tuple[str, FiniteFloat]] = []
+
+
+class _Reply(_Form):
+    text: str
+    tokens_in: NonNegativeInt
+    tokens_out: NonNegativeInt
+    cached_tokens: NonNegativeInt
+    finish_reason: str
+    model: str
+
+
+class _Exchange(_Form):
+    """What a line holds. Numbers are then read as they stand: 0 and 0.0 make different keys."""
+
+    model: str
+    request: _Request
+    reply: _Reply
+
+
+class _Heading(_Form):
+    cassette: int
+    model: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +132,11 @@ class Recorder:
             self._lines = {**there, **self._lines}
         text = _heading(self._name) + "".join(sorted(self._lines.values()))
         target = self._path.resolve()
-        new = target.with_name(f"{target.name}.new")
+        # Of a name that nobody can have put a link or a file of theirs at.
+        new = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
         try:
-            new.write_text(text, encoding="utf-8")
+            with new.open("x", encoding="utf-8") as file:
+                file.write(text)
             new.replace(target)
         except OSError as exc:
             new.unlink(missing_ok=True)
@@ -208,13 +244,19 @@ def _line(entry: Entry) -> str:
         "max_tokens": request.max_tokens,
         "schema_name": request.schema_name,
         "schema": request.schema,
-        "messages": [[message.role, message.content] for message in request.messages],
+        "messages": [[message.role, _readable(message.content)] for message in request.messages],
     }
     if request.sampling:
         asked["sampling"] = request.sampling
-    said = {name: getattr(entry.reply, name) for name in _REPLY}
+    said = {name: getattr(entry.reply, name) for name in _Reply.model_fields}
+    said["text"] = _readable(entry.reply.text)
     line = {"model": entry.model, "request": asked, "reply": said}
     return json.dumps(line, ensure_ascii=True) + "\n"
+
+
+def _readable(text: str) -> str:
+    """Return a text without halves of surrogate pairs, which no reader of JSON takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _read(path: Path) -> tuple[str, list[Entry]]:
@@ -234,31 +276,31 @@ def _whole_lines(text: str) -> list[str]:
     if len(lines) > 1 and not text.endswith("\n"):
         try:
             json.loads(lines[-1])
-        except ValueError:
+        except (ValueError, RecursionError):
             lines.pop()
     return lines
 
 
 def _model(heading: str) -> str:
     try:
-        start = json.loads(heading)
-        version, model = start["cassette"], str(start["model"])
-    except (ValueError, KeyError, TypeError) as exc:
+        start = _Heading.model_validate_json(heading)
+    except ValidationError as exc:
         raise ValueError("it does not begin like one") from exc
-    if version != FORMAT:
-        raise ValueError(f"format {version}, this version reads {FORMAT}")
-    return model
+    if start.cassette != FORMAT:
+        raise ValueError(f"format {start.cassette}, this version reads {FORMAT}")
+    return start.model
 
 
 def _entry(number: int, line: str) -> Entry:
     try:
-        found = json.loads(line)
-        asked, said = dict(found["request"]), found["reply"]
-        messages = [Message(role, str(content)) for role, content in asked["messages"]]
-        sampling = tuple((str(name), float(value)) for name, value in asked.pop("sampling", ()))
-        request = ChatRequest(**{**asked, "messages": tuple(messages), "sampling": sampling})
-        if not all(isinstance(value, _REPLY[name]) for name, value in said.items()):
-            raise ValueError("a part of the reply is of a wrong type")
-        return Entry(str(found["model"]), request, ChatReply(**said))
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise ValueError(f"line {number} is no exchange: {exc}") from exc
+        _Exchange.model_validate_json(line)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        place = "".join(f"{part}: " for part in first["loc"])
+        raise ValueError(f"line {number} is no exchange: {place}{first['msg']}") from exc
+    found = json.loads(line)
+    asked, said = found["request"], found["reply"]
+    messages = tuple(Message(role, content) for role, content in asked.pop("messages"))
+    sampling = tuple((name, float(value)) for name, value in asked.pop("sampling", ()))
+    request = ChatRequest(**asked, messages=messages, sampling=sampling)
+    return Entry(found["model"], request, ChatReply(**said))

@@ -177,7 +177,7 @@ def _prepared(value: Any, schema: Mapping[str, Any]) -> Any:
     if isinstance(value, dict) and (properties := schema.get("properties", {})):
         loose = {_loose(str(key)): key for key in value if key not in properties}
         names = {name: name if name in value else loose.get(_loose(name)) for name in properties}
-        # A null in the place of a default says no more than leaving the field out.
+        # A null instead of a default says no more than leaving the field out.
         known = {
             name: key
             for name, key in names.items()

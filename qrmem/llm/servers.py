@@ -32,7 +32,7 @@ class Endpoint:
     """A server that speaks the OpenAI protocol.
 
     Attributes:
-        url: base URL, without name and password, for whoever sends to it may log it.
+        url: base URL, without name and password, as a caller may log it.
         address: the same without query.
         host: host and port, for messages.
         token: name and password that stood in the URL, as a header takes them; a proxy may guard a
@@ -289,7 +289,7 @@ def from_status(
 def from_body(body: str, what: str, endpoint: Endpoint, model: str) -> QrmemError:
     """Return the error for an answer that is none, though its status says that all is well.
 
-    Some servers tell the status in the body, OpenRouter in the place of the message, too. LM Studio
+    Some servers tell the status in the body, OpenRouter instead of the message, too. LM Studio
     says so that the path is wrong.
 
     Args:

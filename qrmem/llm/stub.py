@@ -12,6 +12,7 @@ from typing import Any
 
 from qrmem.llm.replies import strict_schema
 from qrmem.types import ChatReply, ChatRequest
+from qrmem.types.plans import Course
 
 # --- mean sizes of replies, as measured with models that read and answer in English ---------------
 WORDS_PER_ENTITY = 30
@@ -24,6 +25,8 @@ QUESTIONS = 5
 NEW_OF_QUESTIONS = 0.5
 """Entities and relations that a question adds."""
 NAMES_CHOSEN = 3
+WORDS_PER_TOKEN = 0.6
+"""Of a reply that is as long as it may be: names and marks have more tokens than other words."""
 # --------------------------------------------------------------------------------------------------
 
 _MARK = re.compile(r"^</?text[^>]*>$\n?", re.MULTILINE)
@@ -41,14 +44,16 @@ class StubChat:
         longest: the most tokens that a reply of each stage may have had.
     """
 
-    def __init__(self, name: str, longest: dict[str, int]) -> None:
+    def __init__(self, name: str, longest: dict[str, int], course: Course | None = None) -> None:
         """Make one.
 
         Args:
             longest: shared by the stubs of a run.
+            course: whether summaries of a tree have a word, or all that they may have.
         """
         self.name = name
         self.longest = longest
+        self._course = course
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return a reply of about the size that is to be expected."""
@@ -59,7 +64,8 @@ class StubChat:
         wanted = wanted_by(request).get("properties", {})
         if not wanted:
             plain = _MARK.sub("", user)  # a reply with marks in it would count as an echo
-            summary = _some(plain, SUMMARY_WORDS)
+            lengths = {"shortest": 1, "longest": int(request.max_tokens * WORDS_PER_TOKEN)}
+            summary = _some(plain, lengths.get(self._course or "", SUMMARY_WORDS))
             is_labelled = any("(Surprise):" in message.content for message in request.messages)
             surprise = _some(plain, REASON_WORDS)
             labelled = f"(Summary): {summary}\n(Surprise): {surprise}"

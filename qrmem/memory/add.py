@@ -31,6 +31,7 @@ from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import (
     AddReport,
+    Contribution,
     Document,
     DocumentInfo,
     Event,
@@ -62,6 +63,7 @@ class _Tally:
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     readers: set[str] = field(default_factory=set)
+    left_out: int = 0
     resumed: list[str] = field(default_factory=list)
     reused: int = 0
     read: int = 0
@@ -133,7 +135,7 @@ class Adder:
             if not self._tally.read:
                 await self._settle_names()
         except (CapReached, ModelUnavailable, ModelUnusable, AccessRefused) as exc:
-            # A turn that is kept is no failure: whoever is told so would keep it again.
+            # A turn that is kept is no failure: a caller told so would keep it again.
             if not (self._tally.added if self._new else isinstance(exc, CapReached)):
                 raise
             await self._stop(str(exc))
@@ -279,7 +281,7 @@ class Adder:
         changed = {document.id or "" for document, _ in written} & self._tally.changed
         await self._replace(changed, [one for _, own in written for one in own])
         try:
-            await self._store.put_documents(self._ns, written, anew=self._options.rebuild)
+            await self._written(written, anew=self._options.rebuild)
         except UsageError as exc:
             if self._is_alone:
                 raise
@@ -296,6 +298,25 @@ class Adder:
                 self._tally.reused += states["ok"]
             (self._tally.updated if name in changed else self._tally.added).append(name)
             self._enlist(name, states)
+
+    async def _written(
+        self,
+        written: Sequence[tuple[Document, list[Segment]]],
+        *,
+        anew: bool,
+        only_new: bool = False,
+    ) -> None:
+        """Write documents; what the user decided on their statements outlives reading again."""
+        store, ns = self._store, self._ns
+        edits: Sequence[Contribution] = ()
+        if anew:
+            ids = [document.id or "" for document, _ in written]
+            edits = await store.contributions(ns, *ids, kinds=("edit",))
+        await store.put_documents(ns, written, anew=anew, only_new=only_new)
+        there = {segment.id for _, own in written for segment in own}
+        kept = [(LedgerRow(e.segment_id, "pending"), e) for e in edits if e.segment_id in there]
+        if kept:
+            await store.record(ns, kept)
 
     async def _replace(self, names: Collection[str], segments: Iterable[Segment]) -> None:
         """Note which segments of some documents go; drop the summaries, which tell of them."""
@@ -317,9 +338,7 @@ class Adder:
         segments = self._checked_cut(name, document)
         await self._make_namespace()
         await self._replace([name] if self._state.info(name) else [], segments)
-        await self._store.put_documents(
-            self._ns, [(document, segments)], anew=anew, only_new=only_new
-        )
+        await self._written([(document, segments)], anew=anew, only_new=only_new)
         done.append(name)
         self._tally.reused += (await self._states(name))["ok"]
 
@@ -437,6 +456,7 @@ class Adder:
             deps, tally.batch, source=tally.source, question=self._options.question
         )
         tally.read += outcome.read
+        tally.left_out += outcome.left_out
         tally.states.update(outcome.states)
         tally.problems.extend(outcome.problems)
         self._start_batch()
@@ -473,6 +493,7 @@ class Adder:
             unparsed=tuple(dict.fromkeys(tally.unparsed)),
             reader=self._run.reasoner.name,
             readers=tuple(sorted(tally.readers)),
+            left_out=tally.left_out,
         )
 
 

@@ -82,7 +82,7 @@ class IngestState:
         return set() if is_unread else self._readers.get(document_id, set())
 
     def check_turn(self, document_id: str, *, may_begin: bool) -> None:
-        """Refuse a turn that nobody said, and one in the place of a document that is none.
+        """Refuse a turn that nobody said, and one whose id a document has that is no turn.
 
         Args:
             may_begin: whether it may be a new one.

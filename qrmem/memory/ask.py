@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,9 @@ from qrmem.memory import observability
 from qrmem.memory.add_state import IngestState
 from qrmem.memory.models import Models, Run, caps_of
 from qrmem.memory.session import Session
+from qrmem.text.dates import as_of_moment
 from qrmem.text.normalise import normalise_where
-from qrmem.text.words import CUT, SEARCHED, searched
+from qrmem.text.words import cut_note, searched
 from qrmem.types import Answer, Event, Hit, Listener, Scalar, Step, Trail, Words
 from qrmem.types.options import AskOptions
 from qrmem.types.turns import USER_KEY
@@ -40,9 +42,10 @@ async def search(
     k: int,
     documents: Sequence[str] | None,
     where: Mapping[str, Scalar] | None,
+    as_of: str | date = "",
 ) -> list[Hit]:
     """See `Memory.search`."""
-    narrowed = await session.readable(documents, where)
+    narrowed = await session.readable(documents, where, as_of_moment(as_of))
     require_text(question, "the query")
     note_length(question, listener)
     searcher = await session.searcher()
@@ -55,7 +58,7 @@ async def search(
     from qrmem.answering.passages import scant, with_excerpts
 
     # No passage holds a third of thousands of words.
-    is_whole = len(question) <= SEARCHED
+    is_whole = not cut_note(question)
     if is_whole and (miss := scant(question, (f"{hit.title} {hit.text}" for hit in hits))):
         listener(Event("warning", {"what": "miss", "message": miss}))
     return with_excerpts(searched(question), hits)
@@ -63,8 +66,8 @@ async def search(
 
 def note_length(question: str, listener: Listener) -> None:
     """Tell that a question is longer than what a search uses of it."""
-    if len(question) > SEARCHED:
-        listener(Event("warning", {"what": "question", "message": CUT}))
+    if note := cut_note(question):
+        listener(Event("warning", {"what": "question", "message": note}))
 
 
 async def resolved(session: Session, options: AskOptions) -> AskOptions:
@@ -74,6 +77,7 @@ async def resolved(session: Session, options: AskOptions) -> AskOptions:
         NotFound: there is nothing to look at.
     """
     settings = session.settings
+    as_of = as_of_moment(options.as_of)
     keep_trail = settings.keep_trails if options.keep_trail is None else options.keep_trail
     return replace(
         options,
@@ -81,7 +85,9 @@ async def resolved(session: Session, options: AskOptions) -> AskOptions:
         orientation=options.orientation or settings.orientation,
         paper_exact=settings.paper_exact,
         keep_trail=keep_trail,
-        documents=await session.readable(options.documents, options.where),
+        documents=await session.readable(options.documents, options.where, as_of),
+        as_of=as_of,
+        single_types=session.single_types,
     )
 
 
@@ -100,7 +106,7 @@ async def stream(
                     answer = item
                 else:
                     yield item
-    # Last, and outside of the span: whoever has the answer may leave the stream where it is.
+    # Last, and outside of the span: a caller who has the answer may leave the stream there.
     if answer is not None:
         yield answer
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from qrmem.errors import StoreUnavailable, UsageError, clean_name, require_text
-from qrmem.graphstore.redaction import emptied
+from qrmem.graphstore.redaction import emptied, seen
 from qrmem.io.sources import Source
 from qrmem.llm.parallel import in_batches
 from qrmem.memory import observability
@@ -110,10 +110,12 @@ async def forget_user(session: Session, user: str) -> int:
     await session.known()
     session.require_writable()
     store, ns = session.store, session.ns
-    for trail in await store.trails(ns, _ALL):
-        if trail.user == user:  # what was asked is theirs, too
-            await store.put_trail(ns, emptied(trail))
     ids = sorted(await store.document_ids(ns, where={USER_KEY: user}))
+    theirs = {segment.id for segment in await store.segments(ns, documents=ids)}
+    for trail in await store.trails(ns, _ALL):
+        # What was asked is theirs, too. The first trails did not say of whom they were.
+        if trail.user == user or (not trail.user and seen(trail) and seen(trail) <= theirs):
+            await store.put_trail(ns, emptied(trail))
     if ids:
         await delete(session, ids)
     else:

@@ -1,13 +1,23 @@
 """Methods of a memory that change it: documents in and out, names, vectors, trees, files."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from qrmem.io.sources import Source
-from qrmem.memory import change, export_import
+from qrmem.memory import change, export_import, statements
 from qrmem.memory.handle import Handle
-from qrmem.types import AddReport, Archived, Document, ExtractionReport, Repair, Scalar
+from qrmem.types import (
+    AddReport,
+    Archived,
+    Document,
+    ExtractionReport,
+    FactView,
+    JudgeReport,
+    Repair,
+    Scalar,
+)
 from qrmem.types.options import AddOptions, CapOptions
 from qrmem.types.trees import Tree, TreeKind, TreeReport
 
@@ -134,6 +144,78 @@ class ChangeMethods(Handle):
         """Keep two names apart from now on; your decision overrides the rules and is kept."""
         await change.override_merge(self._session, first, second, same=False)
 
+    async def judge_facts(self, *, plan: bool = False, **caps: Unpack[CapOptions]) -> JudgeReport:
+        """Let the chat model say which statements later ones replace; it is kept by the pair.
+
+        Pairs of one user's turns and dated documents that may clash (of one head, in near words,
+        one said later) are judged eight a call, for ten turns or documents one call at most. What
+        was judged is not asked again; a deletion takes what is said of its statements with it.
+
+        Args:
+            plan: return what it would take; nothing is sent.
+            caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
+
+        Raises:
+            UsageError: no chat model is set.
+            ModelUnavailable: it does not answer; what was judged is kept.
+        """
+        from qrmem.memory.judging import judge
+
+        return await judge(self._session, self._emit, caps, is_plan=plan)
+
+    async def edit_fact(
+        self,
+        fact_id: str,
+        text: str | None = None,
+        *,
+        valid_from: str | None = None,
+        valid_until: str | None = None,
+    ) -> FactView:
+        """Say in your words what a statement says, or when it holds; your decision is kept.
+
+        It goes with the segment that the statement was read out of. `restore_fact` undoes it.
+
+        Args:
+            fact_id: as `facts` has it.
+            text: its description; `None`: as it is.
+            valid_from: `2026-05-03`, `2026-05` or `2026`, "" for nothing; `None`: as it is.
+            valid_until: the same.
+
+        Raises:
+            NotFound: there is no such statement.
+            UsageError: a date is none, or the end lies before the beginning.
+        """
+        return await statements.edit(self._session, fact_id, text, valid_from, valid_until)
+
+    async def end_fact(self, fact_id: str, on: str | date = "") -> FactView:
+        """Say that a statement holds no longer.
+
+        Args:
+            fact_id: as `facts` has it.
+            on: its last day, month or year; "": today, in UTC.
+
+        Raises:
+            NotFound: there is no such statement.
+            UsageError: the date is none, or lies before the statement's beginning.
+        """
+        return await statements.end(self._session, fact_id, on)
+
+    async def delete_fact(self, fact_id: str) -> None:
+        """Leave a statement out of the graph from now on; its text stays as it is.
+
+        Raises:
+            NotFound: there is no such statement.
+        """
+        await statements.delete(self._session, fact_id)
+
+    async def restore_fact(self, fact_id: str) -> FactView:
+        """Take back what was edited, ended or deleted: the statement is as it was read.
+
+        Raises:
+            NotFound: there is no such statement.
+        """
+        return await statements.restore(self._session, fact_id)
+
     async def repair(self) -> Repair:
         """Compare the graph with what was read, and build it again where they differ.
 
@@ -249,3 +331,15 @@ class ChangeMethods(Handle):
     async def graphml(self, path: str) -> int:
         """Write the graph as GraphML (Gephi, Cytoscape); returns how many entities."""
         return await export_import.graphml(self._session, path)
+
+    async def markdown(self, folder: str | PathLike[str]) -> int:
+        """Write the memory as linked Markdown notes (Obsidian, git); returns how many.
+
+        Args:
+            folder: new, empty, or that of an earlier export, whose notes are replaced; other files
+                in it stay.
+
+        Raises:
+            UsageError: it holds something else.
+        """
+        return await export_import.markdown(self._session, folder)

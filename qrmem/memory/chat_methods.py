@@ -1,11 +1,12 @@
 """Methods of a memory of conversations: keep turns, recall what belongs to a prompt."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from qrmem.memory import change
 from qrmem.memory.handle import Handle
+from qrmem.text.dates import as_of_moment
 from qrmem.types import AddReport, Recalled, Turn
 from qrmem.types.fragments import FragmentSettings
 from qrmem.types.options import RecallMethod, RecallOptions
@@ -116,6 +117,24 @@ class ChatMethods(Handle):
 
         return await conversation.turns(self._session, session, user)
 
+    async def standing(self, user: str | None = None) -> list[Turn]:
+        """Return how users want things, always: "Always answer in metric units.".
+
+        Wishes are guessed from English words when a user's turn is kept. `recall` brings them back
+        for prompts that share no word with them. One goes with its turn (`delete`); what a later
+        turn seems to correct of them is in `corrections`.
+
+        Args:
+            user: whose; `None`: all users'.
+
+        Returns:
+            Turns in the order in which they came, each with those of its sentences alone that say
+            a wish.
+        """
+        from qrmem.memory.chat import conversation
+
+        return await conversation.standing(self._session, user)
+
     async def recall(
         self,
         prompt: str,
@@ -126,6 +145,7 @@ class ChatMethods(Handle):
         fragments: FragmentSettings | None = None,
         user: str | None = None,
         min_score: float = 0.0,
+        as_of: str | date = "",
     ) -> Recalled:
         """Return what a model is to know before it answers a prompt.
 
@@ -143,6 +163,8 @@ class ChatMethods(Handle):
             user: whose turns alone are recalled; `None`: all users'. `search` and `ask` take
                 `where={"user": …}` for the same.
             min_score: turns that fit worse are left out; see `Recalled.scores`.
+            as_of: only turns that were said by then: a date, `2026-05-03`, `2026-05` or `2026`, or
+                a moment; "": all.
 
         Raises:
             UsageError: the prompt is empty, or `tokens` is below 1.
@@ -158,6 +180,7 @@ class ChatMethods(Handle):
             fragments=fragments,
             user=user,
             min_score=min_score,
+            as_of=as_of_moment(as_of),
         )
         note_length(prompt, self._emit)
         return await recalling.recall(self._session, options)

@@ -16,6 +16,7 @@ from qrmem.llm.usage import Phase
 from qrmem.memory.models import Models, Run
 from qrmem.prompts import stage_names
 from qrmem.types import Embedder, Event, Listener, Tokenizer
+from qrmem.types.plans import Course
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,8 +37,9 @@ class DryModels(Models):
         info: NamespaceInfo,
         settings: Settings,
         embedder: Embedder | None = None,
+        course: Course | None = None,
     ) -> None:
-        """Take the parts; `embedder` is one that works here, or none."""
+        """Take the parts; `embedder` is one that works here, or none; `course`: see `StubChat`."""
         self._longest: dict[str, int] = {}
         self._calls: list[Mapping[str, Any]] = []
         # Nothing is started, kept or capped.
@@ -54,7 +56,7 @@ class DryModels(Models):
         )
 
         def stub(model: str) -> StubChat:
-            return StubChat(model, self._longest)
+            return StubChat(model, self._longest, course)
 
         chosen = chosen_stages(settings, stage_names())
         others = {stage: stub(model) for stage, model in chosen.items()}

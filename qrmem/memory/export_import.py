@@ -1,11 +1,14 @@
-"""What brings a memory in and out: archives, GraphML, extractions made elsewhere."""
+"""What brings a memory in and out: archives, GraphML, notes, extractions made elsewhere."""
 
+import asyncio
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 
 from qrmem.config import Settings
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.memory import statements
 from qrmem.memory.models import check_embedder
 from qrmem.memory.session import Session
 from qrmem.settings_files import PLAIN_EMBEDDERS
@@ -100,3 +103,24 @@ async def graphml(session: Session, path: str) -> int:
 
     await session.info()
     return await write_graphml(session.store, session.ns, path)
+
+
+async def markdown(session: Session, folder: str | PathLike[str]) -> int:
+    """See `Memory.markdown`."""
+    from qrmem.io.notes import Contents, write_notes
+
+    await session.info()
+    store, ns = session.store, session.ns
+    documents = await store.documents(ns)
+    segments = await store.segments(ns, documents=[d.id for d in documents])
+    there = {segment.id for segment in segments}  # another process may delete one meanwhile
+    keys = sorted(entity.key for entity in await store.list_entities(ns, 2**31 - 1))
+    facts = await statements.facts(session, superseded=True)
+    contents = Contents(
+        title=ns,
+        documents=documents,
+        segments=segments,
+        entities=await store.entities(ns, keys),
+        facts=[fact for fact in facts if fact.segment_id in there],
+    )
+    return await asyncio.to_thread(write_notes, Path(folder), contents)

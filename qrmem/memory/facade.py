@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from copy import copy
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from qrmem.graphstore.protocol import EntityCount
@@ -43,6 +44,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         k: int = 10,
         documents: Sequence[str] | None = None,
         where: Mapping[str, Scalar] | None = None,
+        as_of: str | date = "",
     ) -> list[Hit]:
         """Rank segments for a question; no chat model is called.
 
@@ -53,13 +55,15 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             k: how many at most, at least 1.
             documents: only these documents.
             where: only documents whose metadata has these values.
+            as_of: only what was said by then, and undated documents: a date, `2026-05-03`,
+                `2026-05` or `2026`, or a moment; "": all.
 
         Raises:
-            UsageError: the question is empty, or k is below 1.
+            UsageError: the question is empty, `as_of` is no date, or k is below 1.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
         return await ask.search(
-            self._session, question, self._emit, k=k, documents=documents, where=where
+            self._session, question, self._emit, k=k, documents=documents, where=where, as_of=as_of
         )
 
     async def ask(
@@ -71,6 +75,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         choices: Sequence[str] | None = None,
         documents: Sequence[str] | None = None,
         where: Mapping[str, Scalar] | None = None,
+        as_of: str | date = "",
         orientation: Orientation | None = None,
         share_orientation: bool = False,
         max_trials: int = 5,
@@ -93,6 +98,8 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
                 one `passages`.
             window: L in tokens, a hard bound on every call; `None` or 0: that of the settings.
             choices: options of a multiple-choice question.
+            as_of: what was said by then, and held then: a date, `2026-05-03`, `2026-05` or `2026`,
+                or a moment; "": now.
             orientation: `local` extracts the nearest segments again with the question, once.
             share_orientation: let this run see what other questions' orientation added.
             max_trials: how often segments are read at most.
@@ -118,6 +125,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             choices=choices or (),
             documents=documents,
             where=where,
+            as_of=as_of,
             orientation=orientation or "",
             share_orientation=share_orientation,
             max_trials=max_trials,

@@ -63,7 +63,7 @@ class Handle:
         return self._session.store.location
 
     def _emit(self, event: Event) -> None:
-        """Tell everybody who reads what happens: logging, spans, and whoever listens."""
+        """Send an event to logging, spans and the listener."""
         observability.observe(event)
         if self._listener is not None:
             self._listener(event)

@@ -1,18 +1,21 @@
 """What shows a memory, without changing it or asking it anything."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
 from qrmem.errors import NotFound, UsageError, require_ids, require_text
 from qrmem.graph.folding import fold
 from qrmem.graph.name_parents import MOST, Judge, NameUse
+from qrmem.graph.superseding import dated, held_by, kept_endings
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
 from qrmem.llm.usage import By, usage_by
 from qrmem.llm.usage import usage as totals_of
 from qrmem.memory.session import Session
 from qrmem.text.blocks import own_block
 from qrmem.text.code.languages import CODE_KEY
+from qrmem.text.dates import as_of_moment
 from qrmem.text.names import name_key, normalise_name, split_key
 from qrmem.text.normalise import normalise_id, normalise_where
 from qrmem.text.numbers import counted
@@ -134,12 +137,18 @@ async def entities(session: Session, limit: int = 100) -> Sequence[EntityCount]:
 
 
 async def entity(
-    session: Session, name: str, offset: int = 0, limit: int | None = None
+    session: Session,
+    name: str,
+    offset: int = 0,
+    limit: int | None = None,
+    as_of: str | date = "",
 ) -> EntityView:
     """See `Memory.entity`."""
     require_text(name, "the name")
+    at = as_of_moment(as_of)
     await session.info()
-    return await view_entity(session.store, session.ns, name, offset, limit)
+    store, types = session.store, session.single_types
+    return await view_entity(store, session.ns, name, offset, limit, at, types)
 
 
 async def merges(session: Session) -> Sequence[Merge]:
@@ -228,16 +237,24 @@ def _yield_line(what: str, documents: Sequence[DocumentInfo]) -> str:
 
 
 async def view_entity(
-    store: GraphStore, ns: str, name: str, offset: int = 0, limit: int | None = None
+    store: GraphStore,
+    ns: str,
+    name: str,
+    offset: int = 0,
+    limit: int | None = None,
+    as_of: str = "",
+    single_types: Collection[str] = (),
 ) -> EntityView:
     """Return the entity of that name with what hangs on it; see `Memory.entity`."""
-    key = await _called(store, ns, name) or await _meant(store, ns, name)
-    if not key:
-        raise _unknown(name, await store.list_entities(ns, MOST_NEAR))
+    key = await entity_key(store, ns, name)
     part = slice(offset, None if limit is None else offset + limit)
     (entity,) = await store.entities(ns, [key])
     around = await store.around(ns, [key])
-    every = sorted(fold(around.facts), key=lambda r: (-len(r.facts), r.key))
+    stated = held_by(around.facts, as_of)
+    replaced = await kept_endings(store, ns, stated, single_types, as_of)
+    later = await store.entities(ns, sorted({ending.by.tail for ending in replaced.values()}))
+    facts = dated(stated, replaced, {other.key: other.name for other in later}, as_of)
+    every = sorted(fold(facts), key=lambda r: (-len(r.facts), r.key))
     relations, segments = every[part], entity.segments[part]
     ends = sorted({end for r in relations for end in (r.head, r.tail)} - {key})
     questions = await store.questions(ns, segments)
@@ -249,6 +266,18 @@ async def view_entity(
         segments=tuple(await store.segments(ns, segments)),
         relation_count=len(every),
     )
+
+
+async def entity_key(store: GraphStore, ns: str, name: str) -> str:
+    """Return the key of the entity of a name.
+
+    Raises:
+        NotFound: there is none; the message names what comes near.
+    """
+    key = await _called(store, ns, name) or await _meant(store, ns, name)
+    if not key:
+        raise _unknown(name, await store.list_entities(ns, MOST_NEAR))
+    return key
 
 
 async def _called(store: GraphStore, ns: str, name: str) -> str:

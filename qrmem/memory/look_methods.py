@@ -1,16 +1,19 @@
 """Methods of a memory that look at it, without changing it or asking it anything."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
 from typing import TYPE_CHECKING
 
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.llm.usage import By
-from qrmem.memory import inspect
+from qrmem.memory import inspect, statements
 from qrmem.memory.handle import Handle
 from qrmem.types import (
     Document,
     DocumentInfo,
     EntityView,
+    FactView,
     MemoryStatus,
     Merge,
     Scalar,
@@ -29,7 +32,14 @@ class LookMethods(Handle):
 
     async def status(self) -> MemoryStatus:
         """Return the namespace in figures, with problems and what it cost."""
-        return await inspect.status(self._session)
+        found = await inspect.status(self._session)
+        if not self._session.settings.model:
+            return found
+        from qrmem.memory import plan  # which loads all that reads
+
+        counts, told = await plan.cost_of_reading_again(self._session)
+        warnings = (*found.warnings, told) if told else found.warnings
+        return replace(found, warnings=warnings, read_otherwise=counts)
 
     async def usage(self, by: By = "stage") -> Sequence[UsageRow]:
         """Return what all runs used together, construction and online apart.
@@ -70,17 +80,55 @@ class LookMethods(Handle):
         """Return entities by falling number of segments."""
         return await inspect.entities(self._session, limit)
 
-    async def entity(self, name: str, *, offset: int = 0, limit: int | None = None) -> EntityView:
+    async def entity(
+        self,
+        name: str,
+        *,
+        offset: int = 0,
+        limit: int | None = None,
+        as_of: str | date = "",
+    ) -> EntityView:
         """Return an entity by any of its names, with relations, questions and segments.
 
         Args:
             offset: how many relations, and how many segments, are passed over.
             limit: at most so many of each, with the questions of these segments; `None`: all.
+            as_of: relations by what was said by then; what did not hold then says so. A date,
+                `2026-05-03`, `2026-05` or `2026`, or a moment; "": now.
 
         Raises:
             NotFound: nothing is called so; the message names what comes near.
+            UsageError: `as_of` is no date.
         """
-        return await inspect.entity(self._session, name, offset, limit)
+        return await inspect.entity(self._session, name, offset, limit, as_of)
+
+    async def facts(
+        self,
+        *,
+        entity: str = "",
+        user: str = "",
+        as_of: str | date = "",
+        superseded: bool = False,
+    ) -> list[FactView]:
+        """Return statements with their times, what replaces them, and the sentence that says so.
+
+        Args:
+            entity: only those of the entity of this name.
+            user: only those of this user's turns and documents.
+            as_of: what was said by then, and held then: a date, `2026-05-03`, `2026-05` or `2026`,
+                or a moment; "": now.
+            superseded: those that no longer hold, or not yet, too.
+
+        Returns:
+            They are in the order of their documents' ids and of the text.
+
+        Raises:
+            NotFound: nothing is called so; the message names what comes near.
+            UsageError: `as_of` is no date.
+        """
+        return await statements.facts(
+            self._session, entity=entity, user=user, as_of=as_of, superseded=superseded
+        )
 
     async def merges(self) -> Sequence[Merge]:
         """Return which names count as one entity, and why; a name of two types once."""

@@ -1,7 +1,8 @@
 """What a memory reads and answers with: its models, and the parts of one run."""
 
+import asyncio
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -158,11 +159,13 @@ class Models:
         chat: "ChatModels | None",
         embedder: Embedder | None,
         within: Budget | None = None,
+        shared_tagger: Callable[[Settings], EntityTagger] | None = None,
     ) -> None:
         """Take the parts.
 
         Args:
             within: a wider run's budget, whose caps hold as well; the chat model's, if it has one.
+            shared_tagger: returns a wider run's tagger, which is not closed with the others.
         """
         self.settings = settings
         self.info = info
@@ -172,6 +175,7 @@ class Models:
         self._chat = chat
         self._within = within if chat is None else chat.budget
         self._prices = prices_of(settings)
+        self._shared_tagger = shared_tagger
         self._tagger: EntityTagger | None = None
 
     @cached_property
@@ -195,7 +199,8 @@ class Models:
         from qrmem.llm.routing import open_models
         from qrmem.prompts import stage_names
 
-        chat = open_models(settings, stage_names())
+        # In a thread, as both read files: prompts, certificates, prices, a tokenizer.
+        chat = await asyncio.to_thread(lambda: open_models(settings, stage_names()))
         if chat is None and settings.base_url and not info.embedder.startswith("openai:"):
             raise UsageError(
                 "OPENAI_BASE_URL (base_url) names a server, but no chat model is named: name one "
@@ -203,7 +208,7 @@ class Models:
             )
         if settings.replay and info.embedder.startswith("openai:"):
             raise UsageError("a cassette holds no vectors: a replay needs another embedder")
-        return cls(store, info, settings, chat, embedder)
+        return await asyncio.to_thread(cls, store, info, settings, chat, embedder)
 
     async def close(self) -> None:
         """Close the model's connections, and end the tagger."""
@@ -221,10 +226,17 @@ class Models:
         """
         if self.settings.tagger == "rules" and reasoner.is_local:
             return None
+        if self._shared_tagger is not None:
+            return self._shared_tagger(self.settings)
         if self._tagger is None:
+            from qrmem.extraction.own_types import ClosedTagger
             from qrmem.extraction.taggers import open_tagger
+            from qrmem.schema import load_schema
 
             self._tagger = open_tagger(self.settings)
+            schema = load_schema(self.settings.schema) if self.settings.schema else None
+            if schema is not None and not (schema.is_open or reasoner.is_local):
+                self._tagger = ClosedTagger(self._tagger, schema)
         return self._tagger
 
     def run(

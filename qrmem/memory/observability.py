@@ -1,4 +1,4 @@
-"""What happens in a run, for whoever watches: lines of the logger `qrmem`, OpenTelemetry spans.
+"""What happens in a run, for operators: lines of the logger `qrmem`, OpenTelemetry spans.
 
 Spans are named by OpenTelemetry's conventions for generative AI. They need the extra `otel`;
 without it, or with no tracer provider set, there are none. What documents, questions and replies
@@ -61,8 +61,8 @@ def run(operation: str, **attributes: str) -> Iterator[None]:
 async def in_one_context(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
     """Yield what a generator yields, and run all of it in one context.
 
-    A generator runs in the context of whoever asks for its next item. A span that it opens would be
-    the current one there, too, and would be lost where another task asks for the item after.
+    A generator runs in the context of the caller that asks for its next item. A span that it opens
+    would be current there, too, and would be lost where another task asks for the item after.
     """
     context = copy_context()
     try:

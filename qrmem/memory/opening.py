@@ -1,7 +1,7 @@
 """Opening a memory: `await` it or use it in `async with`."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
@@ -40,9 +40,12 @@ def open(
         EmbedderMismatch: the namespace was embedded by another model.
         OutOfReach: the store does not answer.
     """
-    base = settings or Settings.from_env()
-    given = base.with_(memory=memory, namespace=namespace, **chosen)
-    return Opening(given, create=create, listener=listener)
+
+    def load() -> Settings:
+        base = settings or Settings.from_env()
+        return base.with_(memory=memory, namespace=namespace, **chosen)
+
+    return Opening(load, create=create, listener=listener)
 
 
 _UNOPENED = "`async with qrmem.open(…) as memory` or `await`; `qrmem.sync.open` needs neither"
@@ -51,14 +54,16 @@ _UNOPENED = "`async with qrmem.open(…) as memory` or `await`; `qrmem.sync.open
 class Opening:
     """A memory that is about to be opened."""
 
-    def __init__(self, settings: Settings, *, create: bool, listener: Listener | None) -> None:
-        self._settings = settings
+    def __init__(
+        self, load: Callable[[], Settings], *, create: bool, listener: Listener | None
+    ) -> None:
+        self._load = load
         self._create = create
         self._listener = listener
         self._memory: Memory | None = None
 
     def __repr__(self) -> str:
-        return f"<memory {str(self._settings.memory)!r}, not open yet: {_UNOPENED}>"
+        return f"<a memory that is not open yet: {_UNOPENED}>"
 
     def __getattr__(self, name: str) -> Any:
         """Say what is missing where a memory is used before it is open."""
@@ -86,17 +91,10 @@ class Opening:
         """Open it; see `open`."""
         from qrmem.graphstore import missing_file, open_store, withdraw
 
-        settings = self._settings
-        if settings.replay:
-            from qrmem.llm.routing import as_recorded
-
-            settings = as_recorded(settings)
-        if settings.prompts:
-            from qrmem.prompts import load_prompts
-
-            load_prompts(settings.prompts)
+        # Files are read in a thread: a server's event loop has other work meanwhile.
+        settings = await asyncio.to_thread(self._settings)
         address = revealed(settings.memory)
-        made = missing_file(address)
+        made = await asyncio.to_thread(missing_file, address)
         opening = asyncio.ensure_future(open_store(address, settings, create=self._create))
         try:
             store = await (opening if made is None else asyncio.shield(opening))
@@ -112,6 +110,22 @@ class Opening:
             await memory.close()
             raise
         return memory
+
+    def _settings(self) -> Settings:
+        settings = self._load()
+        if settings.replay:
+            from qrmem.llm.routing import as_recorded
+
+            settings = as_recorded(settings)
+        if settings.prompts:
+            from qrmem.prompts import load_prompts
+
+            load_prompts(settings.prompts)
+        if settings.schema:
+            from qrmem.schema import load_schema
+
+            settings = settings.with_(schema=load_schema(settings.schema))
+        return settings
 
 
 async def _ended(opening: "asyncio.Future[GraphStore]") -> None:

@@ -1,6 +1,7 @@
 """Keyword options as types, so that an editor offers them and a type checker refuses others."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from qrmem.retrieval.fragments import FragmentSettings
+    from qrmem.schema import Schema
 
 
 class OpenOptions(TypedDict, total=False):
@@ -29,6 +31,7 @@ class OpenOptions(TypedDict, total=False):
     corenlp_home: str | PathLike[str] | None
     stanza_models: str | PathLike[str] | None
     prompts: str | PathLike[str] | None
+    schema: "Schema | str | PathLike[str] | None"
     paper_exact: bool | None
     mode: BuildMode | None
     orientation: Orientation | None
@@ -71,6 +74,7 @@ class AskKeywords(CapOptions, total=False):
     choices: Sequence[str] | None
     documents: Sequence[str] | None
     where: Mapping[str, Scalar] | None
+    as_of: str | date
     orientation: Orientation | None
     share_orientation: bool
     max_trials: int

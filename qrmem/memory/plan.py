@@ -7,23 +7,26 @@ is estimated (`qrmem.memory.plan_ask`). Nothing is written, and no server is ask
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, cast
 
 from qrmem.agents.state import silent
 from qrmem.config import Settings
+from qrmem.errors import QrmemError
 from qrmem.graphstore import scratch_store
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import copy_document
 from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.llm.budget import prices_of
-from qrmem.llm.forecast import stage_plans, wall_time
+from qrmem.llm.forecast import Dry, stage_plans, wall_time
 from qrmem.memory.add import Adder
 from qrmem.memory.add_state import FileIds, IngestState
 from qrmem.memory.ask import resolved
 from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
 from qrmem.memory.models import new_namespace
+from qrmem.memory.other_readers import otherwise, read_otherwise
 from qrmem.memory.plan_ask import plan_question
 from qrmem.memory.session import Session
 from qrmem.memory.trees import TreePreset, require_known, run_build
@@ -31,7 +34,7 @@ from qrmem.retrieval.trees.clustering import require_tree_extra
 from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.types import Document, Segment
 from qrmem.types.options import AddOptions, AskOptions, PlanOptions
-from qrmem.types.plans import Plan, StagePlan
+from qrmem.types.plans import Course, Plan, StagePlan
 from qrmem.types.trees import TreeKind
 
 SAMPLE = 48_000
@@ -40,6 +43,12 @@ LEAST = 1_200
 """Tokens of a document that stand for it at least, if it has so many."""
 EXTRACTING = frozenset({"extract", "entities", "relations", "questions"})
 """Stages that a segment which is half read has behind it."""
+MOST_PLANNED = 8
+"""Documents that stand for all that were read otherwise, evenly chosen."""
+COURSES: tuple[Course | None, ...] = ("shortest", None, "longest")
+"""On which trees are built dry; `None`: with clusters of the stub's summaries, as is likely."""
+Courses = tuple[Dry, Dry, Dry]
+"""What a run uses on each."""
 Cut = Callable[[str], list[Segment]]
 """From a document's id to its segments."""
 
@@ -105,19 +114,19 @@ async def _plan_add(
             return dry_run.waiting / len(shown)
         return weight * (1 - dry_run.half_read) if stage in EXTRACTING else weight
 
-    dry = models.used(stands_for)
+    courses: Courses = models.used(stands_for), models.used(stands_for), models.used(stands_for)
     if tree:
         is_rebuild = options.rebuild  # which leaves no node
-        grown = await _trees(None if is_rebuild else stored, info, settings, of_id, cut)
-        grown.used(lambda stage: 1.0, dry)
+        await _trees(None if is_rebuild else stored, info, settings, of_id, cut, courses)
     return await _plan(
         session,
         "add",
-        stage_plans(dry, dry, dry, prices_of(settings)),
+        stage_plans(*courses, prices_of(settings)),
         documents=sum(report.states.values()) and dry_run.waiting,
         segments=report.read if dry_run.segments is None else dry_run.segments,
         sampled=report.read,
         readers=dry_run.readers,
+        read_otherwise=await _otherwise(session, dry_run.unread_again),
         problems=(*problems, *((name, reason) for name, _, reason in report.problems)),
     )
 
@@ -131,8 +140,9 @@ async def plan_tree(
 ) -> Plan:
     """Return what building the trees of some documents, or all, will use.
 
-    Nodes that are there are not made again. The clusters above the segments depend on the
-    summaries: those of the plan are formed over the stub's.
+    Nodes that are there are not made again. Which clusters there are above the segments depends on
+    the summaries: the range is from as few as there can be to as many, with those of the stub's
+    summaries between.
 
     Raises:
         MissingError: the extra `tree` is not installed.
@@ -142,15 +152,13 @@ async def plan_tree(
     require_known(kind, preset)
     wanted = await session.require_documents(document_ids)
     infos = await stored.documents(info.name, wanted or None)
-    models = DryModels(stored, info, settings)
-    ids = [known.id for known in infos]
-    await _grown(dry_store(stored), info, models, ids, kind, preset)
-    dry = models.used(lambda stage: 1.0)
+    courses: Courses = {}, {}, {}
+    await _grown(stored, info, settings, [known.id for known in infos], courses, kind, preset)
     segments = sum(known.segments for known in infos)
     return await _plan(
         session,
         "tree",
-        stage_plans(dry, dry, dry, prices_of(settings)),
+        stage_plans(*courses, prices_of(settings)),
         documents=len(infos),
         segments=segments,
         sampled=segments,
@@ -158,16 +166,29 @@ async def plan_tree(
 
 
 async def _grown(
-    store: GraphStore, info: NamespaceInfo, models: DryModels, ids: Sequence[str], *how: Any
+    stored: GraphStore,
+    info: NamespaceInfo,
+    settings: Settings,
+    ids: Sequence[str],
+    courses: Courses,
+    kind: TreeKind = "ilm",
+    preset: TreePreset = "default",
 ) -> None:
-    """Build trees dry; a stub of the embedder has its name, by which nodes are found."""
+    """Build trees dry on each course, and add what they use to what each uses already.
+
+    A stub of the embedder has its name, by which nodes are found.
+    """
     require_tree_extra()
-    run = models.run("construction", silent)
-    if info.embedder != "none":
-        budget = run.budget if info.embedder.startswith("openai:") else None
-        dimension = info.dimension or DIMENSION
-        run = replace(run, embedder=StubEmbedder(info.embedder, budget, models.counter, dimension))
-    await run_build(store, info.name, models, run, ids, silent, *how)
+    store = dry_store(stored)
+    for course, used in zip(COURSES, courses, strict=True):
+        models = DryModels(stored, info, settings, course=course)
+        run = models.run("construction", silent)
+        if info.embedder != "none":
+            budget = run.budget if info.embedder.startswith("openai:") else None
+            size = info.dimension or DIMENSION
+            run = replace(run, embedder=StubEmbedder(info.embedder, budget, models.counter, size))
+        await run_build(store, info.name, models, run, ids, silent, kind, preset, course=course)
+        models.used(lambda stage: 1.0, used)
 
 
 async def plan_ask(session: Session, options: AskOptions) -> Plan:
@@ -212,12 +233,13 @@ class _Chosen:
     """What is read dry.
 
     Attributes:
-        shown: documents; parts of them in the place of a large text.
+        shown: documents; parts of them instead of a large text.
         weight: how many real calls one of theirs stands for.
         waiting: documents of which something is to be read.
         segments: of a large text, that are to be read; else the dry run counts them.
         half_read: share of a large text's segments of which what they say is extracted.
         readers: who read the documents of which nothing is to be read.
+        unread_again: the ids of those.
     """
 
     shown: list[Document]
@@ -226,6 +248,7 @@ class _Chosen:
     segments: int | None = None
     half_read: float = 0.0
     readers: tuple[str, ...] = ()
+    unread_again: tuple[str, ...] = ()
 
 
 async def _chosen(
@@ -239,6 +262,7 @@ async def _chosen(
     """Choose what is read dry, and copy to `shadow` what is known of it."""
     waiting, known, by = await _waiting(stored, info, given, is_rebuild=options.rebuild)
     # What the run itself refuses is given to it whole, beside what it knows of it.
+    done = tuple(sorted({one.id or "" for one in given} - {one.id or "" for one in waiting}))
     refused = {name for name, is_same in known.items() if not (is_same or options.update)}
     unread, half = [], 0
     for document in waiting:
@@ -255,10 +279,35 @@ async def _chosen(
         await copy_document(stored, shadow, info.name, name)
         await _mark_embedded(stored, shadow, info, name)
     if not is_large:
-        return _Chosen(waiting, 1.0, len(waiting), readers=by)
+        return _Chosen(waiting, 1.0, len(waiting), readers=by, unread_again=done)
     shown, weight = _sampled(unread)
     shown += [document for document in waiting if document.id in refused]
-    return _Chosen(shown, weight, len(waiting), len(segments) - half, half / len(segments), by)
+    return _Chosen(
+        shown, weight, len(waiting), len(segments) - half, half / len(segments), by, done
+    )
+
+
+async def _otherwise(session: Session, ids: Sequence[str]) -> Mapping[str, int]:
+    """Return how many segments of some documents were read otherwise than they would be now."""
+    infos = await session.store.documents(session.ns, ids) if ids else ()
+    found, _ = await read_otherwise(session.store, session.ns, session.settings, infos)
+    return found
+
+
+async def cost_of_reading_again(session: Session) -> tuple[Mapping[str, int], str]:
+    """Return how many segments were read otherwise, and in words what reading them again takes."""
+    infos = await session.store.documents(session.ns)
+    found, affected = await read_otherwise(session.store, session.ns, session.settings, infos)
+    if not affected:
+        return {}, ""
+    chosen = affected[:: -(-len(affected) // MOST_PLANNED)]
+    given = [await session.store.document(session.ns, info.id) for info in chosen]
+    price = "--rebuild reads them again"
+    with suppress(QrmemError):  # a window too small for the prompts is no reason to say nothing
+        made = await plan_add(session, [one for one in given if one], AddOptions(rebuild=True))
+        tokens = made.tokens.likely * sum(found.values()) / max(1, made.segments)
+        price = f"reading them again (--rebuild) takes about {tokens:,.0f} tokens"
+    return found, f"{otherwise(found)}; {price}"
 
 
 async def _mark_embedded(
@@ -314,11 +363,13 @@ async def _trees(
     settings: Settings,
     given: Mapping[str, Document],
     cut: Cut,
-) -> DryModels:
+    courses: Courses,
+) -> None:
     """Build the trees of documents dry, as if all was read; a node that is there is not made.
 
     Args:
         stored: where nodes may be; `None` if all are made again.
+        courses: what each uses already; see `_grown`.
     """
     ns = info.name
     whole = {id: (document, cut(id)) for id, document in given.items() if cut(id)}
@@ -328,9 +379,7 @@ async def _trees(
         for id, (_, own) in whole.items():
             if stored is not None:
                 await _copy_nodes(stored, shadow, ns, id, {segment.id for segment in own})
-        models = DryModels(shadow, info, settings)
-        await _grown(shadow, info, models, list(whole))
-    return models
+        await _grown(shadow, info, settings, list(whole), courses)
 
 
 async def _copy_nodes(

@@ -13,6 +13,7 @@ from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder
 from qrmem.memory.models import Models, namespace_embedder, new_namespace
+from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.normalise import normalise_id, normalise_where
 from qrmem.types import Embedder, Scalar
 
@@ -93,6 +94,12 @@ class Session:
         return self._store is None
 
     @property
+    def single_types(self) -> frozenset[str]:
+        """The relation types of which an entity has one at a time."""
+        schema = self.settings.schema
+        return schema.single if schema else frozenset()
+
+    @property
     def where(self) -> str:
         """The namespace and its store, in words."""
         return f"namespace {self.ns!r} of {self.store.location}"
@@ -166,7 +173,10 @@ class Session:
         return ids
 
     async def readable(
-        self, documents: Collection[str] | None, where: Mapping[str, Scalar] | None
+        self,
+        documents: Collection[str] | None,
+        where: Mapping[str, Scalar] | None,
+        as_of: str = "",
     ) -> frozenset[str] | None:
         """Return the ids of the documents to look at, `None` for all.
 
@@ -176,6 +186,7 @@ class Session:
         Args:
             documents: only these.
             where: only those whose metadata has these values.
+            as_of: only those that were said by then, and undated ones; "": all.
 
         Raises:
             NotFound: a document named is not there, none fits `where`, or none was read yet.
@@ -187,6 +198,7 @@ class Session:
             ended = self._ended
             try:
                 narrowed = await self._narrowed(documents, where)
+                narrowed = await self.said_by(narrowed, as_of)
                 await self._require_read(narrowed)
                 return narrowed
             except NotFound:
@@ -222,6 +234,20 @@ class Session:
                 raise NotFound("no document is named")
             wanted = ", ".join(f"{key}={_written(value)}" for key, value in where.items())
             raise NotFound(f"no document of {self.where} has the metadata {wanted}")
+        return found
+
+    async def said_by(self, documents: frozenset[str] | None, as_of: str) -> frozenset[str] | None:
+        """Return those of some documents that were said by a time, and undated ones.
+
+        Raises:
+            NotFound: there is none.
+        """
+        if not as_of:
+            return documents
+        infos = await self.store.documents(self.ns, documents)
+        found = frozenset(i.id for i in infos if is_said_by(said_at(i.metadata), as_of))
+        if not found:
+            raise NotFound(f"nothing in {self.where} was said by {as_of}")
         return found
 
     async def _require_read(self, documents: frozenset[str] | None) -> None:

@@ -16,6 +16,7 @@ from qrmem.types.trees import TreeKind, TreeReport
 if TYPE_CHECKING:
     from qrmem.agents.tree_building import Summarise, TreeSettings
     from qrmem.graphstore.protocol import GraphStore
+    from qrmem.types.plans import Course
 
 TreePreset = Literal["default", "paper"]
 
@@ -68,12 +69,15 @@ async def run_build(
     listener: Listener,
     kind: TreeKind = "ilm",
     preset: TreePreset = "default",
+    *,
     summary_tokens: int = 300,
+    course: "Course | None" = None,
 ) -> TreeReport:
     """Build trees with the parts of a run; a cap that is reached is in the report.
 
     Args:
         summary_tokens: of a node's summary at most.
+        course: of a plan; see `TreeDeps`.
     """
     from qrmem.agents.tree_building import PAPER, TreeDeps, TreeSettings, build_tree
 
@@ -93,6 +97,7 @@ async def run_build(
         concurrency=models.settings.concurrency if run.meter is not None else 1,
         listener=listener,
         take_calls=run.take_all,
+        course=course,
     )
     try:
         for document_id in ids:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from qrmem.errors import EmbedderMismatch, ModelUnavailable
+from qrmem.graphstore.records import K1, B
 from qrmem.text.words import searched, terms
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from qrmem.types import Embedder, Segment
 
 
-K1, B = 1.5, 0.75
-"""BM25: saturation of a term's count, and how much length is held against a text."""
 _MOST_TERMS = 256
 """Distinct terms of a query that count; a longer one is cut there."""
 
@@ -32,12 +31,7 @@ def weighted(query: Mapping[str, float], vocabulary: "Vocabulary") -> dict[str, 
 
     A term that occurs nowhere is as rare as can be: it may still occur in another text.
     """
-    total = vocabulary.segments
-    found = vocabulary.frequencies
-    return {
-        term: count * float(np.log1p((total - (n := found.get(term, 0)) + 0.5) / (n + 0.5)))
-        for term, count in query.items()
-    }
+    return {term: count * vocabulary.rarity(term) for term, count in query.items()}
 
 
 def saturated(

@@ -1,8 +1,9 @@
 """Which parts of a conversation belong to a prompt: how turns are scored, and which parts go in.
 
 A turn is kept in parts of some sixty words. A part counts by its own words and vector, its turn by
-what stands around it. All numbers were chosen by leaving each conversation of LoCoMo and each chat
-of BEAM out in turn (docs/measured.md has the figures).
+what stands around it. All numbers and word lists were chosen on conversations of LoCoMo and chats
+of BEAM. Four of the weights were checked by choosing them again with each conversation and chat
+left out in turn (docs/evaluation.md has the figures); the others were not.
 """
 
 import heapq
@@ -11,7 +12,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 
+from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 
 PART_TOKENS = 80
@@ -71,6 +74,17 @@ def is_standing(text: str) -> bool:
     return _STANDING_WORDS.search(text) is not None
 
 
+def wishes(text: str) -> str:
+    """Return the sentences of a text that say how its writer wants things, "…" between others."""
+    found, after = "", 0
+    for start, end in sentences(text):
+        if is_standing(text[start:end]):
+            found = f"{found.rstrip()} … " if found and start > after else found
+            found += text[start:end]
+            after = end
+    return found.strip()
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a turn stands.
@@ -88,7 +102,7 @@ class Place:
     day: date | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """What a prompt asks for.
 
@@ -100,7 +114,7 @@ class Asked:
     text: str
     times: Sequence[tuple[date, date]] = ()
 
-    @property
+    @cached_property
     def is_of_all(self) -> bool:
         """Whether it is about the whole conversation: a summary, an order of events."""
         return _WHOLE.search(self.text) is not None
@@ -168,10 +182,16 @@ def _around(number: int, places: Mapping[int, Place], own: Mapping[int, float]) 
     session = places[number].session
     return sum(
         worth * own[near]
-        for away, worth in enumerate(_NEIGHBOURS, 1)
-        for near in (number - away, number + away)
+        for near, worth in neighbours(number)
         if near in own and near in places and places[near].session == session
     )
+
+
+def neighbours(number: int) -> Iterator[tuple[int, float]]:
+    """Yield the turns beside one, and what each counts for; some may not be there."""
+    for away, worth in enumerate(_NEIGHBOURS, 1):
+        yield number - away, worth
+        yield number + away, worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +209,9 @@ class Part:
     score: float
 
 
-def standing_bonus(text: str, asked: Asked) -> float:
+def standing_bonus(asked: Asked) -> float:
     """Return what is added for a part that says how the user wants things."""
-    return 0.0 if asked.is_of_all or not is_standing(text) else _STANDING
+    return 0.0 if asked.is_of_all else _STANDING
 
 
 def best_first(parts: Iterable[Part], asked: Asked, last: int) -> Iterator[Part]:

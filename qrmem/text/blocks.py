@@ -2,7 +2,7 @@
 
 A name stands in the block of its own words, and in one block for every way in which a text may
 shorten it: words left out, given names as initials, an acronym. So a name can be short only for
-names in its own block, and whoever asks what a name stands for reads that block alone.
+names in its own block, and looking up what a name stands for reads that block alone.
 
 A block is a number of 48 bits, made of its words. Two kinds of words that fall on one number do no
 harm: what is in a block is judged name by name.

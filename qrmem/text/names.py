@@ -16,8 +16,10 @@ from qrmem.text.spelling import APOSTROPHES, normalise_name
 
 __all__ = [
     "best_form",
+    "camel_case",
     "differ_in_number",
     "is_alias",
+    "is_type",
     "meant_name",
     "name_key",
     "normalise_name",
@@ -25,9 +27,14 @@ __all__ = [
     "occurs_in",
     "spells",
     "split_key",
+    "type_key",
 ]
 
 _APOSTROPHE = re.compile(f"[{APOSTROPHES}]")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_TYPE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
+LONGEST_TYPE = 40
+"""Characters."""
 _BORDERLESS = re.compile(f"[{UNSPACED}]")
 
 
@@ -40,6 +47,21 @@ def split_key(key: str) -> tuple[str, str]:
     """Return the normalised name and the type that a key was made of."""
     norm, _, type = key.partition("|")
     return norm, type
+
+
+def type_key(type: str) -> str:
+    """Return how a type is kept, whatever the form it is given in: `ShipYard` is `SHIP_YARD`."""
+    return _HUMP.sub("_", type.strip()).replace(" ", "_").upper()
+
+
+def camel_case(type: str) -> str:
+    """Return a type as a class or a label is called: `SHIP_YARD` is `ShipYard`."""
+    return "".join(word.capitalize() for word in type.split("_"))
+
+
+def is_type(type: str) -> bool:
+    """Whether a kept type is a name that every database takes: ASCII letters, digits and `_`."""
+    return len(type) <= LONGEST_TYPE and _TYPE.fullmatch(type) is not None
 
 
 def meant_name(name: str) -> str:

@@ -4,9 +4,10 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from qrmem.text.times import MONTHS
 from qrmem.text.words import terms
 
-_MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_MONTH = f"(?:{'|'.join(month.title() for month in MONTHS)})"
 _COUNTS = (
     *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve"),

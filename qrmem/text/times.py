@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from qrmem.text.tense import Direction, direction
 
-_MONTHS = (
+MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
     *("october", "november", "december"),
 )
@@ -23,7 +23,7 @@ _COUNTS = {
     )
     for word in words.split()
 }
-_MONTH, _COUNT = "|".join(_MONTHS), "|".join(_COUNTS)
+_MONTH, _COUNT = "|".join(MONTHS), "|".join(_COUNTS)
 _TIME = re.compile(
     rf"""\b(?:
     (?P<iso>\d{{4}}-\d\d-\d\d)\b
@@ -136,7 +136,7 @@ def _dated(match: re.Match[str], said: date) -> _Days | None:
     before = (found["before"] or "").lower()
     if not name[0].isupper() or not (day or year or before or name.lower() not in ("march", "may")):
         return None
-    month = _MONTHS.index(name.lower()) + 1
+    month = MONTHS.index(name.lower()) + 1
     if year:
         return _in_year(int(year), month, day)
     if before == "this":

@@ -83,6 +83,11 @@ def searched(question: str) -> str:
     return question.lstrip()[:SEARCHED].rsplit(None, 1)[0]
 
 
+def cut_note(question: str) -> str:
+    """Return a sentence where a search uses only a part of the question, else nothing."""
+    return CUT if len(question) > SEARCHED else ""
+
+
 def tokens(text: str) -> list[str]:
     """Return the words that ROUGE-L compares; for Latin script those of `rouge_score`, unstemmed.
 

@@ -22,11 +22,21 @@ from qrmem.types.answers import (
 )
 from qrmem.types.documents import Document, Part, Segment
 from qrmem.types.events import Event, Listener
-from qrmem.types.graph import Entity, Fact, Merge, MergeDecision, Question, Relation
+from qrmem.types.graph import (
+    Entity,
+    Fact,
+    FactView,
+    Merge,
+    MergeDecision,
+    Property,
+    Question,
+    Relation,
+)
 from qrmem.types.kinds import (
     BuildMode,
     ContributionKind,
     Orientation,
+    Properties,
     Scalar,
     SegmentState,
     Status,
@@ -63,6 +73,7 @@ from qrmem.types.reports import (
     DocumentInfo,
     EntityView,
     ExtractionReport,
+    JudgeReport,
     MemoryStatus,
     Repair,
 )
@@ -92,10 +103,12 @@ __all__ = [
     "Executor",
     "ExtractionReport",
     "Fact",
+    "FactView",
     "Folded",
     "Hit",
     "Job",
     "JobResult",
+    "JudgeReport",
     "LedgerRow",
     "Listener",
     "Loss",
@@ -108,6 +121,8 @@ __all__ = [
     "Part",
     "Passage",
     "Phase",
+    "Properties",
+    "Property",
     "Question",
     "Quote",
     "Reading",

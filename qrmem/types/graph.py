@@ -1,9 +1,19 @@
 """The merged memory, which follows from what was read, and the user's word on names."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from qrmem.types.kinds import Properties, Scalar
 from qrmem.types.shown import Short
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A value that one segment gives a property of an entity."""
+
+    name: str
+    value: Scalar
+    segment_id: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -15,6 +25,7 @@ class Entity(Short):
         forms: surface forms with how often each occurs, most frequent first.
         segments: ids of the segments that it occurs in, in (document id, index) order.
         questions: generated questions that added it, in the same order.
+        properties: all values that segments give to the properties of its type, in the same order.
     """
 
     key: str
@@ -23,6 +34,7 @@ class Entity(Short):
     forms: tuple[tuple[str, int], ...]
     segments: tuple[str, ...]
     questions: tuple[str, ...] = ()
+    properties: tuple[Property, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,12 @@ class Fact:
         head: entity key.
         tail: entity key.
         segment_id: the segment that states it.
+        said_at: when, by its document's metadata (`at`, `date`), in ISO form; "" if undated.
+        valid_from: when it began to hold, `2026-05-03`, `2026-05` or `2026`; "" where nobody says.
+        valid_until: when it ceased to hold, in the same form.
+        n: its number in the segment.
+        type: a relation type of the schema, or "".
+        properties: what the segment says beside, by the properties of its type.
     """
 
     head: str
@@ -40,6 +58,51 @@ class Fact:
     description: str
     segment_id: str
     question: str = ""
+    said_at: str = ""
+    valid_from: str = ""
+    valid_until: str = ""
+    n: int = field(default=0, compare=False)
+    type: str = ""
+    properties: Properties = ()
+
+    @property
+    def id(self) -> str:
+        """What a user calls it by."""
+        return f"{self.segment_id}:{self.n}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FactView(Short):
+    """A statement as a person reads it, with where it stands and what became of it.
+
+    Attributes:
+        id: what `edit_fact`, `end_fact`, `delete_fact` and `restore_fact` call it by.
+        head: name of the entity that it is about.
+        tail: name of the other one.
+        quotation: the sentence that states it.
+        said_at: when, in ISO form; "" if its document is undated.
+        valid_from: when it began to hold, `2026-05-03`, `2026-05` or `2026`; "" where nobody says.
+        valid_until: when it ceased to hold, in the same form.
+        superseded_by: id of the statement that replaces it, or "".
+        superseded_at: since when, a date or moment in ISO form.
+        then: what the other one says.
+        type: a relation type of the schema, or "".
+    """
+
+    id: str
+    head: str
+    tail: str
+    description: str
+    document_id: str
+    segment_id: str
+    quotation: str
+    said_at: str = ""
+    valid_from: str = ""
+    valid_until: str = ""
+    superseded_by: str = ""
+    superseded_at: str = ""
+    then: str = ""
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

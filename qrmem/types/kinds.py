@@ -4,11 +4,13 @@ from typing import Literal
 
 Scalar = str | int | float | bool
 """What a metadata value may be: stores keep primitive values only."""
+Properties = tuple[tuple[str, Scalar], ...]
+"""What a text says of an entity or in a statement, by the names of its type; sorted by name."""
 Orientation = Literal["none", "local", "full"]
 BuildMode = Literal["compact", "paper"]
 Status = Literal["answered", "passages", "forced", "unanswerable"]
 SegmentState = Literal["pending", "extracted", "ok", "partial", "failed"]
-ContributionKind = Literal["extraction", "supplement", "oriented"]
+ContributionKind = Literal["extraction", "supplement", "oriented", "edit"]
 Strategy = Literal[
     "reflection",
     "graph-expansion",

@@ -5,6 +5,7 @@ The methods of a memory take the same as keywords; see `qrmem.memory.Memory`.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from qrmem.errors import UsageError, clean_name, require_count, require_text
@@ -60,6 +61,8 @@ class AskOptions:
         window: L in tokens; 0: that of the settings.
         documents: ids of the only documents to read; `None`: all.
         where: metadata that a document must have; resolved into `documents`.
+        as_of: when the memory is looked at; "": now.
+        single_types: relation types of which an entity has one at a time.
         orientation: "": that of the settings.
         max_trials: how often segments are read at most, a last forced call not counted.
         start: `search`: the searcher's hits and their entities; `entities`: those that the question
@@ -88,6 +91,8 @@ class AskOptions:
     choices: Sequence[str] = ()
     documents: Collection[str] | None = None
     where: Mapping[str, Scalar] | None = None
+    as_of: str | date = ""
+    single_types: Collection[str] = ()
     orientation: Orientation | Literal[""] = ""
     share_orientation: bool = False
     max_trials: int = 5
@@ -144,7 +149,7 @@ class AskOptions:
         documents = None if self.documents is None else sorted(self.documents)
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
         plain |= {"documents": documents, "where": None, "keep_trail": None}
-        plain |= {"checkpointer": None, "caps": None}
+        plain |= {"checkpointer": None, "caps": None, "single_types": sorted(self.single_types)}
         return repr(plain)
 
 
@@ -177,6 +182,7 @@ class RecallOptions:
     fragments: FragmentSettings | None = None
     user: str | None = None
     min_score: float = 0.0
+    as_of: str = ""
 
     def __post_init__(self) -> None:
         require_text(self.prompt, "the prompt")

@@ -1,10 +1,13 @@
 """What a plan says: ranges, by stage and model."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from qrmem.types.shown import Short
+
+Course = Literal["shortest", "longest"]
+"""Of all courses that replies can lead a run along, the two ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class Plan(Short):
         strategy: that an `ask` will follow; "" for other runs.
         window: tokens that each call of an `ask` may have; 0 for other runs.
         readers: who read the documents of an `add` that are not read again.
+        read_otherwise: how to the number of their segments; see `MemoryStatus`.
     """
 
     run: Literal["add", "ask", "tree"]
@@ -72,6 +76,7 @@ class Plan(Short):
     strategy: str = ""
     window: int = 0
     readers: tuple[str, ...] = ()
+    read_otherwise: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def calls(self) -> Range:
@@ -105,4 +110,4 @@ def total(ranges: Iterable[Range]) -> Range:
     return sum(ranges, Range())
 
 
-__all__ = ["Plan", "Range", "StagePlan", "total"]
+__all__ = ["Course", "Plan", "Range", "StagePlan", "total"]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from qrmem.types.kinds import ContributionKind, SegmentState
+from qrmem.types.kinds import ContributionKind, Properties, SegmentState
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,10 +11,12 @@ class Mention:
 
     Attributes:
         name: the fullest form in the segment.
-        type: `PERSON`, `PLACE`, `ORGANISATION`, `DATE`, `NUMBER`, `WORK`, …, or "" if unknown.
+        type: `PERSON`, `PLACE`, `ORGANISATION`, `DATE`, `NUMBER`, `WORK`, …, a type of the schema
+            (`ShipYard` is `SHIP_YARD`), or "" if unknown.
         forms: all surface forms in the segment, each found in it up to white space; holds `name`.
         count: how often any of the forms occurs, at least 1.
         question: text of the generated question that added it, "" for the first extraction.
+        properties: what the segment says of it, by the properties of its type.
     """
 
     name: str
@@ -22,6 +24,7 @@ class Mention:
     forms: tuple[str, ...] = ()
     count: int = 1
     question: str = ""
+    properties: Properties = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,23 @@ class Statement:
     """An open relation as one segment states it: two names and a description in plain words.
 
     The direction is that of the description; the folded relation has none.
+
+    Attributes:
+        valid_from: when it began to hold, `2026-05-03`, `2026-05` or `2026`; "" where the text does
+            not say.
+        valid_until: when it ceased to hold, in the same form.
+        type: a relation type of the schema (`WorksFor` is `WORKS_FOR`), or "".
+        properties: what the segment says beside, by the properties of its type.
     """
 
     head: str
     tail: str
     description: str
     question: str = ""
+    valid_from: str = ""
+    valid_until: str = ""
+    type: str = ""
+    properties: Properties = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +71,15 @@ class Contribution:
     """What one pass over one segment added: the only facts that a store keeps of it.
 
     Attributes:
-        kind: `extraction` (first pass), `supplement` (asked with accepted questions) or
-            `oriented` (asked with the user's question).
-        asked: the questions that the pass was asked with, in order; `()` for an extraction.
+        kind: `extraction` (first pass), `supplement` (asked with accepted questions),
+            `oriented` (asked with the user's question), or `edit` (what the user makes of one
+            statement: its new form, or no statement where it is deleted).
+        asked: the questions that the pass was asked with, in order; `()` for an extraction. Of an
+            edit: head and tail, normalised, and description of the statement as it was read.
         questions: questions that the pass proposes, in order; only an extraction proposes any.
         tagger: the tagger whose entities are in, or "" (marked when a tagger failed: `!name`).
         losses: what of the replies could not be used; then the segment is `partial`.
+        left_out: entities and relations of none of the types of a closed schema.
     """
 
     segment_id: str
@@ -73,6 +90,7 @@ class Contribution:
     asked: tuple[str, ...] = ()
     tagger: str = ""
     losses: tuple[Loss, ...] = ()
+    left_out: int = 0
 
     @property
     def next_attempt(self) -> int:

@@ -51,6 +51,7 @@ class AddReport(Short):
         warnings: what a user should look at, in words.
         reader: the reasoner, build mode and prompt versions that this run reads with.
         readers: those that the unchanged documents were read with.
+        left_out: entities and relations of none of the types of a closed schema.
     """
 
     added: tuple[str, ...]
@@ -69,6 +70,7 @@ class AddReport(Short):
     warnings: tuple[str, ...] = ()
     reader: str = ""
     readers: tuple[str, ...] = ()
+    left_out: int = 0
 
     @property
     def is_complete(self) -> bool:
@@ -103,7 +105,7 @@ class ExtractionReport(Short):
         triples: both ends of which stand in one segment of their passage.
         absent_entities: names that do not, and were left out.
         absent_triples: the same.
-        malformed: what a model wrote in the place of a triple or a name, left out.
+        malformed: what a model wrote instead of a triple or a name, left out.
         left_out: passages without a text, by their place in the file.
     """
 
@@ -137,6 +139,34 @@ class EntityView(Short):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class JudgeReport(Short):
+    """What a chat model said of pairs of statements that may clash.
+
+    Attributes:
+        pairs: how many were judged; of a plan, how many would be.
+        replaced: those whose later statement replaces the earlier one.
+        agreed: those that say the same.
+        beside: those that may both hold.
+        left: pairs that are left out, as there are too many for one call in ten turns.
+        calls: that were made; of a plan, that would be.
+        tokens_in: of them.
+        problems: what no reply was understood for; the same call asks again.
+        stopped: which cap was reached, or "".
+    """
+
+    pairs: int = 0
+    replaced: int = 0
+    agreed: int = 0
+    beside: int = 0
+    left: int = 0
+    calls: int = 0
+    tokens_in: int = 0
+    problems: tuple[str, ...] = ()
+    stopped: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class MemoryStatus(Short):
     """A namespace in figures.
 
@@ -147,7 +177,10 @@ class MemoryStatus(Short):
             that were read and not merged.
         usage: of all runs so far, construction and online apart.
         warnings: what a user should look at, in words.
-        readers: what read its segments: kind, model, build mode, set of prompts with its checksum.
+        readers: what read its segments: kind, model, build mode, set of prompts and schema with
+            their checksums.
+        read_otherwise: how (`without a model`, `under another schema`, …) to the number of segments
+            that were read so, where they would be read otherwise now.
     """
 
     location: str
@@ -163,6 +196,7 @@ class MemoryStatus(Short):
     usage: Usage
     warnings: tuple[str, ...] = ()
     readers: tuple[str, ...] = ()
+    read_otherwise: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -18,7 +18,7 @@ from qrmem.errors import (
 )
 from qrmem.llm.usage import By
 from qrmem.memory import Memory
-from qrmem.text.words import CUT, SEARCHED
+from qrmem.text.words import cut_note
 from qrmem.types import EntityView, Relation, Scalar, Strategy, Trail
 from qrmem.web.guard import log
 
@@ -205,13 +205,26 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     # A browser takes `..` in a path for the folder above.
     get("/document", summary="The same, for an id that no path can hold, such as `..`")(document)
 
+    @get("/facts", summary="Statements with their times, sources and quotations")
+    async def facts(
+        response: Response,
+        entity: str = "",
+        user: str = "",
+        as_of: str = "",
+        superseded: bool = False,
+        offset: offset = 0,
+        limit: some = None,
+    ) -> Any:
+        found = await memory.facts(entity=entity, user=user, as_of=as_of, superseded=superseded)
+        return part(found, offset, limit, response)
+
     @get("/entities", summary="Entities by falling number of segments")
     async def entities(limit: limit = 100) -> Any:
         return await memory.entities(limit)
 
     @get("/entities/{name:whole}", summary="An entity with its relations, questions and segments")
-    async def entity(name: str) -> Any:
-        return await memory.entity(name)
+    async def entity(name: str, as_of: str = "") -> Any:
+        return await memory.entity(name, as_of=as_of)
 
     @get("/around/{name:whole}", summary="An entity and what is near it, a part at a time")
     async def around(name: str, offset: offset = 0, limit: limit = 20) -> Any:
@@ -282,8 +295,8 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
     from fastapi import Body, Response
 
     def note_length(question: str, response: Response) -> None:
-        if len(question) > SEARCHED:
-            response.headers[WARNING] = CUT
+        if note := cut_note(question):
+            response.headers[WARNING] = note
 
     asked = Annotated[str, Body(min_length=1)]
     several = Annotated[list[str] | None, Body()]
@@ -297,9 +310,10 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
         k: Annotated[int, Body(ge=1, le=1000, strict=True)] = 10,
         documents: several = None,
         where: narrowed = None,
+        as_of: Annotated[str, Body()] = "",
     ) -> Any:
         note_length(query, response)
-        return await memory.search(query, k=k, documents=documents, where=where)
+        return await memory.search(query, k=k, documents=documents, where=where, as_of=as_of)
 
     @app.post("/ask", summary="Answer a question, with citations and the trail")
     async def ask(
@@ -310,6 +324,7 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
         choices: several = None,
         documents: several = None,
         where: narrowed = None,
+        as_of: Annotated[str, Body()] = "",
     ) -> Any:
         note_length(question, response)
         return await memory.ask(
@@ -319,6 +334,7 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
             choices=choices,
             documents=documents,
             where=where,
+            as_of=as_of,
         )
 
     @app.post("/recall", summary="Turns that a model is to know before it answers a prompt")
@@ -329,10 +345,11 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
         tokens: amount = 2000,
         user: Annotated[str | None, Body()] = None,
         min_score: Annotated[float, Body(ge=0)] = 0.0,
+        as_of: Annotated[str, Body()] = "",
     ) -> Any:
         note_length(prompt, response)
         found = await memory.recall(
-            prompt, session=session, tokens=tokens, user=user, min_score=min_score
+            prompt, session=session, tokens=tokens, user=user, min_score=min_score, as_of=as_of
         )
         return {
             "text": found.text,
@@ -382,8 +399,30 @@ def _writing(app: "FastAPI", memory: Memory) -> None:
 
 
 def deciding(app: "FastAPI", memory: Memory) -> None:
-    """Let clients decide about names."""
+    """Let clients decide about names and statements."""
     from fastapi import Body
+
+    @app.patch("/facts/{id:whole}", summary="Say in other words what a statement says, or when")
+    async def edit_fact(
+        id: str,
+        text: Annotated[str | None, Body()] = None,
+        valid_from: Annotated[str | None, Body()] = None,
+        valid_until: Annotated[str | None, Body()] = None,
+    ) -> Any:
+        return await memory.edit_fact(id, text, valid_from=valid_from, valid_until=valid_until)
+
+    @app.post("/facts/{id:whole}/end", summary="Say that a statement holds no longer")
+    async def end_fact(id: str, on: Annotated[str, Body(embed=True)] = "") -> Any:
+        return await memory.end_fact(id, on)
+
+    @app.post("/facts/{id:whole}/restore", summary="Take back a decision on a statement")
+    async def restore_fact(id: str) -> Any:
+        return await memory.restore_fact(id)
+
+    @app.delete("/facts/{id:whole}", summary="Leave a statement out of the graph")
+    async def delete_fact(id: str) -> Any:
+        await memory.delete_fact(id)
+        return {"deleted": _whole(id)}
 
     @app.post("/merges", summary="Merge two names by hand, or keep them apart")
     async def decide(

@@ -1,4 +1,4 @@
-"""Who may speak to a server of ours: whoever has its token; and how it is run."""
+"""Who may use our servers: those with the token; and how a server is run."""
 
 import asyncio
 import hmac
@@ -61,7 +61,7 @@ class Guard:
         self._large = large
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer 401, 403, 411 or 413 in the place of the app, or hand the request on."""
+        """Answer 401, 403, 411 or 413 instead of the app, or hand the request on."""
         from starlette.responses import JSONResponse
 
         if scope["type"] != "http":
@@ -107,7 +107,7 @@ _logged = float("-inf")
 
 
 def log(line: str) -> None:
-    """Write a line for whoever runs the server, one a minute at most: clients can cause many."""
+    """Write a line for the operator, one a minute at most: clients can cause many."""
     global _logged
     if (now := monotonic()) - _logged >= _MINUTE:
         _logged = now

@@ -1,6 +1,6 @@
-"""The file format of 0.1.0: a file that was made by it opens and answers.
+"""The file format: files that were made by 0.1.0 and since open and answer.
 
-The file is `data/version-7.db.gz`. To make one of a new version:
+They are `data/version-N.db.gz`. To make one of a new version:
 
     python tests/contract/test_file_format.py
 """
@@ -8,14 +8,22 @@ The file is `data/version-7.db.gz`. To make one of a new version:
 import asyncio
 import gzip
 import hashlib
+import os
+import signal
+import sqlite3
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import qrmem
-from qrmem.graphstore.sqlite.schema import SCHEMA, USUAL, VERSION
+import pytest
 
-KEPT = Path(__file__).with_name("data") / f"version-{VERSION}.db.gz"
-FORMAT = (7, "4f875b0c7e5e", "f4485a996c53")
+import qrmem
+from qrmem.errors import MissingError
+from qrmem.graphstore.sqlite import Opening, SqliteStore
+from qrmem.graphstore.sqlite.schema import SCHEMA, USUAL, VERSION, migrate
+
+DATA = Path(__file__).with_name("data")
+KEPT = DATA / f"version-{VERSION}.db.gz"
+FORMAT = (10, "8cd881982f58", "f4485a996c53")
 """The version, and the beginnings of the digests of what belongs to it."""
 DOCUMENTS = [
     {
@@ -33,9 +41,10 @@ def test_a_change_of_the_format_has_a_new_version() -> None:
     assert (VERSION, *digests) == FORMAT, "raise VERSION, and make a file of it: see the module"
 
 
-async def test_a_file_of_this_version_opens_and_answers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", range(7, VERSION + 1))
+async def test_a_file_of_any_version_opens_and_answers(tmp_path: Path, version: int) -> None:
     path = tmp_path / "old.db"
-    path.write_bytes(gzip.decompress(KEPT.read_bytes()))
+    path.write_bytes(gzip.decompress((DATA / f"version-{version}.db.gz").read_bytes()))
     async with qrmem.open(str(path), embedder="none", model="") as memory:
         hits = await memory.search("Whom did Ahab meet in Nantucket?")
         assert hits[0].document_id == "inquiry"
@@ -49,6 +58,59 @@ async def test_a_file_of_this_version_opens_and_answers(tmp_path: Path) -> None:
         assert read.differences == ()
         await memory.add([{"id": "new", "text": "Ishmael sailed with Captain Ahab."}])
         assert (await memory.search("Who sailed?"))[0].document_id == "new"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process to kill")
+async def test_a_file_whose_bringing_up_is_killed_is_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    path.write_bytes(gzip.decompress((DATA / "version-7.db.gz").read_bytes()))
+    kills = 0
+    while _is_killed(path, kills + 1):
+        kills += 1
+        assert _version(path) == 7
+    assert kills > 20
+    assert _version(path) == VERSION
+    async with qrmem.open(str(path), embedder="none", model="") as memory:
+        assert (await memory.search("Who met Owen Chase?"))[0].document_id == "inquiry"
+
+
+def _is_killed(path: Path, statement: int) -> bool:
+    process = os.fork()
+    if not process:
+        _die_at(path, statement)
+    return os.WIFSIGNALED(os.waitpid(process, 0)[1])
+
+
+def _die_at(path: Path, statement: int) -> None:
+    """Kill this process when it has brought a file up to some statement."""
+    begun = 0
+
+    def seen(_: str) -> None:
+        nonlocal begun
+        begun += 1
+        if begun >= statement:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA cache_size = 1")  # so that pages are written before the end
+    db.set_trace_callback(seen)
+    migrate(db)
+    os._exit(0)
+
+
+def _version(path: Path) -> int:
+    db = sqlite3.connect(path)
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    db.close()
+    return int(version)
+
+
+async def test_an_old_file_that_may_not_be_written_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    path.write_bytes(gzip.decompress((DATA / "version-7.db.gz").read_bytes()))
+    with pytest.raises(MissingError, match="older qrmem and is read-only; open it once"):
+        await SqliteStore.open(path, Opening(read_only=True))
+    assert _version(path) == 7
 
 
 async def _make(path: Path) -> None:

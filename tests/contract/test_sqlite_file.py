@@ -27,6 +27,7 @@ from qrmem.graphstore.sqlite.schema import SCHEMA, VERSION, make
 from qrmem.types import LedgerRow
 
 NOBODY = 65534
+SECRET = "xanadu"
 
 
 async def _open(path: Path, *, create: bool = True) -> GraphStore:
@@ -131,9 +132,7 @@ async def test_a_page_that_is_damaged_is_found_by_looking_through_the_file(tmp_p
     await store.close()
 
 
-@pytest.mark.parametrize(
-    ("version", "other"), [(VERSION + 1, "a newer"), (VERSION - 1, "an older")]
-)
+@pytest.mark.parametrize(("version", "other"), [(VERSION + 1, "a newer"), (6, "an older")])
 async def test_a_file_of_another_version_is_refused_and_left_alone(
     tmp_path: Path, version: int, other: str
 ) -> None:
@@ -373,12 +372,58 @@ def test_thousands_of_deletions_leave_an_index_that_can_be_read() -> None:
     for n in range(1100):
         words.add(db, 1, {2: {f"secret{n}": 1}})
         words.drop(db, 1, [2])
-        words.forget(db, 1)
-    db.execute("INSERT INTO words_1 (words_1) VALUES ('integrity-check')")
-    assert db.execute("SELECT rowid FROM words_1 WHERE words_1 MATCH 'kept7'").fetchall() == [(1,)]
-    blocks = b"".join(block for (block,) in db.execute("SELECT block FROM words_1_data"))
+        words.forget(db)
+    db.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+    assert words.matching(db, "n", [["kept7"]], 10) == ["s1"]
+    blocks = b"".join(block for (block,) in db.execute("SELECT block FROM words_data"))
     assert b"secret" not in blocks
     db.close()
+
+
+async def test_namespaces_share_their_tables_and_a_deleted_one_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.db"
+    store = await _open(path)
+    await add(store, "n", text("d", "Ann met Bob ", title="Kept"))
+    tables = _tables(path)
+    odd = [f"n{sign}{SECRET}" for sign in "'\"%_*?"]
+    for ns in odd:
+        await add(store, ns, text("d", f"Ann met {SECRET} ", title=SECRET))
+    assert _tables(path) == tables
+    for ns in odd:
+        assert await store.matching(ns, [[SECRET, "ann"]], 9)
+        await store.delete_namespace(ns)
+    assert await store.matching("n", [["ann"]], 9)
+    await store.delete_namespace("n")  # the last one with words goes another way
+    await store.clean()
+    assert not any(SECRET.encode() in path.with_name(n).read_bytes() for n in _names(tmp_path))
+    await add(store, "n", text("d", "Ann met Bob "))
+    assert len(await store.matching("n", [["ann"]], 9)) == 1
+    await store.check()
+    await store.close()
+
+
+async def test_what_other_namespaces_hold_does_not_move_the_order(tmp_path: Path) -> None:
+    store = await _open(tmp_path / "a.db")
+    # Here "rare" is rare, and in the others together it is common.
+    pieces = ["rare words ", *(f"common w{n} " for n in range(9)), "common common common words "]
+    await add(store, "n", text("d", *pieces))
+    groups = [["rare", "common"]]
+    before = list(await store.matching("n", groups, 99))
+    assert len(before) == 11
+    for n in range(9):
+        await add(store, f"o{n}", text("d", *("rare " * (n + k) for k in range(1, 20))))
+    assert list(await store.matching("n", groups, 99)) == before
+    assert (await store.vocabulary("n", ["rare"])).frequencies == {"rare": 1}
+    await store.close()
+
+
+def _tables(path: Path) -> list[str]:
+    db = sqlite3.connect(path)
+    names = [name for (name,) in db.execute("SELECT name FROM sqlite_master ORDER BY name")]
+    db.close()
+    return names
 
 
 async def test_a_deleted_document_is_not_in_the_log_of_an_open_memory_nor_in_a_repaired_file(

@@ -129,7 +129,7 @@ def test_deleting_needs_a_word_and_leaves_nothing_behind(qrmem: Shell) -> None:
     names = [entity["name"] for entity in qrmem("show", "--json").json["entities"]]
     assert "Grace Hopper" in names
     assert not any("Lovelace" in name for name in names)
-    assert "Babbage" not in _everything(qrmem.folder / "test.db")
+    assert "babbag" not in _everything(qrmem.folder / "test.db"), "the index has stems"
 
 
 def test_a_deletion_that_was_killed_is_finished_by_the_same_command(qrmem: Shell) -> None:
@@ -146,7 +146,15 @@ def test_a_deletion_that_was_killed_is_finished_by_the_same_command(qrmem: Shell
 
 def _everything(path: Path) -> str:
     with closing(sqlite3.connect(path)) as database:
-        return "\n".join(database.iterdump())
+        listed = database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        ).fetchall()
+        rows = [row for (name,) in listed for row in database.execute(f'SELECT * FROM "{name}"')]
+    return "\n".join(
+        value.decode("latin-1") if isinstance(value, bytes) else str(value)
+        for row in rows
+        for value in row
+    ).lower()
 
 
 def test_an_update_reads_only_what_changed(qrmem: Shell) -> None:

@@ -125,6 +125,7 @@ add note.txt --update --model test --base-url {url}
 chat add log.jsonl --user ann
 chat say user "The ferry leaves at noon." --user ann
 chat turns
+chat standing
 chat recall "When does the flight to Oslo leave?"
 chat extract --model test --base-url {url}
 chat forget-user ann --yes
@@ -150,6 +151,12 @@ ELSEWHERE = {
     "plan tree": "test_the_extras_do_what_they_are_for",
     "tree show": "test_the_extras_do_what_they_are_for",
     "tree build": "test_the_extras_do_what_they_are_for",
+    "facts": "test_statements_are_listed_and_decided_on",
+    "edit-fact": "test_statements_are_listed_and_decided_on",
+    "end-fact": "test_statements_are_listed_and_decided_on",
+    "delete-fact": "test_statements_are_listed_and_decided_on",
+    "restore-fact": "test_statements_are_listed_and_decided_on",
+    "judge-facts": "test_statements_are_listed_and_decided_on",
 }
 """Commands that another test of this file runs."""
 
@@ -184,6 +191,20 @@ def test_the_command_line(core: Installed, server: OpenAIServer) -> None:
     assert "cited:" in told['ask "Who met Charles Babbage?"']
     assert "Oslo" in told['chat recall "When does the flight to Oslo leave?"']
     assert "Ada Lovelace" in core("show", "--namespace", "openie").out
+
+
+def test_statements_are_listed_and_decided_on(core: Installed, server: OpenAIServer) -> None:
+    core("add", "note.txt", "--id", "note")
+    said = core("facts", "Ada Lovelace", "--json").json[0]
+    assert said["quotation"] in TEXT
+    core("edit-fact", said["id"], "--text", "knew")
+    assert "knew" in core("facts").out
+    core("end-fact", said["id"], "--on", "1840")
+    assert "1840" in core("facts", "--superseded").out
+    core("delete-fact", said["id"])
+    core("restore-fact", said["id"])
+    assert said["quotation"] in core("facts").out
+    core("judge-facts", "--plan", "--model", "test", "--base-url", server.url)
 
 
 @pytest.mark.parametrize("words", ["--paper-exact", "--prompts paper", "--prompts story"])
@@ -267,7 +288,8 @@ def test_no_folder_of_the_checkout_is_a_package_of_its_own(core: Installed) -> N
 
 
 def test_the_sample_is_read_and_asked(core: Installed) -> None:
-    core.python("import runpy; runpy.run_module('qrmem.demo', run_name='__main__')")
+    said = core.python("import runpy; runpy.run_module('qrmem.demo', run_name='__main__')")
+    assert "qrmem add YOUR_FILE" in said, "it ends with what to do next"
 
 
 def test_what_is_missing_is_named_with_its_extra(core: Installed) -> None:

@@ -266,6 +266,8 @@ def test_a_plan_of_a_question_to_an_empty_memory_says_that_it_is_empty(qrmem: Sh
     async def make() -> None:
         async with opened(str(qrmem.folder / "test.db"), embedder="none") as memory:
             await memory.add_text(TEXT, id="note")
+        # By another process: one that made the file and leaves nothing in it removes it.
+        async with opened(str(qrmem.folder / "test.db"), embedder="none") as memory:
             await memory.delete("note")
 
     asyncio.run(make())

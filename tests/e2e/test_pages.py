@@ -74,6 +74,10 @@ def _runner(folder: Path, more: Mapping[str, str]) -> Callable[[str], Ran]:
     return run
 
 
+def _again(folder: Path, line: str) -> Ran:
+    return Shell(folder)(*shlex.split(line)[1:])
+
+
 def test_what_the_readme_shows_is_what_is_printed(qrmem: Shell) -> None:
     text = (ROOT / "README.md").read_text()
     (block,) = re.findall(r"```console\n(\$ qrmem add.*?)```", text, re.DOTALL)
@@ -89,6 +93,16 @@ def test_what_the_readme_shows_is_what_is_printed(qrmem: Shell) -> None:
     for item in (first, second):
         assert item["answers"][0] in qrmem("ask", item["text"]).out, "the demo shows the answer"
     assert question == second["text"]
+
+
+def test_the_readmes_python_runs_as_it_stands(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    ran = _runner(tmp_path, {})(f"python -c {shlex.quote(block)}")
+    assert ran.code == 0, ran.err
+    assert "Lucian Ashby was born on Mussel Island" in ran.out
+    trail = re.search(r"(qrmem trail \S+ --memory story.db)", ran.out)
+    assert trail is not None
+    assert "reflection" in _again(tmp_path, trail[1]).out
 
 
 def test_the_page_of_commands_is_that_of_the_program() -> None:
@@ -131,6 +145,8 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "reference" / "api" / "index.html").read_text()
     assert "Answer a question" in page
     assert "max_trials" in page
+    diagrams = (tmp_path / "site" / "diagrams" / "index.html").read_text()
+    assert '<pre class="mermaid">' in diagrams, "the theme draws what is in this element"
 
 
 # --- every other page -----------------------------------------------------------------------------
@@ -174,6 +190,7 @@ ELSEWHERE = {
     r"eval plan": "tests/eval: on data that fit the command",
     r"merge A B|separate": "tests/e2e/test_commands.py: names of the memory at hand",
     r"import --openie": "tests/e2e/test_moving.py: with a file of that form",
+    r"(edit|end|delete|restore)-fact": "tests/integration/test_facts_in_time.py: ids at hand",
 }
 """Commands that are parsed here, and run by other tests."""
 

@@ -306,10 +306,10 @@ def test_rates_of_following_and_copying_have_figures_beside_the_paper_s(data: Pa
     (follows, *none) = figure("ada-leval-tsort", "follows")
     assert not any(panel.curves for panel in none), "the paper prints no numbers of Figure 2"
     points = {curve.name: curve.points for curve in follows.curves}
-    assert [(p.x, p.value) for p in points["Prompt, TSort"]] == [(2000.0, 1.0)]
+    assert [(p.x, p.value) for p in points["Prompt"]] == [(2000.0, 1.0)]
     _, paper = figure("ada-leval-tsort", "copies_valid")
     curves = {curve.name: curve.points for curve in paper.curves}
-    assert [(p.x, p.value) for p in curves["Claude-2, TSort"]][:2] == [(2e3, 0.995), (4e3, 0.95)]
+    assert [(p.x, p.value) for p in curves["Claude-2"]][:2] == [(2e3, 0.995), (4e3, 0.95)]
 
 
 def test_position_bias_has_a_curve_for_each_place(data: Path) -> None:

@@ -17,8 +17,8 @@ from qrmem.eval.systems import adaleval, code_completion, conversation
 from qrmem.extraction.tree_summaries import RETRY_TEMPERATURE
 from qrmem.graph.expansion import QUERY_TOKENS
 from qrmem.graph.segmenting import MILESTONE
+from qrmem.graphstore.records import K1, B
 from qrmem.retrieval.fragments.relations import EXACT, SAMPLE
-from qrmem.retrieval.scoring import K1, B
 from qrmem.retrieval.trees.clustering import (
     MOST_CLUSTERS,
     PATIENCE,
@@ -54,6 +54,8 @@ UNUSED = {
     "nearest": "of the orientation `local`",
     "expansions": "one between two readings",
     "surprise": "of trees alone",
+    "as_of": "a memory is asked as it is now",
+    "single_types": "of a schema, and no preset has one",
 }
 """Switches of a search that have no say with `paper_exact`."""
 

@@ -165,10 +165,10 @@ def test_a_run_of_the_tool_goes_on_and_compares_in_each_cell(
     given = ["--kept", str(tmp_path / "kept"), "--out", str(out)]
     needle_tables.main([*given, "--tasks", "niah", "--lengths", "1k"])
     assert "| system | 1k | all, % (95 %) | score |" in out.read_text()
-    assert "niah-1k: 70 done, 0 were there" in capsys.readouterr().out
+    assert "niah-1k: 75 done, 0 were there" in capsys.readouterr().out
     needle_tables.main(given)
     said, page = capsys.readouterr().out, out.read_text()
-    assert "niah-1k: 0 done, 70 were there" in said
+    assert "niah-1k: 0 done, 75 were there" in said
     assert "| inner-loop | 5/5 | 5/5 | 100 (72-100), n=10 | 10.0 |" in page
     cells = [line for line in page.splitlines() if line.startswith("| qa")]
     assert len(cells) == 10
@@ -176,6 +176,36 @@ def test_a_run_of_the_tool_goes_on_and_compares_in_each_cell(
     assert "inner-loop against bm25, of 10 cells: above in" in page
     with pytest.raises(SystemExit, match="other options"):
         needle_tables.main([*given, "--cases", "2"])
+
+
+SETS = """
+[[set]]
+kind = "several hops"
+question = "In which town is the ring of Tobias Marrow today?"
+needles = ["Tobias Marrow left the ring to Quill.", "Walnut chests stand at Saskel."]
+keywords = ["quill", "saskel"]
+"""
+
+
+def test_the_page_names_the_needles_that_were_never_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    essays = tmp_path / "all/niah/PaulGrahamEssays"
+    essays.mkdir(parents=True)
+    (essays / "a.txt").write_text(HAY)
+    (tmp_path / "sets.toml").write_text(SETS)
+    monkeypatch.setenv("QRMEM_DATA", str(tmp_path / "all"))
+    monkeypatch.setattr(needle_tables, "SETS", tmp_path / "sets.toml")
+    monkeypatch.setattr(needle_tables, "SET_LENGTH", "20k")
+    monkeypatch.setattr(needle_tables, "SET_SYSTEMS", ("bm25-sentences",))
+    out = tmp_path / "docs" / "results" / "needles.md"
+    kept = str(tmp_path / "kept")
+    needle_tables.main(["--tasks", "", "--sets", "--kept", kept, "--out", str(out)])
+    page = out.read_text()
+    assert "| BM25 over sentences | 3/6 | 3/6 | 0/3 |" in page
+    never = page.partition("**Never shown, by any system at any depth:**")[2]
+    assert "- several hops: Walnut chests stand at Saskel." in never
+    assert "Tobias Marrow left" not in never
 
 
 def test_an_interval_is_wilsons() -> None:

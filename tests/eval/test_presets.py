@@ -1,6 +1,7 @@
 """Presets: every file is sound; a run of one on fixtures; what cannot run is said."""
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from qrmem.eval import (
 )
 from qrmem.eval.deviations import deviations
 from qrmem.eval.preset import folder_of
-from qrmem.eval.report.plots import limits
+from qrmem.eval.report.plots import limits, step_aside
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +104,15 @@ def test_an_axis_is_of_points_that_can_be_told_apart() -> None:
     assert limits(-0.055, 0.055) == (0.0, 10.0)
     assert limits(24.0, 27.0) == (24.0, 34.0)
     assert limits(-5.0, 105.0) == (0.0, 105.0)
+
+
+def test_curves_of_one_place_stand_nearer_than_the_next_place() -> None:
+    """Nine systems at 6k reached those at 8k."""
+    lengths = [1000, 2000, 4000, 6000, 8000, 12000, 16000]
+    nearest = math.log(8 / 6) / math.log(16)
+    assert 8 * step_aside(9, lengths, is_log=True) < nearest / 2
+    assert step_aside(2, [0, 2, 4]) == step_aside(1, [0, 2, 4])
+    assert step_aside(2, [7]) == 0.0
 
 
 FIRST_TRIALS = "1 trial,2 trials"

@@ -9,7 +9,7 @@ import qrmem
 from qrmem.errors import UsageError
 from qrmem.retrieval.turn_ranking import PART_TOKENS, is_standing
 
-NOTHING = Path(__file__).parents[1] / "integration" / "data" / "prompts_about_nothing.txt"
+DATA = Path(__file__).parents[1] / "integration" / "data"
 CARGO = "The crates of barley went to the loft of the western mill before the rain came down. "
 WANTED = "The spare key of the lighthouse hangs behind the green barometer in the hall. "
 TALK = [
@@ -92,8 +92,11 @@ def test_wishes_are_told_from_statements(text: str, expected: bool) -> None:
     assert is_standing(text) is expected
 
 
-async def test_prompts_about_nothing_that_was_said_cost_nothing() -> None:
-    prompts = NOTHING.read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize(
+    ("file", "most"), [("prompts_about_nothing.txt", 4), ("prompts_about_nothing_2.txt", 5)]
+)
+async def test_prompts_about_nothing_that_was_said_cost_nothing(file: str, most: int) -> None:
+    prompts = (DATA / file).read_text(encoding="utf-8").splitlines()
     assert len(prompts) == 40
     async with opened() as memory:
         await memory.add_messages(TALK, session="old")
@@ -103,7 +106,7 @@ async def test_prompts_about_nothing_that_was_said_cost_nothing() -> None:
             for prompt in prompts
             if len((await memory.recall(prompt, session="new")).text) > 4 * 200
         ]
-    assert len(costly) <= 4, costly
+    assert len(costly) <= most, costly
 
 
 @pytest.mark.parametrize(
@@ -143,3 +146,36 @@ async def test_a_score_that_is_none_is_refused_in_one_line(wrong: Any) -> None:
     async with opened() as memory:
         with pytest.raises(UsageError, match=r"^min_score must be [^\n]*$"):
             await memory.recall("Where is my boat?", min_score=wrong)
+
+
+async def test_wishes_that_stand_are_listed_and_go_with_their_turn() -> None:
+    async with opened() as memory:
+        said = (
+            "The crane is old. Always answer in metric units. I had soup. I prefer short answers."
+        )
+        id = await memory.add_turn("user", said, user="ann", session="old")
+        await memory.add_turn("assistant", "I will always do so.", user="ann", session="old")
+        other = await memory.add_turn("user", "Never mention the fog.", user="ben")
+        assert [(turn.id, turn.text) for turn in await memory.standing("ann")] == [
+            (id, "Always answer in metric units. … I prefer short answers.")
+        ]
+        assert [turn.id for turn in await memory.standing()] == [id, other]
+        assert await memory.standing("nobody") == []
+        await memory.delete(id)
+        assert await memory.standing("ann") == []
+
+
+async def test_a_wish_that_is_corrected_is_listed_with_what_corrects_it() -> None:
+    async with opened() as memory:
+        first = await memory.add_turn("user", "I prefer answers of 50 words.", session="s")
+        later = await memory.add_turn("user", "I prefer answers of 90 words.", session="s")
+        found = await memory.corrections([turn.id for turn in await memory.standing()])
+        assert [turn.id for turn in found[first]] == [later]
+
+
+async def test_of_long_turns_enough_are_read_for_a_large_budget() -> None:
+    async with opened() as memory:
+        long = [("assistant", f"On quay {n} lies a ship. " + CARGO * 30) for n in range(150)]
+        await memory.add_messages(long, session="old")
+        found = await memory.recall("Which ships lie at our quays?", tokens=7000, session="new")
+        assert len(found.related) > 64

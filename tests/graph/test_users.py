@@ -1,6 +1,6 @@
 """Turns of several users in one memory: kept apart, recalled apart, forgotten apart."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +75,22 @@ async def test_of_a_forgotten_user_no_trail_keeps_a_question(tmp_path: Path) -> 
         assert questions == {"Is ben's boat called Nell?", "[removed]"}
         assert not any("ann" in str(asdict(trail)) for trail in await memory.trails())
     assert b"Is ann's" not in (tmp_path / "m.db").read_bytes()
+
+
+async def test_of_a_forgotten_user_no_trail_that_names_no_user_keeps_a_question() -> None:
+    """The first trails did not say whose documents were asked."""
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(ANN, user="ann")
+        await memory.add(BEN, user="ben")
+        for user in ("ann", "ben"):
+            await memory.ask(f"Is {user}'s boat called Nell?", where={"user": user})
+        store = memory._session.store
+        for trail in await store.trails("default", 9):
+            await store.put_trail("default", replace(trail, user=""))
+        await memory.ask("Whose boat is it?")
+        await memory.forget_user("ann")
+        questions = {trail.question for trail in await memory.trails()}
+        assert questions == {"Is ben's boat called Nell?", "[removed]", "Whose boat is it?"}
 
 
 async def test_a_where_of_a_thousand_names_is_refused() -> None:

@@ -65,7 +65,7 @@ def test_the_schema_names_all_that_statements_use() -> None:
     found = [re.findall(r"-\[\w*:([A-Z_|]+)", text) for text in texts]
     assert {name for names in found for each in names for name in each.split("|")} == set(TYPES)
     labels = {name for text in texts for name in re.findall(r"[(:]\w*:([A-Z][A-Za-z]+)", text)}
-    assert labels <= {*LABELS, "TreeNode"}
+    assert labels <= {*LABELS, "TreeNode", *TYPES}
     assert {"Document", "TreeNode"} <= labels
     shown = {name for text in texts[: len(statements("browser"))] for name in _properties(text)}
     assert shown <= set(SHOWN)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from contract.reference import ReferenceStore
+from servers.courses import SERVERS
 from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
@@ -389,3 +390,25 @@ async def test_a_plan_of_a_tree_refuses_what_the_build_refuses() -> None:
             await memory.plan(tree=True, kind="oak")
         with pytest.raises(NotFound, match="no document 'b'"):
             await memory.plan(tree=["b"])
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("how", [("ilm", "default"), ("ilm", "paper"), ("raptor", "paper")])
+async def test_the_plan_of_a_tree_holds_what_any_server_counts(
+    how: tuple[Any, Any], kind: str, tmp_path: Path
+) -> None:
+    """Clusters depend on what a model writes; with one that leaves labels out a node costs two."""
+    place: Any = str(tmp_path / "m.db")
+    async with qrmem.open(place, model="", embedder="none", segment_tokens=200) as unread:
+        await unread.add(SAMPLE)
+    given: Any = {"model": "gpt-4o-mini", "embedder": "none"}
+    async with (
+        serving(answer=SERVERS[kind]) as server,
+        qrmem.open(place, base_url=server.url, **given) as memory,
+    ):
+        plan = await memory.plan(tree=True, kind=how[0], preset=how[1])
+        assert server.stats.requests == 0
+        await memory.build_tree(kind=how[0], preset=how[1])
+        assert server.stats.answered in plan.calls
+        assert spent(server.stats) in plan.tokens
+        assert plan.calls.low <= plan.calls.likely <= plan.calls.high

@@ -31,7 +31,9 @@ async def test_a_client_reads_and_cannot_write() -> None:
         await memory.add({"id": "notes/first one", "text": TEXT})
         async with Client(server(memory)) as client:
             listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert set(listed) == {"search", "ask", "recall", "entity", "trail", "status"}
+            assert set(listed) == {
+                *("search", "ask", "recall", "entity", "facts", "trail", "status")
+            }
             assert listed["search"].input_schema["required"] == ["query"]
             assert TEXT in await said(client, "search", query="Who met Babbage?")
             assert "characters 0-" in await said(
@@ -102,7 +104,7 @@ async def test_a_client_of_one_user_meets_nothing_of_another() -> None:
         async with Client(server(memory, write=True, user="ann")) as client:
             await said(client, "add_turn", role="user", text="My boat is called Nell.")
             listed = {tool.name for tool in (await client.list_tools()).tools}
-            assert listed == {"search", "ask", "recall", "add", "add_turn"}
+            assert listed == {"search", "ask", "recall", "facts", "add", "add_turn"}
             assert not (await client.list_resources()).resources
             for tool, named in (("search", "query"), ("recall", "prompt"), ("ask", "question")):
                 text = await said(client, tool, **{named: "What is my boat called?"})

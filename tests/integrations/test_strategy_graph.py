@@ -2,10 +2,17 @@
 
 import importlib.util
 import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, TypedDict, get_args
 
+import httpx
 import pytest
+import tenacity
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -157,3 +164,36 @@ def test_langgraphs_own_check_takes_the_example() -> None:
     config = pytest.importorskip("langgraph_cli.config", reason="langgraph-cli is not installed")
     checked = config.validate_config_file(EXAMPLES / "langgraph.json")
     assert checked["graphs"] == {"memory": "./memory_graph.py:make_graph"}
+
+
+def test_langgraphs_dev_server_answers_with_the_example(tmp_path: Path) -> None:
+    pytest.importorskip("langgraph_api", reason="langgraph-api is not installed")
+    for name in ("langgraph.json", "memory_graph.py"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    with qrmem.sync.open(str(tmp_path / "book.db"), embedder="none") as memory:
+        memory.add(NOTE)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
+    log = tmp_path / "server.log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            [*command, "--port", port],
+            cwd=tmp_path,
+            env=os.environ | {"LANGSMITH_TRACING": "false", "HOME": str(tmp_path)},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        retrying = tenacity.Retrying(
+            stop=tenacity.stop_after_delay(90), wait=tenacity.wait_fixed(0.5), reraise=True
+        )
+        retrying(lambda: httpx.get(f"{url}/ok", timeout=5).raise_for_status())
+        asked = {"assistant_id": "memory", "input": {"question": "Whom did Ada Lovelace meet?"}}
+        state = httpx.post(f"{url}/runs/wait", json=asked, timeout=90).json()
+    finally:
+        server.terminate()
+        server.wait(30)
+    assert "citations" in state, log.read_text()
+    assert state["citations"][0]["quote"] == TEXT

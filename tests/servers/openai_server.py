@@ -221,6 +221,9 @@ class OpenAIServer:
         if path == "/v1/chat/completions":
             return await self._chat(request, writer)
         if path == "/v1/completions":
+            self.stats.answered += 1
+            self.stats.tokens_in += answering.words([request["prompt"]])
+            self.stats.tokens_out += 1
             return await self._send(writer, 200, _echoed(request, self.behaviour.surprise))
         return await self._refuse(writer, "404")
 

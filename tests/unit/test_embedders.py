@@ -26,7 +26,7 @@ def without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
 
     def find(name: str, package: str | None = None) -> ModuleSpec | None:
-        return None if name == "sentence_transformers" else real(name, package)
+        return None if name in ("sentence_transformers", "fastembed") else real(name, package)
 
     monkeypatch.setattr("qrmem.llm.embedders.find_spec", find)
 
@@ -37,7 +37,16 @@ def test_none_is_no_embedder() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["locale", "openai:", "sentence-transformers:", "", "openai", "contriever:", "dot:openai:m"],
+    [
+        "locale",
+        "openai:",
+        "light:",
+        "sentence-transformers:",
+        "",
+        "openai",
+        "contriever:",
+        "dot:openai:m",
+    ],
 )
 def test_an_unknown_embedder_is_refused_with_the_choices(name: str) -> None:
     with pytest.raises(UsageError, match="sentence-transformers:NAME"):
@@ -52,6 +61,9 @@ def test_without_the_extra_the_default_is_none_and_local_says_what_to_install(
     for name in ("local", "sentence-transformers:some/model", "contriever", "dot:mcontriever"):
         with pytest.raises(MissingError, match=r"-m pip install .*sentence-transformers"):
             open_embedder(name, Settings())
+    for name in ("light", "light:some/model"):
+        with pytest.raises(MissingError, match=r"-m pip install .*(fastembed|light)"):
+            open_embedder(name, Settings())
 
 
 def test_choosing_an_embedder_loads_nothing_heavy() -> None:
@@ -59,7 +71,8 @@ def test_choosing_an_embedder_loads_nothing_heavy() -> None:
         "import sys\n"
         "from qrmem.llm.embedders import default_embedder, open_embedder\n"
         "default_embedder()\n"
-        "heavy = {'torch', 'sentence_transformers', 'transformers', 'openai', 'pydantic'}\n"
+        "heavy = {'torch', 'sentence_transformers', 'transformers', 'fastembed', 'onnxruntime', "
+        "'openai', 'pydantic'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,6 +1,8 @@
 """Prices, pace and cassettes."""
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -239,9 +241,13 @@ async def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"reply to one"', "5", "line 2 is no exchange: a part of the reply is of a wrong type"),
-        ('"text": ', '"words": ', "line 2 is no exchange: 'words'"),
-        ('"request"', '"asked"', "line 2 is no exchange: 'request'"),
+        (
+            '"reply to one"',
+            "5",
+            "line 2 is no exchange: reply: text: Input should be a valid string",
+        ),
+        ('"text": ', '"words": ', "line 2 is no exchange: reply: text: Field required"),
+        ('"request"', '"asked"', "line 2 is no exchange: request: Field required"),
         ('"cassette"', '"tape"', "it does not begin like one"),
     ],
 )
@@ -253,6 +259,68 @@ async def test_damage_is_named_with_its_place(
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(UsageError, match=words):
         Replayer(path)
+
+
+FORGED: dict[str, tuple[tuple[str, ...], Any]] = {
+    "nested too deep": (("request", "schema"), "NESTED"),
+    "tokens below 0": (("reply", "tokens_in"), -5),
+    "tokens that are no number": (("reply", "tokens_out"), True),
+    "a stage that is no name": (("request", "stage"), ["extract"]),
+    "a schema that is none": (("request", "schema"), "x"),
+    "a temperature that is none": (("request", "temperature"), "hot"),
+    "a number without an end": (("request", "top_p"), 10**5000),
+    "a role that is none": (("request", "messages"), [["tool", "x"]]),
+    "a model that is none": (("model",), {"m": 1}),
+    "a field too many": (("reply", "parsed"), "x"),
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+async def test_a_forged_cassette_is_refused_in_one_line_and_left_alone(
+    tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    await recorded(path, "one")
+    heading, line = path.read_text().splitlines()
+    place, value = FORGED[kind]
+    part = whole = json.loads(line)
+    for name in place[:-1]:
+        part = part[name]
+    part[place[-1]] = value
+    sys.set_int_max_str_digits(0)
+    forged = json.dumps(whole).replace('"NESTED"', '{"a":' * 9000 + "1" + "}" * 9000)
+    sys.set_int_max_str_digits(4300)
+    path.write_text(f"{heading}\n{forged}\n")
+    before = path.read_bytes()
+    for opening in (lambda: Replayer(path), lambda: Recorder(path, "m")):
+        with pytest.raises(UsageError, match="line 2 is no exchange") as refused:
+            opening()
+        assert len(str(refused.value).splitlines()) == 1
+        assert len(str(refused.value)) < 400
+    assert path.read_bytes() == before
+    path.write_text("[" * 100_000)
+    with pytest.raises(UsageError, match="does not begin like one"):
+        Replayer(path)
+
+
+async def test_a_recording_follows_no_link_beside_it(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    for name in ("a.jsonl.new", ".a.jsonl.new", "a.jsonl.part"):
+        (tmp_path / name).symlink_to(mine)
+    await recorded(tmp_path / "a.jsonl", "one")
+    assert mine.read_text() == "mine"
+    assert len(os.listdir(tmp_path)) == 5, "nothing of the writing is left"
+
+
+async def test_half_a_surrogate_pair_in_a_reply_leaves_a_cassette_that_can_be_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.jsonl"
+    with Recorder(path, "m") as recorder:
+        chat = ScriptedModel("a \ud800 b", name="m")
+        await metered(chat, recorder=recorder).complete(request("one"))
+    assert (await Replayer(path).complete(request("one"))).text == "a ? b"
 
 
 async def test_a_cassette_is_added_to(tmp_path: Path) -> None:

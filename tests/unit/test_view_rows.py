@@ -89,6 +89,37 @@ def test_the_end_of_a_fact_that_occurs_becomes_a_mention() -> None:
     assert [row.name for row in found.mentions] == ["ahab|", "starbuck|"]
 
 
+def test_statements_have_the_dates_of_their_text_and_of_their_reading() -> None:
+    text = "Ann has worked at Acme since 2019. Ann likes Bob."
+    read = Contribution(
+        "s0",
+        "extraction",
+        statements=(
+            Statement("Ann", "Acme", "has worked at"),
+            Statement("Ann", "Bob", "likes", valid_from="2020", valid_until="2019"),
+            Statement("Bob", "Ann", "is liked by", valid_until="soon"),
+        ),
+    )
+    found = rows_of(Read(segment(text), (read,), said_at="2026-05-03"))
+    times = [(row.said_at, row.valid_from, row.valid_until) for row in found.facts]
+    assert times == [("2026-05-03", "2019", ""), ("2026-05-03", "2020", ""), ("2026-05-03", "", "")]
+
+
+def test_an_edit_changes_or_drops_a_statement_and_leaves_the_numbers() -> None:
+    text = "Ann, Bob, Cy."
+    stated = [Statement("Ann", "Bob", "likes"), Statement("Ann", "Cy", "likes")]
+    read = Contribution("s0", "extraction", statements=tuple(stated))
+    dropped = Contribution("s0", "edit", asked=("ann", "bob", "likes"))
+    changed = Contribution(
+        "s0", "edit", (), (Statement("Ann", "Cy", "hates", "", "2026"),), (), ("ann", "cy", "likes")
+    )
+    before = Read(segment(text), (read,))
+    after = Read(segment(text), (read,), (), (dropped, changed))
+    (row,) = rows_of(after).facts
+    assert (row.n, row.description, row.valid_from) == (1, "hates", "2026")
+    assert before.digest != after.digest
+
+
 def test_a_fact_finds_its_end_by_any_form() -> None:
     found = rows(
         Mention("Captain Ahab", "PERSON", ("Captain Ahab", "Ahab")),

@@ -11,7 +11,7 @@ MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
 WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT 16
 WITH collect(e) AS entities
 UNWIND entities AS a
-OPTIONAL MATCH (a)-[r:RELATES]->(b:Entity) WHERE b IN entities AND a <> b
+OPTIONAL MATCH (a)-[r]->(b:Entity) WHERE b IN entities AND a <> b
 RETURN a, r, b LIMIT 60
 
 // :: The memory around an entity
@@ -20,7 +20,7 @@ MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
 WITH e ORDER BY toLower(e.name) = toLower($name) DESC, COUNT { (e)<-[:MENTIONS]-() } DESC, e.key
   LIMIT 1
 CALL (e) {
-  MATCH (e)-[r:RELATES]-(x:Entity) WHERE x <> e
+  MATCH (e)-[r]-(x:Entity) WHERE x <> e
   WITH x, head(collect(r)) AS r ORDER BY COUNT { (x)<-[:MENTIONS]-() } DESC, x.key LIMIT 10
   RETURN r, x
   UNION
@@ -38,7 +38,7 @@ MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
   AND toLower(e.name) CONTAINS toLower($name)
 WITH e ORDER BY toLower(e.name) = toLower($name) DESC, COUNT { (e)<-[:MENTIONS]-() } DESC, e.key
   LIMIT 1
-MATCH (e)-[r:RELATES]-(x:Entity)
+MATCH (e)-[r]-(x:Entity)
 MATCH (s:Segment) WHERE s.ns = $ns AND s.key = r.segment
 RETURN e.name AS entity, x.name AS other, r.description AS said, s.document AS document,
   s.index AS segment, r.question AS question
@@ -206,7 +206,7 @@ RETURN p LIMIT 60
 MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND COUNT { (e)<-[:MENTIONS]-() } > 1
   AND toLower(e.name) CONTAINS toLower($name)
 WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT 1000
-MATCH (e)-[r:RELATES]-(x:Entity) WHERE x <> e
+MATCH (e)-[r]-(x:Entity) WHERE x <> e
 WITH e, x, collect(r) AS said, count(DISTINCT r.segment) AS places WHERE places > 1
 WITH CASE WHEN e.key < x.key THEN [e, x] ELSE [x, e] END AS pair, said, places
 WITH pair, head(collect(said)) AS said, max(places) AS places ORDER BY places DESC LIMIT 200
@@ -226,7 +226,7 @@ ORDER BY documents DESC, apart DESC, between, document, segment LIMIT 200
 MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND COUNT { (e)<-[:MENTIONS]-() } > 1
   AND toLower(e.name) CONTAINS toLower($name)
 WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT 1000
-MATCH (e)-[r:RELATES]-(x:Entity) WHERE x <> e
+MATCH (e)-[r]-(x:Entity) WHERE x <> e
 WITH e, x, collect(r) AS said, count(DISTINCT r.segment) AS places WHERE places > 1
 WITH CASE WHEN e.key < x.key THEN [e, x] ELSE [x, e] END AS pair, said, places
 WITH pair, head(collect(said)) AS said, max(places) AS places ORDER BY places DESC LIMIT 200

@@ -12,23 +12,44 @@ RETURN collect(key)
 UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
 RETURN key, head([(d:Document)-[:HAS]->(s) | d.title]), s.length,
-  [(s)-[m:MENTIONS]->(:Entity) | [m.name, m.forms, m.counts]],
+  [(s)-[m:MENTIONS]->(:Entity) | [m.name, m.forms, m.counts, m.own IS NOT NULL]],
   [(s)<-[:ASKED_OF]-(q:Question) | [q.text, q.n]],
   COLLECT {
     MATCH (:Entity)-[r:RELATES {ns: $ns, segment: key}]->(:Entity)
+    RETURN r.n
+    UNION
+    // A relationship of another type is found from its end: no index knows all types.
+    WITH s, key WHERE s.types IS NOT NULL
+    MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types)]->(:Entity)
+    WHERE r.segment = key
     RETURN r.n
   }
 
 // :: stated
 UNWIND $all.rows AS key
-MATCH (h:Entity)-[r:RELATES {ns: $ns, segment: key}]->(t:Entity)
+CALL (key) {
+  MATCH (h:Entity)-[r:RELATES {ns: $ns, segment: key}]->(t:Entity)
+  RETURN h, r, t
+  UNION
+  MATCH (s:Segment {ns: $ns, key: key}) WHERE s.types IS NOT NULL
+  MATCH (s)-[:MENTIONS]->(h:Entity)-[r:$any(s.types)]->(t:Entity)
+  WHERE r.segment = key
+  RETURN h, r, t
+}
 RETURN collect([key, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key)])
 
 // :: clear
 UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
-REMOVE s.merged
+SET s.merged = null
 WITH s
+CALL (s) {
+  WITH * WHERE s.types IS NOT NULL
+  MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types)]->(:Entity)
+  WHERE r.segment = s.key
+  WITH DISTINCT r
+  DELETE r
+}
 CALL (s) {
   MATCH (s)-[m:MENTIONS]->(:Entity)
   DELETE m
@@ -42,6 +63,7 @@ CALL (s) {
   MATCH (:Entity)-[r:RELATES {ns: $ns, segment: s.key}]->(:Entity)
   DELETE r
 }
+SET s.types = null
 
 // :: drop_mentions
 UNWIND $all.rows AS row
@@ -51,14 +73,28 @@ DELETE m, a
 
 // :: drop_facts
 UNWIND $all.rows AS row
-MATCH (:Entity)-[r:RELATES {ns: $ns, segment: row.segment, n: row.n}]->(:Entity)
+CALL (row) {
+  MATCH (:Entity)-[r:RELATES {ns: $ns, segment: row.segment, n: row.n}]->(:Entity)
+  RETURN r
+  UNION
+  MATCH (s:Segment {ns: $ns, key: row.segment}) WHERE s.types IS NOT NULL
+  MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types) {n: row.n}]->(:Entity)
+  WHERE r.segment = row.segment
+  RETURN r
+}
 OPTIONAL MATCH (x:Relation {ns: $ns, key: row.key})
 DETACH DELETE r, x
 
 // :: put_entities
 UNWIND $all.rows AS row
-MERGE (e:Entity {ns: $ns, key: row.key})
-SET e += row
+MERGE (e:Entity {ns: $ns, key: row.entity.key})
+// the label of the type that it had
+WITH e, row, reduce(label = '', word IN split(coalesce(e.type, ''), '_') |
+  label + toUpper(left(word, 1)) + toLower(substring(word, 1))) AS was
+WITH e, row, [label IN labels(e) WHERE label = was AND label <> 'Entity'] AS old
+REMOVE e:$(old)
+SET e += row.entity
+SET e:$(row.labels)
 
 // :: put_names
 UNWIND $all.rows AS row
@@ -76,8 +112,8 @@ MERGE (n)-[:NAMES]->(e)
 // :: move_incoming
 UNWIND $all.rows AS row
 MATCH (e:Entity {ns: $ns, key: row.now})
-MATCH (was:Entity {ns: $ns, key: row.was})<-[old:MENTIONS|ADDED|FROM|TO|RELATES]-(from)
-WHERE coalesce(old.name, old.tail) = row.key
+MATCH (was:Entity {ns: $ns, key: row.was})<-[old]-(from)
+WHERE (old:MENTIONS|ADDED|FROM|TO AND old.name = row.key) OR (from:Entity AND old.tail = row.key)
 CREATE (from)-[new:$(type(old))]->(e)
 SET new = properties(old)
 DELETE old
@@ -85,9 +121,9 @@ DELETE old
 // :: move_outgoing
 UNWIND $all.rows AS row
 MATCH (e:Entity {ns: $ns, key: row.now})
-MATCH (was:Entity {ns: $ns, key: row.was})-[old:RELATES]->(to:Entity)
+MATCH (was:Entity {ns: $ns, key: row.was})-[old]->(to:Entity)
 WHERE old.head = row.key
-CREATE (e)-[new:RELATES]->(to)
+CREATE (e)-[new:$(type(old))]->(to)
 SET new = properties(old)
 DELETE old
 
@@ -120,7 +156,7 @@ CALL (n) {
   DELETE b
 }
 CALL (row) {
-  MATCH (:Entity {ns: $ns, key: row.was})-[r:RELATES]-(:Entity)
+  MATCH (:Entity {ns: $ns, key: row.was})-[r]-(:Entity)
   WHERE r.head = row.key OR r.tail = row.key
   WITH DISTINCT r
   DELETE r
@@ -145,8 +181,29 @@ SET m = mention.properties
 UNWIND $all.rows AS fact
 MATCH (h:Entity {ns: $ns, key: fact.head})
 MATCH (t:Entity {ns: $ns, key: fact.tail})
-CREATE (h)-[r:RELATES {ns: $ns}]->(t)
+CREATE (h)-[r:$(fact.label) {ns: $ns}]->(t)
 SET r += fact.properties
+
+// :: put_types
+UNWIND $all.rows AS row
+MATCH (s:Segment {ns: $ns, key: row.segment})
+SET s.types = row.types + [type IN coalesce(s.types, []) WHERE NOT type IN row.types]
+
+// :: show_properties
+// of several values the one said last
+UNWIND $all.rows AS key
+MATCH (e:Entity {ns: $ns, key: key})
+CALL (e) {
+  MATCH (e)<-[m:MENTIONS]-(s:Segment) WHERE m.own IS NOT NULL
+  WITH m, s ORDER BY s.document, s.index, m.name
+  UNWIND m.own AS name
+  WITH name, last(collect(m[name])) AS value
+  RETURN collect([name, value]) AS latest
+}
+WITH e, latest, [name IN coalesce(e.own, []) WHERE NOT name IN [pair IN latest | pair[0]]] AS gone
+FOREACH (name IN gone | SET e[name] = null)
+FOREACH (pair IN latest | SET e[pair[0]] = pair[1])
+SET e.own = CASE latest WHEN [] THEN null ELSE [pair IN latest | pair[0]] END
 
 // :: put_questions
 UNWIND $all.rows AS row

@@ -62,7 +62,12 @@ WHERE d.ns = $ns AND d.key IS NOT NULL
 CALL (d) {
   MATCH (d)-[:HAS]->(s:Segment)
   WITH s.state AS state, count(*) AS number,
-    sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }) AS stated
+    sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }
+      + CASE WHEN s.types IS NULL THEN 0 ELSE COUNT {
+        MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types)]->(:Entity)
+        WHERE r.segment = s.key
+        RETURN DISTINCT r
+      } END) AS stated
   RETURN collect([state, number]) AS states, sum(stated) AS facts
 }
 RETURN d {.*, text: null}, states, facts
@@ -73,7 +78,12 @@ MATCH (d:Document {ns: $ns, key: key})
 CALL (d) {
   MATCH (d)-[:HAS]->(s:Segment)
   WITH s.state AS state, count(*) AS number,
-    sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }) AS stated
+    sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }
+      + CASE WHEN s.types IS NULL THEN 0 ELSE COUNT {
+        MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types)]->(:Entity)
+        WHERE r.segment = s.key
+        RETURN DISTINCT r
+      } END) AS stated
   RETURN collect([state, number]) AS states, sum(stated) AS facts
 }
 RETURN collect([d {.*, text: null}, states, facts])

@@ -66,14 +66,14 @@ RETURN coalesce(n.revision, 0), stale, decisions
 
 // :: read
 UNWIND $all.rows AS row
-MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
+MATCH (d:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
 CALL (s) {
   MATCH (s)-[:CONTRIBUTED]->(c:Contribution)
-  WHERE c.kind IN ['extraction', 'supplement']
+  WHERE c.kind IN $all.kinds
   RETURN collect(c.body) AS bodies
 }
 RETURN row[0], coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens,
-  s.part, s.merged, bodies
+  s.part, d.meta_at, d.meta_date, s.merged, bodies
 
 // :: mark_called
 UNWIND $all.rows AS prefix

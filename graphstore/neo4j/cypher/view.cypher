@@ -36,7 +36,8 @@ UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 CALL (e) {
   MATCH (e)<-[m:MENTIONS]-(s:Segment)
-  RETURN collect([s.document, s.index, m.name, coalesce(s.full, s.key), m.question]) AS mentions
+  RETURN collect([s.document, s.index, m.name, coalesce(s.full, s.key), m.question,
+    [name IN coalesce(m.own, []) | [name, m[name]]]]) AS mentions
 }
 CALL (e) {
   MATCH (e)<-[:NAMES]-(n:Name)
@@ -63,11 +64,13 @@ CALL (e) {
     ELSE [s.document, s.index, coalesce(s.full, s.key)] END) AS segments
 }
 CALL (e) {
-  MATCH (e)-[r:RELATES]-(o:Entity) WHERE o.key IS NOT NULL
+  MATCH (e)-[r]-(o:Entity) WHERE o.key IS NOT NULL AND r.segment IS NOT NULL
   MATCH (s:Segment {ns: $ns, key: r.segment})
   RETURN collect([s.document, s.index, r.n, coalesce(o.full, o.key),
     coalesce(o.full_name, o.name, ''), startNode(r) = e, r.description,
-    coalesce(s.full, s.key), r.question]) AS facts
+    coalesce(s.full, s.key), r.question, coalesce(r.said_at, ''), coalesce(r.valid_from, ''),
+    coalesce(r.valid_until, ''), r.n, coalesce(r.type, ''),
+    [name IN coalesce(r.own, []) | [name, r[name]]]]) AS facts
 }
 RETURN collect([coalesce(e.full, e.key), coalesce(e.full_name, e.name, ''), segments, facts])
 
@@ -99,6 +102,12 @@ RETURN
   COUNT {
     MATCH (:Entity)-[r:RELATES]->(:Entity)
     WHERE r.ns = $ns AND r.segment IS NOT NULL
+  } + COUNT {
+    MATCH (s:Segment)
+    WHERE s.ns = $ns AND s.key IS NOT NULL AND s.types IS NOT NULL
+    MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types)]->(:Entity)
+    WHERE r.segment = s.key
+    RETURN DISTINCT r
   } AS facts,
   COUNT {
     MATCH (q:Question)

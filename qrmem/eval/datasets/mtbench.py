@@ -25,7 +25,7 @@ _TOPIC = re.compile(r"([a-z]+-\d+)")
 def mtbenchplus(path: Path) -> Dataset:
     """Load the sessions: each user turn is a document, the last one the question.
 
-    The assistant's turns are empty in the file: whoever is tested fills them. Gold documents are
+    The assistant's turns are empty in the file: the tested system fills them. Gold documents are
     the turns of the topics that the last turn's `turn-info` names.
     """
     return dataset_of("mtbenchplus", each(path, _session), path)

@@ -1,10 +1,10 @@
 """Plots: bars of one run, panels of curves for a figure of a paper."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import cycle, product
+from itertools import cycle, pairwise, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -28,7 +28,7 @@ HATCHES = ("", "///", "...")
 LEGEND_LINE = 0.22
 """Inches of a line of a legend."""
 _DODGE = 0.012
-"""By which part of an axis curves stand apart, so that intervals do not cover each other."""
+"""By which part of an axis curves stand apart at most: intervals do not cover each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +94,20 @@ def draw_heat_maps(path: Path, maps: Sequence[HeatMap], x: str, y: str, told: st
         return False
     rows = sorted({row for one in maps for row, _ in one.cells}, key=_in_order)
     columns = sorted({column for one in maps for _, column in one.cells}, key=_in_order)
-    wide = min(4, len(maps))
-    high = -(-len(maps) // wide)
+    high = -(-len(maps) // 4)
+    wide = -(-len(maps) // high)
     each = 1.0 + max(2.0, 0.42 * len(columns)), 1.0 + max(1.2, 0.3 * len(rows))
     figure = _figure(each[0] * wide, each[1] * high + 0.4)
     cells = list(figure.subplots(high, wide, squeeze=False).flat)
     for cell, one in zip(cells, maps, strict=False):
         grid = [[100 * one.cells.get((row, c), math.nan) for c in columns] for row in rows]
         cell.imshow(grid, vmin=0, vmax=100, cmap="RdYlGn", aspect="auto")
-        for (n, m), value in (
-            (at, grid[at[0]][at[1]]) for at in product(*map(range, _shape(grid)))
-        ):
-            if not math.isnan(value):
-                cell.text(m, n, f"{value:.0f}", ha="center", va="center", fontsize=7)
+        for n, values in enumerate(grid):
+            for m, value in enumerate(values):
+                # Both ends of the colours are dark.
+                colour = "black" if 15 <= value <= 85 else "white"
+                if not math.isnan(value):
+                    cell.text(m, n, f"{value:.0f}", color=colour, ha="center", va="center", size=8)
         cell.set_title(one.title, fontsize=9)
         cell.set_xticks(range(len(columns)), columns, fontsize=7)
         cell.set_yticks(range(len(rows)), rows, fontsize=7)
@@ -117,10 +118,6 @@ def draw_heat_maps(path: Path, maps: Sequence[HeatMap], x: str, y: str, told: st
     figure.suptitle(told, fontsize=9)
     _save(figure, path)
     return True
-
-
-def _shape(grid: Sequence[Sequence[float]]) -> tuple[int, int]:
-    return len(grid), len(grid[0])
 
 
 def _in_order(name: str) -> tuple[float, str]:
@@ -180,6 +177,7 @@ def _draw_panel(
     styles: dict[str, tuple[str, str]],
     xs: Sequence[float],
 ) -> None:
+    step = step_aside(len(panel.curves), xs, is_log=axes.is_log)
     for n, curve in enumerate(panel.curves):
         colour, mark = styles[curve.name]
         if axes.is_bars:
@@ -187,7 +185,7 @@ def _draw_panel(
             _draw_bars(cell, n, panel, xs, colour, hatch)
             continue
         has_intervals = any(point.low is not None for point in curve.points)
-        aside = (n - (len(panel.curves) - 1) / 2) * _DODGE if has_intervals else 0.0
+        aside = (n - (len(panel.curves) - 1) / 2) * step if has_intervals else 0.0
         cell.errorbar(
             [_moved(point.x, aside, xs, axes) for point in curve.points],
             [100 * point.value for point in curve.points],
@@ -232,6 +230,13 @@ def _draw_bars(
     )
 
 
+def step_aside(curves: int, xs: Sequence[float], *, is_log: bool = False) -> float:
+    """Return by which part of an axis curves stand apart: a group within half a way to the next."""
+    places = [math.log(x) for x in xs] if is_log and xs[0] > 0 else list(xs)
+    gaps = [after - before for before, after in pairwise(places)]
+    return min(_DODGE, 0.5 * min(gaps) / sum(gaps) / curves) if gaps else 0.0
+
+
 def _moved(x: float, aside: float, xs: Sequence[float], axes: Axes) -> float:
     if axes.is_log:
         return float(x * (xs[-1] / xs[0]) ** aside) if xs[0] > 0 else x
@@ -268,7 +273,10 @@ def _name_axes(
     points = [point for panel in panels for curve in panel.curves for point in curve.points]
     has_intervals = any(point.low is not None for point in points)
     shown = f"{NAMES.get(axes.metric, axes.metric)} (%)" if axes.metric else "%"
-    figure.supylabel(f"{shown}, {INTERVAL}" if has_intervals else shown, fontsize=10)
+    told = f"{shown},\n{INTERVAL}" if has_intervals else shown
+    # Beside the panels, not beside the middle of a figure that has a legend above them.
+    for cell in cells[::columns]:
+        cell.set_ylabel(told, fontsize=10)
 
 
 def limits(low: float, high: float) -> tuple[float, float]:
@@ -337,12 +345,13 @@ def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[
     for metric in metrics:
         named = f"{NAMES.get(metric, metric)}, " if several else ""
         made.append(_panel(preset, named + run_by(found, metric), _measured(preset, found, metric)))
-        quoted = [
+        if preset.plot.get("paper") == "curves":
+            made.append(_together(preset, f"{named}paper", metric))
+            continue
+        made += [
             _panel(preset, f"{named}paper: {model}", _printed(numbers, metric))
             for model, numbers in preset.paper.items()
         ]
-        is_one = preset.plot.get("paper") == "curves"
-        made += [_together(f"{named}paper", preset.paper, quoted)] if is_one else quoted
     axes = Axes(
         x=preset.plot.get("label", preset.plot["axis"]),
         metric="" if several else metrics[0],
@@ -409,21 +418,22 @@ def _panel(preset: Preset, title: str, values: Values) -> Panel:
     return Panel(title, _sorted(curves), _sorted(levels))
 
 
-def _together(title: str, models: Iterable[str], panels: Sequence[Panel]) -> Panel:
-    """Return panels of many models as one, with a curve for each model."""
-    curves = [
-        Curve(f"{model}, {curve.name.partition(', ')[2]}", curve.points)
-        for model, panel in zip(models, panels, strict=True)
-        for curve in panel.curves
-    ]
-    return Panel(title, tuple(curves))
+def _together(preset: Preset, title: str, metric: str) -> Panel:
+    """Return the paper's numbers as one panel, with a curve for each model."""
+    values = {
+        (part, model): point
+        for model, numbers in preset.paper.items()
+        for (part, label), point in _printed(numbers, metric).items()
+        if label in preset.systems
+    }
+    return _panel(replace(preset, systems=dict.fromkeys(preset.paper, "")), title, values)
 
 
 def _place(preset: Preset, part: Part, label: str) -> tuple[str, float | None]:
     """Return the curve that a system is on, and its place there; `None` for a level."""
     axis, word = preset.plot["axis"], preset.systems[label]
     if axis == "parts":
-        return f"{label}, {part.name.rsplit(' ', 1)[0]}", part.x or 0.0
+        return _name_over_parts(preset, part, label), part.x or 0.0
     given = parameters(word)
     own = next((name for name in axis.split(",") if name in given), None)
     if own is None:
@@ -431,6 +441,15 @@ def _place(preset: Preset, part: Part, label: str) -> tuple[str, float | None]:
     # "B C500 8K" is a point of the curve "B C500" where the labels say so.
     name = label.rpartition(" ")[0] if preset.plot.get("curves") == "labels" else part.name
     return name, float(given[own])
+
+
+def _name_over_parts(preset: Preset, part: Part, label: str) -> str:
+    """Return a curve's name: its label and its part without the place, where they differ."""
+    groups = {one.name.rpartition(" ")[0] for one in preset.parts}
+    named = [label] if len(preset.systems) > 1 else []
+    if len(groups) > 1:
+        named.append(part.name.rpartition(" ")[0])
+    return ", ".join(named) or label
 
 
 def _sorted(found: Mapping[str, Sequence[Point]]) -> tuple[Curve, ...]:

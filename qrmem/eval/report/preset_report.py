@@ -225,7 +225,7 @@ def _drawn(preset: Preset, found: Sequence[tuple[Part, Results]], file: Path) ->
     plot = preset.plot
     if plot["axis"] != CELLS:
         return draw(file, *panels(preset, found))
-    told = f"{NAMES.get(plot['metric'], plot['metric'])}; {run_by(found, plot['metric'])}"
+    told = f"{NAMES.get(plot['metric'], plot['metric'])} (%); {run_by(found, plot['metric'])}"
     return draw_heat_maps(file, heat_maps(preset, found), plot["label"], plot["rows"], told)
 
 

@@ -268,7 +268,7 @@ def _scores(results: Results, name: str, title: str, metrics: Sequence[str]) -> 
 
 
 def passages_note(results: Results) -> str:
-    """Say what scores mean where passages were shown in the place of answers, else ""."""
+    """Say what scores mean where passages were shown instead of answers, else ""."""
     if not any(result.statuses.get("passages") for result in results.systems.values()):
         return ""
     return WITHOUT_A_MODEL + (EXACT if "em" in results.metrics else OTHERS)

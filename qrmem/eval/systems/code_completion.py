@@ -70,13 +70,16 @@ class Completed:
             hidden = await _hidden(memory, item)
             found = Prediction()
             tries: list[Prediction] = []
+            shown: Sequence[Segment] | None = None
             for _ in range(self.rounds):
                 asked = self._query(item, context, found.text)
                 ranked, scores = await self._ranked(memory, asked, hidden)
                 found = replace(ranking(memory, ranked), steps=found.steps)
                 if harness.retrieve:
                     return found
-                found = await _completed(item, ranked[: self.top], harness, found, scores)
+                if shown == (shown := ranked[: self.top]):
+                    break  # the same request would get the same reply
+                found = await _completed(item, shown, harness, found, scores)
                 tries.append(found)
             return self._picked(tries, item)
 

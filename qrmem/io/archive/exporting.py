@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from qrmem.errors import NotFound, StoreConflict, StoreUnavailable
-from qrmem.graphstore.protocol import CacheKind, GraphStore, NamespaceInfo, VectorKind
+from qrmem.graphstore.protocol import MERGED, CacheKind, GraphStore, NamespaceInfo, VectorKind
 from qrmem.io.archive.file import Writer
 from qrmem.io.archive.form import (
     HEAD,
@@ -31,7 +31,7 @@ from qrmem.types import Archived, Document, DocumentInfo, LedgerRow, Segment
 
 _BATCH = 256
 _ALL = 2**31 - 1
-_PASSES = ("extraction", "supplement", "oriented")
+_PASSES = (*MERGED, "oriented")
 
 
 async def export_archive(
@@ -192,7 +192,7 @@ async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
 
         current = await current_keys(store, ns)
         await _write_cached(store, ns, out, "fold", [key for key in folded if key in current])
-    for kind in ("tree", "facts"):
+    for kind in ("tree", "facts", "judgement"):
         await _write_cached(store, ns, out, kind, await store.cached_keys(ns, kind))
     return len(entities)
 

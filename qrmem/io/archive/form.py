@@ -113,6 +113,7 @@ KINDS: Mapping[str, type] = {
     "fold": CacheEntry,
     "tree": CacheEntry,
     "facts": CacheEntry,
+    "judgement": CacheEntry,
     "trail": Trail,
     "call": CallRecord,
     "reply": CacheEntry,
@@ -128,6 +129,7 @@ STARTS: Mapping[CacheKind, str] = {
     "fold": "fold:",
     "tree": "tree:",
     "facts": "facts:",
+    "judgement": "judged:",
     "code": "code:",
     "raw": "raw:",
 }

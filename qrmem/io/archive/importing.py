@@ -5,7 +5,7 @@ that it is being filled; until the import declares it whole, nothing else opens 
 that was stopped leaves nothing that could be taken for a memory, and the same import begins anew.
 
 Only facts are written. The graph follows from them and is merged as after any `add`, for the
-documents that were merged in the original; what an archive says of entities is for whoever reads it
+documents that were merged in the original; what an archive says of entities is for its readers
 with other programs.
 """
 

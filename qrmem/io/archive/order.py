@@ -124,7 +124,7 @@ class _Seen:
 def _check_kept(kind: str, kept: CacheEntry) -> None:
     """See that what a command will use as its own is what it would have kept."""
     of = cache_kind(kind, kept.key)
-    is_other = of in ("fold", "tree", "code") and of != kind
+    is_other = of in ("fold", "tree", "judgement", "code") and of != kind
     if is_other or not kept.key.startswith(STARTS.get(of, "")):
         raise Wrong(f"a {kind} has no key like {kept.key[:40]!r}")
     if kind == "fold" and not isinstance(kept.value.get("description"), str):

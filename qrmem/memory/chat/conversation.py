@@ -12,11 +12,12 @@ from qrmem.graphstore import GraphStore
 from qrmem.memory.add import Adder
 from qrmem.memory.add_state import IngestState
 from qrmem.memory.session import Session
-from qrmem.retrieval import Searcher
+from qrmem.retrieval import Searcher, turn_ranking
 from qrmem.retrieval.fragments import FragmentScorer
+from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.normalise import normalise
 from qrmem.types import AddReport, DocumentInfo, Event, Listener, Scalar, Turn
-from qrmem.types.turns import CHAT_KEY, USER_KEY, turn_id
+from qrmem.types.turns import CHAT_KEY, TURN, USER_KEY, as_message, turn_id
 
 _BATCH = 64
 """Turns of the conversation's end that are looked at together."""
@@ -38,9 +39,8 @@ async def add_messages(
     See `Memory.add_messages`.
     """
     if extract:
-        from qrmem.memory.chat.facts import (
-            drawing,  # with the prompts, which recalling does without
-        )
+        # With the prompts, which recalling does without.
+        from qrmem.memory.chat.facts import drawing
 
         await drawing(memory, listener).require_model()
     if isinstance(messages, str):
@@ -136,6 +136,17 @@ async def turns(
     return await read(memory, await dialog.last_turns(memory.store, memory.ns, last, where))
 
 
+async def standing(memory: Session, user: str | None) -> list[Turn]:
+    """Return the turns that say how a user wants things; see `Memory.standing`."""
+    where: dict[str, Scalar] = {dialog.STANDING_KEY: True}
+    if user is not None:
+        where[USER_KEY] = clean_name(user, "user")
+    await memory.known()
+    ids = await memory.store.document_ids(memory.ns, where=where, prefix=TURN)
+    said = await read(memory, await dialog.turn_infos(memory.store, memory.ns, ids))
+    return [replace(turn, text=turn_ranking.wishes(turn.text)) for turn in said]
+
+
 @dataclass(frozen=True, slots=True)
 class Chat:
     """A namespace with turns, and what finds them.
@@ -143,6 +154,7 @@ class Chat:
     Attributes:
         count: tokens of a text.
         user: whose turns are looked at; `None`: all users'.
+        as_of: only what was said by then; "": all.
         is_printed: whether a budget counts what `Recalled.text` prints; else what turns say.
     """
 
@@ -153,6 +165,11 @@ class Chat:
     count: Callable[[str], int]
     user: str | None = None
     is_printed: bool = False
+    as_of: str = ""
+
+    def said(self, turn: Turn) -> int:
+        """Return the tokens of a turn as it is shown to the model."""
+        return self.count(as_message(turn)["content"] if self.is_printed else turn.text)
 
 
 # --- what is kept -------------------------------------------------------------------------------
@@ -181,7 +198,8 @@ async def infos_of(
     turns = await dialog.turn_infos(memory.store, memory.ns, ids)
     if user is not None:
         turns = [info for info in turns if info.metadata.get(USER_KEY) == user]
-    return turns
+    at = memory.as_of if isinstance(memory, Chat) else ""
+    return [info for info in turns if is_said_by(said_at(info.metadata), at)]
 
 
 async def read(memory: "Session | Chat", infos: Sequence[DocumentInfo]) -> list[Turn]:

@@ -73,7 +73,7 @@ class Facts:
     async def rest(self) -> None:
         """Wait until nothing is left to do."""
         while self._task is not None:
-            # An interruption of whoever waits does not end the work: `close` waits again.
+            # An interrupted caller does not end the work: `close` waits again.
             await asyncio.shield(self._task)
 
     async def wait(self) -> AddReport:

@@ -1,7 +1,7 @@
 """What belongs to a prompt of a conversation: the last turns, and parts of the others."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from qrmem.errors import require_ids
@@ -20,6 +20,7 @@ from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher, turn_ranking
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
 from qrmem.retrieval.turn_ranking import Asked, Part, Place, is_standing
+from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.times import periods
 from qrmem.text.words import searched
 from qrmem.types import DocumentInfo, Recalled, Segment, Turn
@@ -28,7 +29,6 @@ from qrmem.types.turns import (
     CHAT_KEY,
     ROLE_KEY,
     TURN,
-    as_message,
     numbered,
     related_lines,
     turn_id,
@@ -65,72 +65,116 @@ async def recall(memory: Session, options: RecallOptions) -> Recalled:
         (await memory.models()).counter.count,
         options.user,
         is_printed=True,
+        as_of=options.as_of,
     )
     return await recalled(chat, replace(options, prompt=searched(options.prompt)))
 
 
 async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
     """Return what a model is to know of a conversation; see `Memory.recall`."""
-    tokens, given = options.tokens, options.fragments
     last = await last_of(chat)
     if not last:
         return Recalled((), (), {}, 0)
-    is_paper = options.how == "fragrel" or given is not None
-    share = tokens if is_paper else tokens // _RECENT_SHARE
-    count = chat.count
-
-    def said(turn: Turn) -> int:
-        return count(as_message(turn)["content"] if chat.is_printed else turn.text)
-
-    shown, latest = await _recent(
-        chat, last, options.session, min(share, dialog.RECENT_TOKENS), said
-    )
-    used = sum(map(said, shown))
-    left = tokens - used
+    is_paper = options.how == "fragrel" or options.fragments is not None
+    share = options.tokens if is_paper else options.tokens // _RECENT_SHARE
+    most = min(share, dialog.RECENT_TOKENS)
+    shown, latest = await _recent(chat, last, options.session, most)
+    left = options.tokens - sum(chat.said(turn) for turn in shown)
     known = {turn.id for turn in shown}
     scores: dict[str, float] = {}
     if is_paper:
         # The query is the last turn of the dialog and the prompt.
         query = f"{latest}\n{options.prompt}" if latest else options.prompt
-        found = await _by_fragments(chat, query, last, known, given or CHAT)
+        turns = await _by_fragments(chat, query, last, known, options.fragments or CHAT)
     else:
-        scored = await _best(chat, options.prompt, last, known, left)
-        scored = {turn: score for turn, score in scored.items() if score >= options.min_score}
-        found, scores = [*scored], {turn.id: score for turn, score in scored.items()}
-    checked, by_id = await _corrected(chat.searcher, found[:_CHECKED])
-    facts = await _facts(chat, found)
+        best = await _best(chat, options.prompt, last, known, left)
+        scores = {turn.id: one for turn, one in best.items() if one >= options.min_score}
+        turns = [turn for turn in best if turn.id in scores]
+    checked, by_id = await _corrected(chat.searcher, turns[:_CHECKED])
+    checked = {
+        id: tuple(one for one in ids if is_said_by(said_at({"at": by_id[one].at}), options.as_of))
+        for id, ids in checked.items()
+    }
+    facts = await _facts(chat, turns)
+    return _Found(chat, tuple(shown), turns, scores, checked, by_id, facts).within(left)
 
-    def size(turn: Turn) -> int:
-        own = facts.get(turn.id, ())
-        if not chat.is_printed:
-            return sum(map(count, (turn.text, *own)))
-        if turn.id in known:  # it is a message, and no line
-            return 0
-        at = [by_id[id].at for id in checked.get(turn.id, ())]
-        return count("\n".join(related_lines(turn, _times(turn), own, at))) + 1
 
-    room = left
-    while True:
-        kept = {turn.id: turn for turn in dialog.fitting(found, checked, by_id, room, size)}
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What may be shown of a conversation.
+
+    Attributes:
+        recent: turns that are shown as messages.
+        turns: that belong to the prompt, best first.
+        scores: of these, by id.
+        corrections: a turn's id to those of later turns that seem to correct it.
+        by_id: these later turns.
+        facts: what was noted of turns, by their ids.
+        days: what their time words mean, as far as they were looked for.
+    """
+
+    chat: Chat
+    recent: tuple[Turn, ...]
+    turns: Sequence[Turn]
+    scores: Mapping[str, float]
+    corrections: Mapping[str, tuple[str, ...]]
+    by_id: Mapping[str, Turn]
+    facts: Mapping[str, Sequence[str]]
+    days: dict[Turn, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
+
+    def within(self, left: int) -> Recalled:
+        """Return the best of it that takes no more tokens than are left by the recent turns."""
+        used = sum(map(self.chat.said, self.recent))
+        room = left
+        while True:
+            kept = {
+                turn.id: turn
+                for turn in dialog.fitting(
+                    self.turns, self.corrections, self.by_id, room, self._size
+                )
+            }
+            made = self._recalled(kept)
+            is_printed = self.chat.is_printed
+            needed = (
+                self.chat.count(made.text) if is_printed else sum(map(self._size, kept.values()))
+            )
+            if needed <= left:
+                return replace(made, tokens=used + needed)
+            room -= needed - left  # lines may take more together than one by one
+
+    def _recalled(self, kept: Mapping[str, Turn]) -> Recalled:
+        known = {turn.id for turn in self.recent}
         related = dialog.in_order_of_time(t for t in kept.values() if t.id not in known)
         corrections = {
             id: ids
             for id in kept
-            if (ids := tuple(one for one in checked.get(id, ()) if one in kept or one in known))
+            if (ids := tuple(i for i in self.corrections.get(id, ()) if i in kept or i in known))
         }
-        made = Recalled(
-            recent=tuple(shown),
+        return Recalled(
+            recent=self.recent,
             related=tuple(related),
             corrections=corrections,
-            tokens=used,
-            times={turn.id: times for turn in related if (times := _times(turn))},
-            facts={turn.id: tuple(facts[turn.id]) for turn in related if turn.id in facts},
-            scores={turn.id: scores[turn.id] for turn in related if turn.id in scores},
+            tokens=0,
+            times={turn.id: times for turn in related if (times := self._times(turn))},
+            facts={
+                turn.id: tuple(self.facts[turn.id]) for turn in related if turn.id in self.facts
+            },
+            scores={turn.id: self.scores[turn.id] for turn in related if turn.id in self.scores},
         )
-        needed = count(made.text) if chat.is_printed else sum(map(size, kept.values()))
-        if needed <= left:
-            return replace(made, tokens=used + needed)
-        room -= needed - left  # lines may take more together than one by one
+
+    def _times(self, turn: Turn) -> tuple[tuple[str, str, str], ...]:
+        if turn not in self.days:  # looked for once, though a turn is measured several times
+            self.days[turn] = _times(turn)
+        return self.days[turn]
+
+    def _size(self, turn: Turn) -> int:
+        own = self.facts.get(turn.id, ())
+        if not self.chat.is_printed:
+            return sum(map(self.chat.count, (turn.text, *own)))
+        if any(turn.id == one.id for one in self.recent):  # it is a message, and no line
+            return 0
+        at = [self.by_id[id].at for id in self.corrections.get(turn.id, ())]
+        return self.chat.count("\n".join(related_lines(turn, self._times(turn), own, at))) + 1
 
 
 async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Turn]]:
@@ -149,7 +193,7 @@ async def _best(
 
     Somewhat more than fits is returned; nothing where the prompt is about nothing that was said.
     """
-    only = None if chat.user is None else await ids_of(chat, chat.user)
+    only = await _only(chat)
     today = next((_day(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
     times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
     asked = Asked(prompt, times)
@@ -175,18 +219,28 @@ async def _best(
     numbers = [n for n in wanted if turn_id(n) not in known]
     turns, parts = await _up_to(chat, numbers, infos, _SPARE * tokens)
 
-    def score(segment: Segment, number: int) -> float:
-        noted = own.get((number, ""), 0.0)  # a fact counts for its turn
-        is_wish = number in wishes and number in places and places[number].is_users
-        wish = turn_ranking.standing_bonus(segment.text, asked) if is_wish else 0.0
-        return max(own.get((number, segment.id), 0.0), noted) + context.get(number, 0.0) + wish
-
+    wish = turn_ranking.standing_bonus(asked)
     rows = []
     for number, segments in parts.items():
+        wished = {n for n, one in enumerate(segments) if number in wishes and is_standing(one.text)}
         meant = {place for place, one in enumerate(segments) if own.get((number, one.id))} or {0}
-        meant |= {n for n, one in enumerate(segments) if number in wishes and is_standing(one.text)}
-        rows += [Part(number, place, score(segments[place], number)) for place in sorted(meant)]
+        is_users = number in places and places[number].is_users
+        noted = own.get((number, ""), 0.0)  # a fact counts for its turn
+        for place in sorted(meant | wished):
+            score = max(own.get((number, segments[place].id), 0.0), noted)
+            score += context.get(number, 0.0)
+            score += wish * (is_users and place in wished)
+            rows.append(Part(number, place, score))
     return _excerpts(chat, turns, parts, turn_ranking.best_first(rows, asked, last), tokens)
+
+
+async def _only(chat: Chat) -> frozenset[str] | None:
+    """Return the ids of the only documents to look at; `None`: all."""
+    only = None if chat.user is None else await ids_of(chat, chat.user)
+    if not chat.as_of:
+        return only
+    infos = await chat.store.documents(chat.ns, only)
+    return frozenset(i.id for i in infos if is_said_by(said_at(i.metadata), chat.as_of))
 
 
 def _excerpts(
@@ -227,7 +281,7 @@ async def _around(
 ) -> dict[int, DocumentInfo]:
     """Return what is known of turns and of those beside the best of them, by number."""
     first = sorted(best, key=lambda n: (-best[n], n))[:_WIDENED]
-    beside = {n + step for n in first for step in (-2, -1, 1, 2) if n + step > 0}
+    beside = {near for n in first for near, _ in turn_ranking.neighbours(n) if near > 0}
     found = await infos_of(chat, {*best, *beside, *others}, chat.user)
     return {dialog.number_of(info): info for info in found}
 
@@ -251,11 +305,15 @@ async def _up_to(
     for some in in_batches(numbers, _BATCH):
         others = await infos_of(chat, [n for n in some if n not in known], chat.user)
         infos = {i.id: i for i in (*(known[n] for n in some if n in known), *others)}
+        read: dict[int, list[Segment]] = {}
         for segment in await chat.store.segments(chat.ns, documents=list(infos)):
             info = infos[segment.document_id]
             turns.setdefault(dialog.number_of(info), dialog.as_turn(info, ""))
-            parts.setdefault(dialog.number_of(info), []).append(segment)
-            tokens -= min(segment.tokens, turn_ranking.PART_TOKENS)
+            read.setdefault(dialog.number_of(info), []).append(segment)
+        parts |= read
+        # Of a long turn one part is counted: more of them may be worth less than other turns.
+        sizes = (sum(one.tokens for one in of) for of in read.values())
+        tokens -= sum(min(size, turn_ranking.PART_TOKENS) for size in sizes)
         if tokens < 0:
             break
     return turns, parts
@@ -336,6 +394,7 @@ async def _by_fragments(
 ) -> list[Turn]:
     """Return the best turns by FragRel (B.3), best first; it looks at all of them."""
     turns = await dialog.last_turns(chat.store, chat.ns, 0, of_user(chat))
+    turns = [info for info in turns if is_said_by(said_at(info.metadata), chat.as_of)]
     infos = {info.id: info for info in turns if info.id not in known}
     found = await chat.scorer.assess(query, settings=settings, documents=infos) if infos else None
     if found is None:
@@ -343,15 +402,13 @@ async def _by_fragments(
     return await read(chat, [infos[id] for id in found.documents(settings.top or None)])
 
 
-async def _recent(
-    chat: Chat, last: int, session: str, tokens: int, size: Callable[[Turn], int]
-) -> tuple[list[Turn], str]:
+async def _recent(chat: Chat, last: int, session: str, tokens: int) -> tuple[list[Turn], str]:
     """Return the last turns that go to the model as they are, and the text of the very last."""
     tail: list[Turn] = []
     for end in range(last, max(0, last - _FAR), -_BATCH):
         infos = await infos_of(chat, range(max(1, end - _BATCH + 1), end + 1), chat.user)
         tail = [*await read(chat, [i for i in infos if is_of(i, session)]), *tail]
-        fit = dialog.recent(tail, tokens, size)
+        fit = dialog.recent(tail, tokens, chat.said)
         if fit < len(tail):
             return tail[len(tail) - fit :], tail[-1].text
     return tail, tail[-1].text if tail else ""

@@ -10,12 +10,13 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.errors import MissingError, install
+from qrmem.types.plans import Course
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,6 +127,25 @@ def clusters(
     return Clusters(groups, tuple(sorted(made.reductions)), len(runs.intersection(distinct)))
 
 
+def are_alike(vectors: "Matrix") -> bool:
+    """Whether all rows are the same, so that no clusters can be told apart."""
+    import numpy as np
+
+    return len(vectors) < 2 or float(np.ptp(vectors, axis=0).max()) < 1e-6
+
+
+def bounded(
+    tokens: Sequence[int], course: Course, settings: ClusterSettings | None = None
+) -> Clusters:
+    """Return groups as few as clusters of some rows can be, or as many, whatever the vectors.
+
+    A cluster holds what its tokens allow at most, and three rows on average at least.
+    """
+    settings, n = settings or ClusterSettings(), len(tokens)
+    most_rows = n if course == "shortest" else ROWS_EACH
+    return Clusters(_runs(list(range(n)), tokens, replace(settings, few=most_rows)) if n else [])
+
+
 @dataclass(slots=True)
 class _Clustering:
     """One level while it is clustered, and a note of what was done."""
@@ -177,7 +197,7 @@ class _Clustering:
         import numpy as np
 
         own = np.asarray(self.vectors)[rows].astype(np.float64)
-        if len(rows) < 2 * ROWS_EACH or float(np.ptp(own, axis=0).max()) < 1e-6:
+        if len(rows) < 2 * ROWS_EACH or are_alike(own):
             return [rows]
         shares = _shares(self._reduced(own, near), fewest)
         member = shares > (self.settings.threshold if fewest == 1 else 1)

@@ -31,6 +31,7 @@ from qrmem.types import (
     Fact,
     LedgerRow,
     MergeDecision,
+    Property,
     Question,
     Segment,
     Trail,
@@ -234,6 +235,12 @@ class View:
                 description=row.description,
                 segment_id=row.segment_id,
                 question=row.question,
+                said_at=row.said_at,
+                valid_from=row.valid_from,
+                valid_until=row.valid_until,
+                n=row.n,
+                type=row.type,
+                properties=row.properties,
             )
             graph.add_edge(fact.head, fact.tail, key=place, fact=fact)
         return graph
@@ -277,6 +284,11 @@ class View:
             forms=by_frequency(self._forms(names)),
             segments=tuple(dict.fromkeys(row.segment_id for row in rows)),
             questions=tuple(dict.fromkeys(row.question for row in rows if row.question)),
+            properties=tuple(
+                Property(name, value, row.segment_id)
+                for row in rows
+                for name, value in row.properties
+            ),
         )
 
     @cached_property

@@ -24,6 +24,7 @@ from qrmem.graphstore.checking import (
 )
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.protocol import (
+    MERGED,
     Around,
     CacheEntry,
     CacheKind,
@@ -38,6 +39,7 @@ from qrmem.graphstore.protocol import (
     Vectors,
 )
 from qrmem.text.blocks import blocks_of
+from qrmem.text.dates import said_at
 from qrmem.text.names import split_key
 from qrmem.types import (
     CallRecord,
@@ -302,10 +304,15 @@ class ReferenceStore:
         return Unmerged(
             revision=space.info.revision,
             segments=await self.segments(ns, documents=document_ids),
-            contributions=await self.contributions(ns, *document_ids),
+            contributions=await self.contributions(ns, *document_ids, kinds=MERGED),
             merged={row.segment_id: row.merged for row in rows if row.merged},
             stale=dict(sorted(space.stale.items())),
             decisions=[decision for _, decision in sorted(space.decisions.items())],
+            said_at={
+                info.id: moment
+                for info in (await self.documents(ns, document_ids) if document_ids else ())
+                if (moment := said_at(info.metadata))
+            },
         )
 
     async def names(self, ns: str, wanted: NameFilter | None = None) -> Sequence[NameRow]:

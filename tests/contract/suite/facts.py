@@ -307,6 +307,24 @@ class FactsContract(Contract):
         assert list(await store.contributions("n", "other")) == []
         assert list(await store.calls("n")) == [CALL] * 5
 
+    async def test_what_a_merge_reads_has_edits_and_dates(self, store: GraphStore) -> None:
+        await store.create_namespace("n", INFO)
+        await store.put_documents(
+            "n",
+            [
+                text("said", "Ann ran ", metadata={"at": "2026-05-03T09:00:00", "date": "1999"}),
+                text("dated", "Bob ran ", metadata={"date": 1851}),
+                text("bare", "Cy ran ", metadata={"date": "one day"}),
+            ],
+        )
+        (segment,) = await store.segments("n", documents=["said"])
+        edit = Contribution(segment.id, "edit", asked=("ann", "bob", "ran"))
+        await store.record("n", [(LedgerRow(segment.id, "extracted"), edit)])
+        found = await store.unmerged("n", "said", "dated", "bare")
+        assert list(found.contributions) == [edit]
+        assert found.said_at == {"said": "2026-05-03T09:00:00", "dated": "1851"}
+        assert not (await store.unmerged("n")).said_at
+
     async def test_a_batch_is_recorded_as_one_by_one(self, store: GraphStore) -> None:
         document, segments = text("d", "A. ", "B. ")
         for ns in ("n", "m"):

@@ -10,7 +10,15 @@ from contract.suite.samples import INFO, change, contents, text
 from hypothesis import strategies as st
 
 from qrmem.errors import QrmemError
-from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, VectorKind, relation_key
+from qrmem.graphstore.protocol import (
+    Change,
+    EntityRow,
+    FactRow,
+    GraphStore,
+    MentionRow,
+    VectorKind,
+    relation_key,
+)
 from qrmem.graphstore.reads import cached_value
 from qrmem.types import (
     CallRecord,
@@ -95,12 +103,25 @@ class Merge:
         cleared = await _picked(store, ns, self.clear)
         made = replace(
             made,
+            mentions=[_with_properties(row) for row in made.mentions],
+            facts=[_typed(row) for row in made.facts],
             clear=[*made.clear, *cleared] if self.clear else (),
             names=names,
             entities=list(entities.values()),
         )
         revision = info.revision - self.age if info else 0
         return await store.apply(ns, revision, made)
+
+
+def _with_properties(row: MentionRow) -> MentionRow:
+    """Give some names properties, as a schema's types have them."""
+    return replace(row, properties=(("born", 1800), ("rôle", row.name))) if "B" in row.name else row
+
+
+def _typed(row: FactRow) -> FactRow:
+    """Give some facts a type, and some of these properties."""
+    properties = (("since", 1.5), ("sure", True)) if row.n else ()
+    return replace(row, type="KNOWS_WELL", properties=properties) if "A" in row.head else row
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The contract on the view: names, entities, facts, questions."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -17,7 +18,7 @@ from qrmem.graphstore.protocol import (
     NameRow,
 )
 from qrmem.graphstore.reads import entities_in, facts_of, merged_segments
-from qrmem.types import Entity, Fact, Question
+from qrmem.types import Entity, Fact, Property, Question
 
 
 class ViewContract(Contract):
@@ -58,6 +59,40 @@ class ViewContract(Contract):
         ]
         (entity,) = await store.entities("n", ["longer"])
         assert entity.forms == (("bb", 2), ("a", 2), ("b", 2))
+
+    async def test_types_and_properties_come_back_as_they_were_written(
+        self, store: GraphStore
+    ) -> None:
+        _, (first, second) = await self._two_segments(store)
+        said = (("born", 1851), ("sure", True), ("weight", 1.5), ("words", "a `b`: ć"))
+        rows = [
+            MentionRow(second.id, "ann", (("Ann", 1),), properties=(("born", 1852),)),
+            MentionRow(first.id, "ann", (("Ann", 1),), properties=said),
+            MentionRow(first.id, "bob", (("Bob", 1),)),
+        ]
+        facts = [
+            FactRow(first.id, 0, "ann", "bob", "met", type="MET", properties=said),
+            FactRow(first.id, 1, "ann", "bob", "saw"),
+            FactRow(first.id, 2, "bob", "ann", "odd", type="A`) DETACH DELETE n //"),
+            FactRow(first.id, 3, "bob", "ann", "own", type="MENTIONS"),
+        ]
+        await apply(store, "n", replace(_named(rows), facts=facts))
+        (entity,) = await store.entities("n", ["ann"])
+        assert entity.properties == (
+            *(Property(name, value, first.id) for name, value in said),
+            Property("born", 1852, second.id),
+        )
+        assert [(f.type, f.properties) for f in await facts_of(store, "n", ["ann"])] == [
+            (row.type, row.properties) for row in facts
+        ]
+        assert (await store.counts("n"))["facts"] == 4
+        again = FactRow(first.id, 0, "ann", "bob", "met again", type="KNEW")
+        await apply(store, "n", Change(facts=[again]))
+        assert [f.type for f in await facts_of(store, "n", ["bob"])][:2] == ["KNEW", ""]
+        await apply(store, "n", Change(clear=[first.id]))
+        (entity,) = await store.entities("n", ["ann"])
+        assert entity.properties == (Property("born", 1852, second.id),)
+        assert (await store.counts("n"))["facts"] == 0
 
     async def test_an_entity_gathers_its_names(self, store: GraphStore) -> None:
         _, (first, second) = await self._two_segments(store)
@@ -110,17 +145,19 @@ class ViewContract(Contract):
         mentions = [MentionRow(first.id, name, ((name, 1),)) for name in names]
         facts = [
             FactRow(second.id, 0, "b", "a", "b after a", "q?"),
-            FactRow(first.id, 10, "a", "b", "tenth"),
+            FactRow(first.id, 10, "a", "b", "tenth", "", "2026-05-03T09:00:00", "2025", "2026-05"),
             FactRow(first.id, 2, "a", "a", "itself"),
             FactRow(first.id, 1, "c", "c", "elsewhere"),
         ]
         await apply(store, "n", _named(mentions, facts=facts))
         expected = [
             Fact("a", "a", "itself", first.id),
-            Fact("a", "b", "tenth", first.id),
+            Fact("a", "b", "tenth", first.id, "", "2026-05-03T09:00:00", "2025", "2026-05"),
             Fact("b", "a", "b after a", second.id, "q?"),
         ]
-        assert list(await facts_of(store, "n", ["a"])) == expected
+        found = list(await facts_of(store, "n", ["a"]))
+        assert found == expected
+        assert [fact.n for fact in found] == [2, 10, 0]
         assert list(await facts_of(store, "n", ["b", "a", "unknown"])) == expected
         assert list(await facts_of(store, "n", ["b"])) == expected[1:]
         assert list(await facts_of(store, "n", [])) == []

@@ -1,0 +1,139 @@
+"""Whether a process that runs for long stays as it was: handles, memory, log and times.
+
+    python -m benchmarks soak [--asks 20000] [--namespaces 5000] [--memory URI]
+
+One process asks the questions of a small memory again and again, without a chat model; then it
+opens one namespace after the other in one file, adds a passage to each, searches it and closes it.
+Each is done in ten parts. Growth is the last part against the third, when all caches are full.
+Memory and handles are read from `/proc`, so this needs Linux. Texts are made up: no data is needed.
+"""
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import random
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Iterator
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import qrmem
+from benchmarks.frame import Figure, note
+from qrmem.config import Settings
+
+PARTS, FIRST = 10, 2
+MOST_GROWTH, MOST_TIME = 1.1, 1.5
+_WORDS = [f"{a}{b}{c}" for a in "bdfgklmn" for b in "aeiou" for c in ("ra", "lot", "nis", "ven")]
+
+
+class State(NamedTuple):
+    """What a process holds after a part, and the median time of a step of it, in ms."""
+
+    memory: float
+    handles: int
+    lines: int
+    log: float
+    step: float
+
+
+class _Lines(logging.Handler):
+    """Counts what is logged."""
+
+    lines = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines += 1
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--asks", type=int, default=20_000)
+    parser.add_argument("--namespaces", type=int, default=5_000)
+    parser.add_argument("--memory", default="", help="a store's URI; a new file if none is given")
+
+
+def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Yield how much each thing grew."""
+    with tempfile.TemporaryDirectory() as folder:
+        where = chosen.memory or str(Path(folder) / "soak.db")
+        for name, steps, work in (
+            ("asks", chosen.asks, _asks),
+            ("namespaces", chosen.namespaces, _namespaces),
+        ):
+            if steps:
+                yield from _grown(name, steps, asyncio.run(_parts(where, steps, work(where))))
+
+
+def _grown(name: str, steps: int, states: list[State]) -> Iterator[Figure]:
+    first, last = states[FIRST], states[-1]
+    name = f"{steps} {name}"
+    yield Figure(f"{name}: memory", last.memory, "MB")
+    yield Figure(f"{name}: memory, growth", last.memory / first.memory, at_most=MOST_GROWTH)
+    yield Figure(f"{name}: handles, growth", last.handles - first.handles, at_most=0)
+    yield Figure(f"{name}: lines logged, growth", last.lines - first.lines, at_most=0)
+    yield Figure(f"{name}: file of the log", last.log, "MB", at_most=64)
+    yield Figure(f"{name}: a step", last.step, "ms")
+    yield Figure(f"{name}: a step, growth", last.step / first.step, at_most=MOST_TIME)
+
+
+async def _parts(where: str, steps: int, step: AsyncGenerator[None]) -> list[State]:
+    counter = _Lines()
+    logging.getLogger().addHandler(counter)
+    states = []
+    try:
+        for part in range(PARTS):
+            times = []
+            for _ in range(steps // PARTS):
+                began = time.process_time()
+                await anext(step)
+                times.append(time.process_time() - began)
+            states.append(_state(where, counter.lines, median(times) * 1000))
+            note(f"part {part + 1} of {PARTS}: {states[-1]}")
+    finally:
+        await step.aclose()
+        logging.getLogger().removeHandler(counter)
+    return states
+
+
+def _state(where: str, lines: int, step: float) -> State:
+    gc.collect()
+    status = Path("/proc/self/status").read_text().splitlines()
+    kilobytes = next(line.split()[1] for line in status if line.startswith("VmRSS"))
+    log = Path(f"{where}-wal")
+    size = log.stat().st_size if log.exists() else 0
+    return State(int(kilobytes) / 1000, len(os.listdir("/proc/self/fd")), lines, size / 1e6, step)
+
+
+def _text(draw: random.Random) -> str:
+    names = [f"{draw.choice(_WORDS).title()} {draw.choice(_WORDS).title()}" for _ in range(3)]
+    words = " ".join(draw.choices(_WORDS, k=20))
+    return f"{names[0]} met {names[1]} in {names[2]}. They spoke of {words}. {names[1]} left."
+
+
+def _settings() -> Settings:
+    return Settings().with_(embedder="none")
+
+
+async def _asks(where: str) -> AsyncGenerator[None]:
+    draw = random.Random(1)
+    texts = [_text(draw) for _ in range(40)]
+    async with qrmem.open(where, settings=_settings()) as memory:
+        await memory.add([{"id": f"d{n}", "text": text} for n, text in enumerate(texts)])
+        while True:
+            text = draw.choice(texts)
+            await memory.ask(f"Who met {text.split(' met ')[1].split(' in ')[0]}, {draw.random()}?")
+            yield
+
+
+async def _namespaces(where: str) -> AsyncGenerator[None]:
+    draw = random.Random(2)
+    for number in count():
+        async with qrmem.open(where, namespace=f"user{number}", settings=_settings()) as memory:
+            await memory.add([{"id": "d", "text": _text(draw)}])
+            await memory.search("Who spoke of " + draw.choice(_WORDS) + "?")
+        yield

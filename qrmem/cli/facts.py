@@ -1,0 +1,171 @@
+"""`qrmem facts`: statements with their times and sources, and what is decided on them by hand."""
+
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from qrmem.cli import output
+from qrmem.cli.cost_options import add_caps
+from qrmem.cli.options import opened
+from qrmem.cli.progress import Warnings
+from qrmem.text.numbers import counted
+from qrmem.types import FactView
+
+DONE, PARTLY = 0, 1
+_CHANGES = {
+    "edit-fact": "say in your words what a statement says, or when it holds",
+    "end-fact": "say that a statement holds no longer",
+    "delete-fact": "leave a statement out of the graph",
+    "restore-fact": "take back what was edited, ended or deleted",
+}
+
+
+def add_facts(commands: Any, common: Callable[..., Iterable[Any]]) -> None:
+    """Add the commands about statements to the parser."""
+    facts = commands.add_parser(
+        "facts", parents=common("memory"), help="list statements with their times and sources"
+    )
+    facts.add_argument("entity", nargs="?", metavar="NAME", help="of an entity; default: all")
+    facts.add_argument("--user", metavar="U", help="only of this user's turns and documents")
+    add_as_of(facts)
+    facts.add_argument(
+        "--superseded", action="store_true", help="also those that no longer hold, or not yet"
+    )
+    facts.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of rows")
+    judge = commands.add_parser(
+        "judge-facts",
+        parents=common("memory", "model", "embedder"),
+        help="let the chat model say which statements later ones replace",
+    )
+    judge.add_argument("--plan", action="store_true", help="say what it would take; send nothing")
+    add_caps(judge)
+    for name, text in _CHANGES.items():
+        fact = commands.add_parser(name, parents=common("memory"), help=text)
+        fact.add_argument("id", metavar="ID", help="of a statement, as `qrmem facts` shows it")
+        if name == "edit-fact":
+            fact.add_argument("--text", help="what it says")
+            fact.add_argument(
+                "--valid-from", metavar="DATE", help="2026-05-03, 2026-05, 2026 or ''"
+            )
+            fact.add_argument("--valid-until", metavar="DATE", help="the same")
+        if name == "end-fact":
+            fact.add_argument("--on", default="", metavar="DATE", help="default: today (UTC)")
+
+
+def add_as_of(parser: Any) -> None:
+    """Add the option that looks at a memory as it was."""
+    parser.add_argument(
+        "--as-of",
+        metavar="DATE",
+        help="what was said and held then: 2026-05-03, 2026-05, 2026",
+    )
+
+
+async def facts(arguments: Namespace) -> int:
+    """List statements."""
+    async with opened(arguments) as memory:
+        found = await memory.facts(
+            entity=arguments.entity or "",
+            user=arguments.user or "",
+            as_of=arguments.as_of or "",
+            superseded=arguments.superseded,
+        )
+    return output.print_result(arguments, found, fact_lines(found, arguments.limit))
+
+
+async def judge_facts(arguments: Namespace) -> int:
+    """Have statements judged; exit 1 if some pairs were not."""
+    async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
+        report = await memory.judge_facts(plan=arguments.plan)
+    used = f"{counted(report.calls, 'calls')}, {report.tokens_in:,} tokens in"
+    left = f"; {counted(report.left, 'pairs')} left out" if report.left else ""
+    if arguments.plan:
+        told = f"would judge {counted(report.pairs, 'pairs')}: about {used}{left}"
+    else:
+        told = (
+            f"{counted(report.pairs, 'pairs')} judged: {report.replaced} replaced,"
+            f" {report.agreed} agree, {report.beside} stand beside each other; {used}{left}"
+        )
+    output.print_done(arguments, report, [told])
+    if report.stopped:
+        output.note(f"stopped: {report.stopped}")
+    return PARTLY if report.problems or report.stopped else DONE
+
+
+async def edit_fact(arguments: Namespace) -> int:
+    """Change what a statement says, or when it holds."""
+    async with opened(arguments) as memory:
+        made = await memory.edit_fact(
+            arguments.id,
+            arguments.text,
+            valid_from=arguments.valid_from,
+            valid_until=arguments.valid_until,
+        )
+    return _done(arguments, "edited", made)
+
+
+async def end_fact(arguments: Namespace) -> int:
+    """Say that a statement holds no longer."""
+    async with opened(arguments) as memory:
+        made = await memory.end_fact(arguments.id, arguments.on)
+    return _done(arguments, "ended", made)
+
+
+async def delete_fact(arguments: Namespace) -> int:
+    """Leave a statement out of the graph."""
+    async with opened(arguments) as memory:
+        await memory.delete_fact(arguments.id)
+    told = f"deleted: {output.safe(arguments.id)}; qrmem restore-fact {arguments.id} takes it back"
+    return output.print_done(arguments, {"deleted": arguments.id}, [told])
+
+
+async def restore_fact(arguments: Namespace) -> int:
+    """Take back a decision."""
+    async with opened(arguments) as memory:
+        made = await memory.restore_fact(arguments.id)
+    return _done(arguments, "restored", made)
+
+
+def _done(arguments: Namespace, what: str, made: FactView) -> int:
+    first, *rest = fact_lines([made], 1)
+    return output.print_done(arguments, made, [f"{what}: {first}", *rest])
+
+
+def fact_lines(found: Sequence[FactView], limit: int) -> list[str]:
+    """Show statements, each with its times and the sentence that it stands in."""
+    lines: list[str] = []
+    for fact in found[:limit]:
+        is_sentence = fact.description == fact.quotation
+        parts = [fact.head, *([] if is_sentence else [fact.description]), fact.tail]
+        said = " — ".join(output.shortened(part, 160) for part in parts)
+        lines.append(f"{output.safe(fact.id)}  {said}")
+        if times := _times(fact):
+            lines.append(f"    {times}")
+        if fact.superseded_by:
+            since = f" {fact.superseded_at[:10]}" if fact.superseded_at else ""
+            lines.append(f"    superseded{since}: {output.shortened(fact.then, 160)}")
+        lines.append(
+            f"    {output.safe(fact.document_id)}: {output.shortened(fact.quotation, 160)}"
+        )
+    if len(found) > limit:
+        lines.append(f"{counted(len(found), 'facts')}, the first {limit} (--limit N for more)")
+    return lines or ["no fact found"]
+
+
+def _times(fact: FactView) -> str:
+    parts = (
+        ("said", fact.said_at),
+        ("from", fact.valid_from),
+        ("until", fact.valid_until),
+    )
+    return ", ".join(f"{word} {output.safe(when)}" for word, when in parts if when)
+
+
+COMMANDS = {
+    "facts": facts,
+    "judge-facts": judge_facts,
+    "edit-fact": edit_fact,
+    "end-fact": end_fact,
+    "delete-fact": delete_fact,
+    "restore-fact": restore_fact,
+}

@@ -1,0 +1,198 @@
+"""Items of replies against a schema: types, properties, ends; what does not fit is asked again."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from qrmem.extraction.prompt_context import PromptContext
+from qrmem.extraction.reply_items import TYPES, Asked, split
+from qrmem.llm.prompting import PARSE_RETRIES
+from qrmem.prompts import fenced
+from qrmem.prompts.replies import SupplementReply
+from qrmem.schema import Kind, Schema
+from qrmem.text.names import normalise_name, type_key
+from qrmem.types import (
+    Contribution,
+    EntityTagger,
+    Loss,
+    Mention,
+    Properties,
+    Reading,
+    Segment,
+)
+
+Items = tuple[Sequence[Asked], Sequence[Asked]]
+"""Entities and relations of a reply."""
+_TOLD = 3
+"""Misfits that a problem names."""
+
+
+@dataclass(slots=True)
+class Typing:
+    """Gives items the types of a schema.
+
+    Attributes:
+        misfits: items that do not fit their type, with the reason; they go on without a type.
+        left_out: how many items are of none of the types of a closed schema.
+    """
+
+    schema: Schema
+    misfits: list[tuple[Asked, str]] = field(default_factory=list)
+    left_out: int = 0
+
+    def entity(self, item: Asked) -> tuple[Sequence[str], str, Properties] | None:
+        """Return an entity's other forms, its type and properties; `None` to leave it out."""
+        others = item.parts[1:]
+        key = type_key(others[0]) if others else ""
+        kind = self.schema.entities.get(key) or self.schema.entities.get(TYPES.get(key, ""))
+        if kind is None:
+            if not self.schema.is_open:
+                self.left_out += 1
+                return None
+            is_usual = key in TYPES
+            return others[is_usual:], TYPES.get(key, ""), ()
+        said, forms = _said(kind, others[1:])
+        properties = self._checked(kind, said, item)
+        return forms, "" if properties is None else kind.key, properties or ()
+
+    def relation(self, item: Asked) -> tuple[Asked, Kind | None, Properties] | None:
+        """Return a relation as without a schema, its type and properties; `None` to leave it out.
+
+        The type follows the second name, or stands between the names.
+        """
+        parts = item.parts
+        of = self.schema.relations
+        at = next((n for n in range(len(parts) - 1, 0, -1) if type_key(parts[n]) in of), 0)
+        if not at or len(parts) < 3:
+            if not self.schema.is_open and len(parts) >= 3:
+                self.left_out += 1
+                return None
+            return item, None, ()
+        kind = of[type_key(parts[at])]
+        ends, rest = parts[:at], parts[at + 1 :]
+        if len(ends) < 3:
+            ends, rest = (*ends[:1], kind.key.replace("_", " ").lower(), *rest[:1]), rest[1:]
+        properties = self._checked(kind, _said(kind, rest)[0], item)
+        plain = Asked(item.question, tuple(ends))
+        return (plain, None, ()) if properties is None else (plain, kind, properties)
+
+    def fits(self, item: Asked, kind: Kind, types: tuple[str, str]) -> bool:
+        """Whether a relation's ends may have their types; one of unknown type may be any."""
+        for end, wanted, found in zip(
+            ("head", "tail"), (kind.heads, kind.tails), types, strict=True
+        ):
+            if found and wanted and found not in map(type_key, wanted):
+                why = f"the {end} of {kind.name} is {' or '.join(wanted)}, not {found}"
+                self.misfits.append((item, why))
+                return False
+        return True
+
+    def _checked(self, kind: Kind, said: Mapping[str, str], item: Asked) -> Properties | None:
+        try:
+            return kind.checked(said)
+        except ValueError as exc:
+            self.misfits.append((item, f"{kind.name}: {exc}"))
+            return None
+
+
+def _said(kind: Kind, parts: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return what `property=value` says, and the other parts."""
+    names = {name.lower() for name in kind.properties}
+    said: dict[str, str] = {}
+    others = []
+    for part in parts:
+        name, mark, value = (piece.strip() for piece in part.partition("="))
+        if mark and name.lower() in names:
+            said |= {name.lower(): value} if value else {}
+        else:
+            others.append(part)
+    return said, others
+
+
+class ClosedTagger:
+    """A tagger of which only the entities of a closed schema's types count."""
+
+    def __init__(self, tagger: EntityTagger, schema: Schema) -> None:
+        self.name = tagger.name
+        self._tagger = tagger
+        self._schema = schema
+
+    async def tag(self, text: str) -> Sequence[Mention]:
+        """Return the entities of the schema's types; see `qrmem.types.EntityTagger`."""
+        found = await self._tagger.tag(text)
+        return [mention for mention in found if type_key(mention.type) in self._schema.entities]
+
+    async def close(self) -> None:
+        """End what the tagger started."""
+        await self._tagger.close()
+
+
+# --- what does not fit ----------------------------------------------------------------------------
+
+
+async def fitted(
+    context: PromptContext,
+    segment: Segment,
+    reading: Reading,
+    items: Items,
+    made: Callable[[Items, Typing | None], Contribution],
+) -> Contribution:
+    """Return what is made of items, those asked for once more that do not fit their type.
+
+    Args:
+        made: makes a contribution; what does not fit goes in without a type.
+    """
+    if context.schema is None:
+        return made(items, None)
+    typing = Typing(context.schema)
+    found = made(items, typing)
+    if typing.misfits:
+        items = await _again(context, segment, reading, items, typing.misfits)
+        typing = Typing(context.schema)
+        found = made(items, typing)
+    losses = (_loss(typing, reading),) if typing.misfits else ()
+    return replace(found, left_out=typing.left_out, losses=losses)
+
+
+def _loss(typing: Typing, reading: Reading) -> Loss:
+    told = "; ".join(f"{'|'.join(item.parts)} ({why})" for item, why in typing.misfits[:_TOLD])
+    more = f" and {len(typing.misfits) - _TOLD} more" if len(typing.misfits) > _TOLD else ""
+    reason = f"kept without a type, as it does not fit the schema: {told}{more}"
+    return Loss(reason, raw="", attempt=reading.attempt + PARSE_RETRIES)
+
+
+async def _again(
+    context: PromptContext,
+    segment: Segment,
+    reading: Reading,
+    items: Items,
+    misfits: Sequence[tuple[Asked, str]],
+) -> Items:
+    """Ask for misfits once more; one that is not written again stays as it was."""
+    lines = "\n".join(f"{'|'.join(item.parts)}: {why}" for item, why in misfits)
+    called = await context.caller.call(
+        "schema-again",
+        SupplementReply,
+        **context.about(segment, reading, more=lambda kept: dict(items=fenced(lines))),
+    )
+    reply = called.value
+    wrong = [item for item, _ in misfits]
+    again = split(reply.entities), split(reply.relations)
+    entities, relations = (
+        [_rewritten(item, new, names) if item in wrong else item for item in own]
+        for own, new, names in zip(items, again, ((0,), (0, 2)), strict=True)
+    )
+    return entities, relations
+
+
+def _rewritten(item: Asked, again: Sequence[Asked], names: Sequence[int]) -> Asked:
+    """Return how an item was written again, known by its names.
+
+    Args:
+        names: where names stand in one.
+    """
+    parts = {normalise_name(part) for part in item.parts}
+    for new in again:
+        named = {normalise_name(new.parts[n]) for n in names if n < len(new.parts)}
+        if len(named) == len(names) and named <= parts:
+            return Asked(item.question, new.parts)
+    return item

@@ -1,0 +1,257 @@
+"""Which statements later ones replace: a view over all that was stated, computed when it is read.
+
+Nothing of it is stored but what a chat model said of two statements (`judgement`), which goes with
+the segment of either: so a deleted document un-supersedes by itself.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.text.dates import end_of, is_said_by, start_of
+from qrmem.text.names import split_key
+from qrmem.text.words import terms
+from qrmem.types import Fact
+
+Place = tuple[str, int]
+"""A statement's segment and its number in it."""
+
+_NEAR = 0.3
+"""Share of the shorter description's words, those of names left out, that two statements which may
+clash have in common."""
+
+
+class Ending(NamedTuple):
+    """How a statement is replaced.
+
+    Attributes:
+        by: the later statement.
+        since: from when on, a date or moment in ISO form; "" if nobody says.
+    """
+
+    by: Fact
+    since: str
+
+
+def place_of(fact: Fact) -> Place:
+    """Return what tells a statement from all others of the namespace."""
+    return fact.segment_id, fact.n
+
+
+def held_by(facts: Iterable[Fact], as_of: str) -> list[Fact]:
+    """Return the statements that were said by a time; undated ones are taken for said before.
+
+    Args:
+        as_of: a date or moment in ISO form; "": all.
+    """
+    return [fact for fact in facts if is_said_by(fact.said_at, as_of)]
+
+
+def holds(fact: Fact, ending: Ending | None, at: str) -> bool:
+    """Whether a statement holds at a time, as far as anybody says.
+
+    Args:
+        at: a date or moment in ISO form.
+    """
+    if fact.valid_from and start_of(fact.valid_from) > end_of(at):
+        return False
+    if fact.valid_until and end_of(fact.valid_until) < start_of(at):
+        return False
+    return ending is None or bool(ending.since and start_of(ending.since) > end_of(at))
+
+
+def endings(
+    facts: Iterable[Fact], single: Collection[str], judged: Collection[tuple[Place, Place]] = ()
+) -> dict[Place, Ending]:
+    """Return which statements are replaced, each by the first one that does.
+
+    One of a `single` type is replaced by the next of the same head and type with another tail that
+    is valid later, or was said later; two statements never replace each other, nor do more in a
+    ring.
+
+    Args:
+        facts: all of their heads.
+        single: relation types of which an entity has one at a time.
+        judged: pairs of which a chat model said that the second replaces the first.
+    """
+    by_place = {place_of(fact): fact for fact in facts}
+    pairs = list(_of_single_types(by_place.values(), single))
+    pairs += [
+        (by_place[old], by_place[new])
+        for old, new in judged
+        if old in by_place and new in by_place and is_later(by_place[new], by_place[old])
+    ]
+    found: dict[Place, Ending] = {}
+    for old, new in sorted(pairs, key=lambda pair: (_moment(pair[1]), place_of(pair[1]))):
+        if place_of(old) not in found and not _leads(found, new, old):
+            found[place_of(old)] = Ending(new, new.valid_from or new.said_at)
+    return found
+
+
+def is_later(new: Fact, old: Fact) -> bool:
+    """Whether a statement is valid later than another, or else was said later."""
+    if new.valid_from and old.valid_from:
+        first, other = start_of(new.valid_from), start_of(old.valid_from)
+        if first != other:
+            return first > other
+    if not new.said_at or not old.said_at or start_of(new.said_at) <= start_of(old.said_at):
+        return False
+    # What was over when it was said replaces nothing.
+    return not new.valid_until or end_of(new.valid_until) >= start_of(new.said_at)
+
+
+def may_clash(facts: Iterable[Fact]) -> list[tuple[Fact, Fact]]:
+    """Return pairs, earlier and later, of one head and near descriptions, one said later.
+
+    They are in the order of the later ones. What both say in the same words does not clash.
+    """
+    by_head: dict[str, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        if fact.said_at:
+            by_head[fact.head].append(fact)
+    found = [
+        (old, new)
+        for own in by_head.values()
+        for new in own
+        for old in own
+        if is_later(new, old) and not old.valid_until and _is_near(old, new)
+    ]
+    return sorted(found, key=lambda pair: (_moment(pair[1]), place_of(pair[1]), place_of(pair[0])))
+
+
+def pair_key(old: Fact, new: Fact) -> str:
+    """Return the key under which a judgement of two statements is kept.
+
+    Where one sentence states something of several names, it is judged once.
+    """
+    made = repr([(fact.segment_id, fact.description) for fact in (old, new)])
+    return "judged:" + hashlib.sha256(made.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+async def judged_pairs(store: GraphStore, ns: str) -> frozenset[str]:
+    """Return the keys of the pairs that were judged."""
+    return frozenset(await store.cached_keys(ns, "judgement"))
+
+
+async def _replacements(
+    store: GraphStore, ns: str, facts: Sequence[Fact], judged: Collection[str]
+) -> list[tuple[Place, Place]]:
+    """Return the pairs among some statements of which it is kept that one replaces the other."""
+    pairs = [(pair_key(old, new), old, new) for old, new in may_clash(facts)] if judged else []
+    asked = {key for key, *_ in pairs}.intersection(judged)
+    entries = await store.cached(ns, "judgement", sorted(asked)) if asked else ()
+    said = {entry.key for entry in entries if entry.value.get("verdict") == "replaces"}
+    return [(place_of(old), place_of(new)) for key, old, new in pairs if key in said]
+
+
+async def kept_endings(
+    store: GraphStore,
+    ns: str,
+    facts: Sequence[Fact],
+    single: Collection[str] = (),
+    as_of: str = "",
+    judged: Collection[str] | None = None,
+) -> dict[Place, Ending]:
+    """Return which of some statements are replaced; the others of their heads are read.
+
+    Args:
+        facts: that are looked at.
+        single: as in `endings`.
+        as_of: only what was said by then counts; "": all.
+        judged: of `judged_pairs`, if the caller has them; else they are read.
+    """
+    if judged is None:
+        judged = await judged_pairs(store, ns) if facts else ()
+    heads = {fact.head for fact in facts if judged or fact.type in single}
+    if not heads:
+        return {}
+    around = await store.around(ns, sorted(heads))
+    known = held_by((fact for fact in around.facts if fact.head in heads), as_of)
+    return endings(known, single, await _replacements(store, ns, known, judged))
+
+
+def marked(fact: Fact, ending: Ending | None, told: str = "") -> str:
+    """Return a description with what a reader of it must know of its time.
+
+    Args:
+        told: what the later statement says, in words.
+    """
+    if ending is not None:
+        until = fact.valid_until or ending.since[:10]
+        later = f"; then: {told or ending.by.description}"
+        return f"{fact.description} (until {until or 'later'}{later})"
+    if fact.valid_from or fact.valid_until:
+        first = f"from {fact.valid_from}" if fact.valid_from else ""
+        last = f"until {fact.valid_until}" if fact.valid_until else ""
+        return f"{fact.description} ({' '.join(filter(None, (first, last)))})"
+    return fact.description
+
+
+def dated(
+    facts: Iterable[Fact],
+    ends: Mapping[Place, Ending],
+    names: Mapping[str, str],
+    as_of: str = "",
+) -> list[Fact]:
+    """Return statements; those that are replaced, or do not hold, say so in their descriptions.
+
+    Args:
+        names: of entities, by their keys.
+        as_of: when they are looked at, a date or moment in ISO form; "": now.
+    """
+    at = as_of or datetime.now(UTC).date().isoformat()
+    made = []
+    for fact in facts:
+        ending = ends.get(place_of(fact))
+        if not holds(fact, ending, at):
+            told = f"{ending.by.description} {names[ending.by.tail]}" if ending else ""
+            fact = replace(fact, description=marked(fact, ending, told))
+        made.append(fact)
+    return made
+
+
+def _of_single_types(facts: Iterable[Fact], single: Collection[str]) -> Iterator[tuple[Fact, Fact]]:
+    groups: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for fact in facts:
+        if fact.type in single:
+            groups[fact.head, fact.type].append(fact)
+    for own in groups.values():
+        for old in own:
+            yield from ((old, new) for new in own if new.tail != old.tail and is_later(new, old))
+
+
+def _leads(found: Mapping[Place, Ending], start: Fact, end: Fact) -> bool:
+    """Whether one statement is replaced, through however many others, by another."""
+    now: Fact | None = start
+    while now is not None:
+        if place_of(now) == place_of(end):
+            return True
+        after = found.get(place_of(now))
+        now = after.by if after else None
+    return False
+
+
+def _moment(fact: Fact) -> str:
+    when = fact.valid_from or fact.said_at
+    return start_of(when) if when else ""
+
+
+def _words(fact: Fact) -> set[str]:
+    """Return the terms of a description without those of the names of its ends."""
+    names = {term for end in (fact.head, fact.tail) for term in terms(split_key(end)[0])}
+    return set(terms(fact.description)) - names
+
+
+def _is_near(old: Fact, new: Fact) -> bool:
+    if old.segment_id == new.segment_id:
+        return False
+    if (old.tail, old.description) == (new.tail, new.description):
+        return False
+    if old.type or new.type:
+        return old.type == new.type
+    first, second = _words(old), _words(new)
+    return len(first & second) >= _NEAR * max(1, min(len(first), len(second)))

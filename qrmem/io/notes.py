@@ -1,0 +1,213 @@
+"""A memory as a folder of linked Markdown notes, for Obsidian and git.
+
+There is `index.md`, a note for each document with its segments, and a note for each entity with its
+statements: each with its times, its quotation and a link to the segment. Equal memories give equal
+bytes.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qrmem.errors import UsageError
+from qrmem.io.place import unwritable
+from qrmem.types import DocumentInfo, Entity, FactView, Segment
+
+_LIST = ".qrmem-notes"
+"""Names the notes that were written, so that the next export can replace them and nothing else."""
+_LONGEST = 60
+"""Characters of a note's name, of four bytes at most; a file name has 255 bytes at most."""
+_MARKUP = re.compile(r"([\\`*_\[\]<>#|~$^=%&])")
+_LINE_START = re.compile(r"(?m)^(\s*)([-+]|\d+(?=[.)]))")
+_NO_NAME = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|#^\[\]%]+')
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What notes are made of.
+
+    Attributes:
+        entities: those who have a note.
+        facts: statements about them; ends without a note are named without a link.
+        segments: of all documents, each one's in order.
+    """
+
+    title: str
+    documents: Sequence[DocumentInfo]
+    segments: Sequence[Segment]
+    entities: Sequence[Entity]
+    facts: Sequence[FactView]
+
+
+def write_notes(folder: Path, contents: Contents) -> int:
+    """Write the notes, and remove those of an earlier export that are no more; returns how many.
+
+    Raises:
+        UsageError: the folder holds something else.
+        StoreUnavailable: it cannot be written.
+    """
+    notes = made_of(contents)
+    try:
+        earlier = _earlier(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        # All that may be there from now on: what an interrupted export leaves is found again.
+        (folder / _LIST).write_text("\n".join(sorted({*earlier, *notes})) + "\n", encoding="utf-8")
+        for name, text in notes.items():
+            place = folder / name
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(text, encoding="utf-8")
+        for name in sorted(earlier - notes.keys()):
+            (folder / name).unlink(missing_ok=True)
+        (folder / _LIST).write_text("\n".join(sorted(notes)) + "\n", encoding="utf-8")
+    except OSError as exc:
+        raise unwritable(folder, exc) from exc
+    return len(notes)
+
+
+def _earlier(folder: Path) -> set[str]:
+    """Return the names of an earlier export's notes in a folder, which holds nothing else."""
+    if not folder.exists():
+        return set()
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is a file; notes need a folder")
+    kept = folder / _LIST
+    if not kept.is_file():
+        if any(folder.iterdir()):
+            raise UsageError(f"{folder} holds something else; choose an empty folder for the notes")
+        return set()
+    names = kept.read_text(encoding="utf-8").splitlines()
+    return {name for name in names if re.fullmatch(r"(documents/|entities/)?[^/]+\.md", name)}
+
+
+def made_of(contents: Contents) -> dict[str, str]:
+    """Return the text of each note by its path in the folder."""
+    pages = _Pages(contents)
+    return {
+        "index.md": pages.index(),
+        **{f"documents/{pages.documents[d.id]}.md": pages.document(d) for d in contents.documents},
+        **{f"entities/{pages.entities[e.key]}.md": pages.entity(e) for e in contents.entities},
+    }
+
+
+class _Pages:
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self.documents = _named((d.id, d.title or d.id) for d in contents.documents)
+        self.entities = _named((e.key, e.name) for e in contents.entities)
+        self._by_name = {e.name: self.entities[e.key] for e in reversed(contents.entities)}
+        self._segments = {segment.id: segment for segment in contents.segments}
+        self._parts: dict[str, list[Segment]] = defaultdict(list)
+        for segment in contents.segments:
+            self._parts[segment.document_id].append(segment)
+        self._facts: dict[str, list[FactView]] = defaultdict(list)
+        self._stated: dict[str, set[str]] = defaultdict(set)
+        for fact in contents.facts:
+            for name in dict.fromkeys((fact.head, fact.tail)):
+                self._facts[name].append(fact)
+                self._stated[fact.segment_id].add(name)
+
+    def index(self) -> str:
+        most = sorted(self._contents.entities, key=lambda e: (-len(e.segments), e.name))[:100]
+        return _note(
+            {"documents": len(self._contents.documents), "entities": len(self._contents.entities)},
+            self._contents.title,
+            "## Documents",
+            "\n".join(f"- {self._document(d.id)}" for d in self._contents.documents),
+            "## Most mentioned",
+            "\n".join(f"- {self._name(e.name)} ({len(e.segments)})" for e in most),
+        )
+
+    def document(self, document: DocumentInfo) -> str:
+        parts = []
+        for segment in self._parts[document.id]:
+            heading = f"## {segment.index + 1}{': ' if segment.part else ''}{plain(segment.part)}"
+            names = ", ".join(self._name(name) for name in sorted(self._stated[segment.id]))
+            about = f"*{names}*" if names else ""
+            # A link to a block leads to the paragraph that bears its mark.
+            parts += [heading, f"{plain(segment.text.strip())} ^{_mark(segment)}", about]
+        about_it = {"id": document.id, **document.metadata}
+        return _note(about_it, document.title or document.id, *parts)
+
+    def entity(self, entity: Entity) -> str:
+        forms = [name for name, _ in entity.forms if name != entity.name]
+        kind = {"type": entity.type} if entity.type else {}
+        named = ", ".join(dict.fromkeys(map(self._segment, entity.segments)))
+        return _note(
+            {"key": entity.key, **kind, **({"aliases": forms} if forms else {})},
+            entity.name,
+            "\n".join(f"- {p.name}: {plain(str(p.value))}" for p in entity.properties),
+            "\n".join(self._fact(fact, entity.name) for fact in self._facts[entity.name]),
+            f"Named in: {named}" if named else "",
+        )
+
+    def _fact(self, fact: FactView, about: str) -> str:
+        other = fact.tail if fact.head == about else fact.head
+        said = f"- {self._name(other)}: {plain(fact.description)}"
+        times = [
+            f"said {fact.said_at[:10]}" if fact.said_at else "",
+            f"from {fact.valid_from}" if fact.valid_from else "",
+            f"until {fact.valid_until}" if fact.valid_until else "",
+            f"replaced {fact.superseded_at[:10]}: {plain(fact.then)}" if fact.superseded_by else "",
+        ]
+        when = "; ".join(filter(None, times))
+        is_said = fact.quotation.rstrip(".").casefold() in fact.description.casefold()
+        quoted = "" if is_said else f"\n  > {plain(fact.quotation)}"
+        return f"{said}{f' ({when})' if when else ''} {self._segment(fact.segment_id)}{quoted}"
+
+    def _name(self, name: str) -> str:
+        page = self._by_name.get(name)
+        return f"[[entities/{page}|{_label(name)}]]" if page else plain(name)
+
+    def _document(self, document_id: str) -> str:
+        page = self.documents[document_id]
+        return f"[[documents/{page}|{_label(page)}]]"
+
+    def _segment(self, segment_id: str) -> str:
+        segment = self._segments[segment_id]
+        page = self.documents[segment.document_id]
+        return f"[[documents/{page}#^{_mark(segment)}|{_label(page)} {segment.index + 1}]]"
+
+
+def plain(text: str) -> str:
+    """Return text as Markdown that shows it as it is: no link, tag or heading comes of it."""
+    return _LINE_START.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", text))
+
+
+def _label(name: str) -> str:
+    """Return what a link shows: it may hold no bracket or bar."""
+    return " ".join(re.sub(r"[\[\]|\\]", " ", name).split())
+
+
+def _mark(segment: Segment) -> str:
+    return f"s{segment.index + 1}"
+
+
+def _named(named: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return a file name for each key, without its ending: readable, allowed everywhere, unique."""
+    taken: set[str] = set()
+    found = {}
+    for key, name in named:
+        base = " ".join(_NO_NAME.sub(" ", name).split())[:_LONGEST].strip(" .") or "unnamed"
+        base = f"_{base}" if _RESERVED.match(base) else base
+        chosen, number = base, 1
+        while chosen.casefold() in taken:  # some file systems take Ann and ann for one
+            number += 1
+            chosen = f"{base} ({number})"
+        taken.add(chosen.casefold())
+        found[key] = chosen
+    return found
+
+
+def _note(front: Mapping[str, object], title: str, *blocks: str) -> str:
+    lines = [f"{name}: {_yaml(value)}" for name, value in front.items()]
+    head = "\n".join(["---", *lines, "---"])
+    return "\n\n".join([head, f"# {plain(' '.join(title.split()))}", *filter(None, blocks)]) + "\n"
+
+
+def _yaml(value: object) -> str:
+    """Return a value in YAML's form, of which JSON is a part."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,243 @@
+"""Statements of a memory: listed with their times and sources, and decided on by hand."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+
+from qrmem.errors import NotFound, UsageError, clean_name, require_text
+from qrmem.graph.merging import merge_documents
+from qrmem.graph.superseding import Ending, held_by, holds, kept_endings, place_of
+from qrmem.graph.view import readings, rows_of, statement_key
+from qrmem.graphstore.protocol import Around, FactRow
+from qrmem.graphstore.reads import entities_in
+from qrmem.memory.inspect import entity_key
+from qrmem.memory.session import Session
+from qrmem.text.dates import Validity, as_of_moment, checked, checked_validity
+from qrmem.text.sentences import sentences
+from qrmem.text.words import terms
+from qrmem.types import Contribution, Fact, FactView, LedgerRow, Segment, Statement
+from qrmem.types.turns import USER_KEY
+
+_A_FACT = "`qrmem facts` lists them with their ids"
+
+
+async def facts(
+    session: Session,
+    *,
+    entity: str = "",
+    user: str = "",
+    as_of: str | date = "",
+    superseded: bool = False,
+) -> list[FactView]:
+    """See `Memory.facts`."""
+    at = as_of_moment(as_of)
+    await session.info()
+    user = clean_name(user, "user")
+    around = await _stated(session, entity, user)
+    known = held_by(around.facts, at)
+    ends = await kept_endings(session.store, session.ns, known, session.single_types, at)
+    if user:  # what others said is not told
+        own = await _segments_of(session, user)
+        ends = {place: ending for place, ending in ends.items() if ending.by.segment_id in own}
+    now = at or datetime.now(UTC).date().isoformat()
+    shown = [f for f in known if superseded or holds(f, ends.get(place_of(f)), now)]
+    ids = dict.fromkeys(fact.segment_id for fact in shown)
+    segments = {s.id: s for s in await session.store.segments(session.ns, list(ids))}
+    names = await _names(session, around, ends.values())
+    return [
+        _view(fact, ends.get(place_of(fact)), names, segments[fact.segment_id])
+        for fact in shown
+        if fact.segment_id in segments
+    ]
+
+
+async def edit(
+    session: Session,
+    fact_id: str,
+    text: str | None,
+    valid_from: str | None,
+    valid_until: str | None,
+) -> FactView:
+    """See `Memory.edit_fact`."""
+    session.require_writable()
+    if text is None and valid_from is None and valid_until is None:
+        raise UsageError("nothing is to be changed: give a text, valid_from or valid_until")
+    if text is not None:
+        require_text(text, "the text")
+    found = await _found(session, fact_id)
+    row = found.now
+    if row is None:
+        raise NotFound(f"fact {fact_id!r} is deleted; restore it first")
+    first = row.valid_from if valid_from is None else valid_from
+    last = row.valid_until if valid_until is None else valid_until
+    valid = checked_validity(first, last)
+    description = row.description if text is None else " ".join(text.split())
+    await _decide(session, found, (found.said(description, valid),))
+    return await _one(session, fact_id)
+
+
+async def end(session: Session, fact_id: str, on: str | date) -> FactView:
+    """See `Memory.end_fact`."""
+    day = on.isoformat()[:10] if isinstance(on, date) else checked(on, "the end")
+    return await edit(session, fact_id, None, None, day or datetime.now(UTC).date().isoformat())
+
+
+async def delete(session: Session, fact_id: str) -> None:
+    """See `Memory.delete_fact`."""
+    await _decide(session, await _found(session, fact_id), ())
+
+
+async def restore(session: Session, fact_id: str) -> FactView:
+    """See `Memory.restore_fact`."""
+    found = await _found(session, fact_id)
+    first = found.first
+    valid = Validity(first.valid_from, first.valid_until)
+    await _decide(session, found, (found.said(first.description, valid),))
+    return await _one(session, fact_id)
+
+
+# --- what is there -------------------------------------------------------------------------------
+
+
+async def _stated(session: Session, entity: str, user: str) -> Around:
+    """Return the statements of an entity, of a user's documents, or all."""
+    store, ns = session.store, session.ns
+    within = await _segments_of(session, user) if user else None
+    if entity:
+        keys = [await entity_key(store, ns, entity)]
+    elif within is not None:
+        found = await entities_in(store, ns, sorted(within))
+        keys = sorted({key for own in found.values() for key in own})
+    else:
+        keys = sorted({row.entity for row in await store.names(ns)})
+    around = await store.around(ns, keys)
+    if within is None:
+        return around
+    return replace(around, facts=[f for f in around.facts if f.segment_id in within])
+
+
+async def _segments_of(session: Session, user: str) -> set[str]:
+    """Return the ids of the segments of a user's turns and documents."""
+    ids = await session.store.document_ids(session.ns, where={USER_KEY: user})
+    found = await session.store.segments(session.ns, documents=ids) if ids else ()
+    return {segment.id for segment in found}
+
+
+async def _names(session: Session, around: Around, ends: Iterable[Ending]) -> Mapping[str, str]:
+    """Return the names of all entities that statements and what replaces them speak of."""
+    missing = {end for e in ends for end in (e.by.head, e.by.tail)} - around.names.keys()
+    found = await session.store.entities(session.ns, sorted(missing)) if missing else ()
+    return {**around.names, **{entity.key: entity.name for entity in found}}
+
+
+def _view(
+    fact: Fact, ending: Ending | None, names: Mapping[str, str], segment: Segment
+) -> FactView:
+    head, tail = names.get(fact.head, fact.head), names.get(fact.tail, fact.tail)
+    by = ending.by if ending else None
+    return FactView(
+        id=fact.id,
+        head=head,
+        tail=tail,
+        description=fact.description,
+        document_id=segment.document_id,
+        segment_id=segment.id,
+        quotation=_quotation(segment.text, fact.description, (head, tail)),
+        said_at=fact.said_at,
+        valid_from=fact.valid_from,
+        valid_until=fact.valid_until,
+        superseded_by=by.id if by else "",
+        superseded_at=ending.since if ending else "",
+        type=fact.type,
+        then=f"{names.get(by.head, by.head)} — {by.description} — {names.get(by.tail, by.tail)}"
+        if by
+        else "",
+    )
+
+
+def _quotation(text: str, description: str, ends: Sequence[str]) -> str:
+    """Return the sentence of a text that says most of a statement; of equal ones the shortest."""
+    lines = [" ".join(text[first:last].split()) for first, last in sentences(text)]
+    stated = set(terms(" ".join((description, *ends))))
+    return max(
+        lines, key=lambda line: (len(stated.intersection(terms(line))), -len(line)), default=""
+    )
+
+
+# --- decisions -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A statement as it was read, and as it is now: `None` if it is deleted."""
+
+    segment: Segment
+    first: FactRow
+    now: FactRow | None
+
+    def said(self, description: str, valid: Validity) -> Statement:
+        """Return it in these words, with these times."""
+        first = self.first
+        head, tail, _ = statement_key(first.head, first.tail, "")
+        return Statement(
+            head=head,
+            tail=tail,
+            description=description,
+            question=first.question,
+            valid_from=valid.first,
+            valid_until=valid.last,
+            type=first.type,
+            properties=first.properties,
+        )
+
+
+async def _found(session: Session, fact_id: str) -> _Kept:
+    """Return a statement by its id.
+
+    Raises:
+        NotFound: there is none.
+    """
+    session.require_writable()
+    await session.info()
+    store, ns = session.store, session.ns
+    segment_id, _, number = fact_id.rpartition(":")
+    segments = await store.segments(ns, [segment_id]) if number.isdecimal() else ()
+    for segment in segments:
+        found = await store.unmerged(ns, segment.document_id)
+        for read in readings(found.segments, found.contributions, found.said_at):
+            if read.segment.id == segment_id:
+                first = {row.n: row for row in rows_of(replace(read, edits=())).facts}
+                now = {row.n: row for row in rows_of(read).facts}
+                if int(number) in first:
+                    return _Kept(segment, first[int(number)], now.get(int(number)))
+    raise NotFound(f"no fact {fact_id!r} in {session.where}; {_A_FACT}")
+
+
+async def _decide(session: Session, found: _Kept, made: tuple[Statement, ...]) -> None:
+    """Keep what the user makes of a statement, and bring the graph up to date with it."""
+    store, ns, segment = session.store, session.ns, found.segment
+    row = found.first
+    edited = Contribution(
+        segment.id,
+        "edit",
+        statements=made,
+        asked=statement_key(row.head, row.tail, row.description),
+    )
+    ledger = await store.ledger(ns, segment.document_id)
+    state = next(one for one in ledger if one.segment_id == segment.id)
+    kept = LedgerRow(state.segment_id, state.state, state.reason, state.reasoner)
+    await store.record(ns, [(kept, edited)])
+    await merge_documents(store, ns, [segment.document_id], similar=await session.similar())
+
+
+async def _one(session: Session, fact_id: str) -> FactView:
+    """Return a statement that is there."""
+    store, ns = session.store, session.ns
+    segment_id, _, number = fact_id.rpartition(":")
+    keys = (await entities_in(store, ns, [segment_id]))[segment_id]
+    around = await store.around(ns, keys)
+    fact = next(f for f in around.facts if place_of(f) == (segment_id, int(number)))
+    ends = await kept_endings(store, ns, [fact], session.single_types)
+    (segment,) = await store.segments(ns, [segment_id])
+    names = await _names(session, around, ends.values())
+    return _view(fact, ends.get(place_of(fact)), names, segment)

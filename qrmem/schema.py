@@ -1,0 +1,424 @@
+"""Own types: which entities and relations a memory knows, with their properties.
+
+A schema is given by pydantic models or by a TOML file. The name of a class is the type, its
+docstring and the descriptions of its fields go into the prompts, its fields are the properties.
+"""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from enum import Enum
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, Field, ValidationError, create_model
+
+from qrmem.errors import UsageError
+from qrmem.text.names import is_type, type_key
+from qrmem.types import Properties, Scalar
+
+MOST_TYPES, MOST_PROPERTIES, LONGEST_WORDS = 50, 20, 500
+"""Of a schema, of a type, and characters of what is said of one: each prompt holds all of it."""
+
+_LABELS = """
+    Block Call Contribution Decision Document Entity Name Namespace QrmemSchema Question Relation
+    RelationVector Reply Segment Stale Step Title Trail TreeNode Window
+"""
+_RELATIONSHIPS = """
+    ABOUT ADDED ASKED_OF CONTRIBUTED COVERS DROPPED EXPANDED FROM HAS IN MEANS MENTIONS NAMES NEXT
+    READ RELATES STEP THEN TO WINDOW
+"""
+OF_THE_STORE = frozenset((_LABELS + _RELATIONSHIPS).split())
+"""Labels and types of relationships that a graph database has of the store's own."""
+_PROPERTIES = """
+    count counts description forms full full_name head key label mentions merged n name ns own
+    properties question said_at segment superseded_by surface tail type types valid_from valid_until
+"""
+_PROPERTIES_OF_THE_STORE = frozenset(_PROPERTIES.split())
+_KINDS: Mapping[str, type] = {
+    "text": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "date": date,
+}
+"""How a file calls what a property may be."""
+_SIMPLE = (str, int, float, bool, date, datetime)
+_PROPERTY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
+
+EXAMPLE = """\
+# Own types of a memory: qrmem add … --schema schema.toml, or QRMEM_SCHEMA=schema.toml.
+# Names are in CamelCase. What you write of a type or a property goes into the prompts.
+
+open = true  # false: what is of none of these types is left out
+
+[entities.Person]
+description = "A human being, real or fictional."
+[entities.Person.properties]
+role = "what they do"
+born = { type = "int", description = "year of birth" }  # text, int, float, bool or date
+
+[entities.Company]
+description = "A business that employs people or sells something."
+[entities.Company.properties]
+status = { choices = ["active", "closed"] }
+
+[relations.WorksFor]
+description = "A person is employed by a company."
+head = "Person"
+tail = "Company"  # several: ["Company", "Person"]
+single = true  # one at a time: a later one replaces an earlier one
+[relations.WorksFor.properties]
+since = { type = "int", description = "year in which it began" }
+"""
+"""What `qrmem init --schema` writes."""
+
+
+class Kind:
+    """A type of entities or of relations.
+
+    Attributes:
+        name: of the class, as prompts show it.
+        key: as it is kept: `ShipYard` is `SHIP_YARD`.
+        words: what is said of it.
+        properties: name to what is said of it.
+        heads: keys of the entity types that a relation may begin at; empty for any.
+        tails: the same for its end.
+        is_single: whether a head has one such relation at a time.
+    """
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self.model = model
+        self.name = model.__name__
+        self.key = type_key(self.name)
+        self.words = " ".join(_own_words(model).split())
+        self.properties = {name: _described(f) for name, f in model.model_fields.items()}
+        self.heads = _ends(model, "head")
+        self.tails = _ends(model, "tail")
+        self.is_single = getattr(model, "single", False) is True
+
+    def checked(self, said: Mapping[str, str]) -> Properties:
+        """Return properties in the model's types.
+
+        Raises:
+            ValueError: they do not validate; the message is one line.
+        """
+        names = {name.lower(): name for name in self.properties}
+        given = {names[name.lower()]: value for name, value in said.items()}
+        try:
+            made = self.model.model_validate(given)
+        except ValidationError as exc:
+            told = exc.errors(include_url=False, include_input=False)
+            where = "; ".join(f"{_place(error)}{error['msg']}" for error in told[:3])
+            raise ValueError(" ".join(where.split())) from None
+        values = ((name, _scalar(getattr(made, name))) for name in self.properties)
+        return tuple(sorted((name, value) for name, value in values if value not in (None, "")))
+
+    def line(self) -> str:
+        """Return it as a prompt shows it."""
+        ends = " to ".join("/".join(names) or "any" for names in (self.heads, self.tails))
+        between = f" ({ends})" if self.heads or self.tails else ""
+        said = ", ".join(
+            f"{name} ({words})" if words else name for name, words in self.properties.items()
+        )
+        lines = [f"{self.name}{between}", self.words.rstrip(".") and f": {self.words.rstrip('.')}"]
+        return "".join(lines) + (f". Properties: {said}" if said else "")
+
+
+class Schema:
+    """The types of a memory.
+
+    Example:
+        >>> class Person(BaseModel):
+        ...     '''A human being.'''
+        ...     born: int | None = Field(None, description="year of birth")
+        >>> Schema(entities=[Person]).entities["PERSON"].name
+        'Person'
+
+    Attributes:
+        entities: entity types by key.
+        relations: relation types by key.
+        is_open: whether what is of none of these types is kept.
+    """
+
+    def __init__(
+        self,
+        entities: Sequence[type[BaseModel]] = (),
+        relations: Sequence[type[BaseModel]] = (),
+        *,
+        open: bool = True,
+    ) -> None:
+        """Take pydantic models.
+
+        Args:
+            entities: a property is a text, a number, a truth value, a date or one of given words;
+                one that a text may not tell has a default, such as `None`.
+            relations: a model may name its ends by `head: ClassVar = Person` and
+                `tail: ClassVar = (Company, Person)`, and say `single: ClassVar = True` where there
+                is one at a time.
+            open: `False` leaves out what is of none of these types.
+
+        Raises:
+            UsageError: something of it cannot be kept; the message says what.
+        """
+        self.entities = _by_key(entities, "entities")
+        self.relations = _by_key(relations, "relations")
+        self.is_open = open
+        _check(self)
+
+    def __repr__(self) -> str:
+        return f"Schema({', '.join(kind.name for kind in self)}; {self.checksum})"
+
+    def __iter__(self) -> Any:
+        return iter((*self.entities.values(), *self.relations.values()))
+
+    @property
+    def single(self) -> frozenset[str]:
+        """Keys of the relation types of which there is one at a time."""
+        return frozenset(kind.key for kind in self.relations.values() if kind.is_single)
+
+    @cached_property
+    def checksum(self) -> str:
+        """The same for what asks for the same: names, words, properties and their types."""
+        shape = [
+            self.is_open,
+            *((k.key, k.line(), k.is_single, _json_schema(k.model)) for k in self),
+        ]
+        return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def load_schema(given: "Schema | str | PathLike[str] | None") -> Schema | None:
+    """Return a schema, out of a file where a path is given; `None` for none.
+
+    Raises:
+        UsageError: it is no schema.
+    """
+    if given is None or given == "":
+        return None
+    if isinstance(given, Schema):
+        return given
+    if not isinstance(given, str | PathLike):
+        raise UsageError(f"schema is a qrmem.Schema or a TOML file, not {_brief(given)}")
+    path = Path(fspath(given))
+    try:
+        values = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as exc:
+        raise UsageError(f"schema {path}: {exc.strerror}") from exc
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(f"schema {path}: not TOML: {exc}") from exc
+    try:
+        return _of_file(values)
+    except UsageError as exc:
+        raise UsageError(f"schema {path}: {exc}") from None
+
+
+# --- a file ---------------------------------------------------------------------------------------
+
+
+def _of_file(values: Mapping[str, Any]) -> Schema:
+    _only(values, ("open", "entities", "relations"), "a schema")
+    is_open = values.get("open", True)
+    if not isinstance(is_open, bool):
+        raise UsageError(f"open is {is_open!r}; write true or false")
+    models: dict[str, list[type[BaseModel]]] = {}
+    for kind, allowed in (("entities", ()), ("relations", ("head", "tail", "single"))):
+        tables = values.get(kind, {})
+        if not isinstance(tables, Mapping):
+            raise UsageError(f"{kind} is no table; write [{kind}.Name]")
+        models[kind] = [_model(kind, name, table, allowed) for name, table in tables.items()]
+    return Schema(models["entities"], models["relations"], open=is_open)
+
+
+def _model(kind: str, name: str, table: Any, allowed: Sequence[str]) -> Any:
+    place = f"[{kind}.{name}]"
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{kind}.{name} is no table; write {place}")
+    _only(table, ("description", "properties", *allowed), place)
+    _require_name(name, "type")
+    fields: dict[str, Any] = {}
+    properties = table.get("properties", {})
+    if not isinstance(properties, Mapping):
+        raise UsageError(f"{place}: properties is no table; write [{kind}.{name}.properties]")
+    for property, value in properties.items():
+        _require_name(property, f"property of {name}")
+        fields[property] = _field(f"{place}: {property}", value)
+    model: Any = create_model(name, __doc__=str(table.get("description", "")), **fields)
+    for end in ("head", "tail"):
+        if end in table:
+            setattr(model, end, table[end])
+    if not isinstance(single := table.get("single", False), bool):
+        raise UsageError(f"{place}: single is {single!r}; write true or false")
+    model.single = single
+    return model
+
+
+def _field(place: str, value: Any) -> tuple[Any, Any]:
+    if isinstance(value, str):
+        value = {"description": value}
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{place} is {value!r}; write a description, or a table")
+    _only(value, ("type", "description", "choices"), place)
+    kind: Any = _KINDS.get(value.get("type", "text"))
+    if kind is None:
+        raise UsageError(f"{place}: type is {value['type']!r}; choose one of {', '.join(_KINDS)}")
+    if "choices" in value:
+        choices = value["choices"]
+        if not isinstance(choices, list) or not choices or not all(map(_is_text, choices)):
+            raise UsageError(f"{place}: choices is no list of words")
+        kind = Literal[tuple(choices)]
+    return kind | None, Field(None, description=str(value.get("description", "")) or None)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _only(values: Mapping[str, Any], allowed: Sequence[str], place: str) -> None:
+    if unknown := sorted(values.keys() - set(allowed)):
+        raise UsageError(f"{place} has no {_brief(unknown[0])}; it has {', '.join(allowed)}")
+
+
+# --- what can be kept -----------------------------------------------------------------------------
+
+
+def _by_key(models: Any, what: str) -> dict[str, Kind]:
+    if isinstance(models, str | bytes) or not isinstance(models, Iterable):
+        raise UsageError(f"{what} is a list of pydantic models, not {_brief(models)}")
+    found: dict[str, Kind] = {}
+    for model in models:
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            raise UsageError(f"{what} are pydantic models (classes), not {_brief(model)}")
+        _require_name(model.__name__, "type")
+        kind = Kind(model)
+        if kind.key in found:
+            raise UsageError(f"two types are called {kind.name}")
+        _check_model(kind)
+        found[kind.key] = kind
+    return found
+
+
+def _check(schema: Schema) -> None:
+    """Refuse what is wrong between types."""
+    kinds = list(schema)
+    if not kinds:
+        raise UsageError("the schema has no type")
+    if len(kinds) > MOST_TYPES:
+        raise UsageError(f"the schema has {len(kinds)} types; at most {MOST_TYPES} fit a prompt")
+    if both := sorted(schema.entities.keys() & schema.relations.keys()):
+        name = schema.entities[both[0]].name
+        raise UsageError(f"{name} is a type of entities and of relations; rename one")
+    for kind in schema.entities.values():
+        if kind.name in OF_THE_STORE:
+            raise UsageError(f"a type may not be called {kind.name}: it is a label of the store")
+    for kind in schema.relations.values():
+        if kind.key in OF_THE_STORE:
+            raise UsageError(f"a type may not be called {kind.name}: the store has {kind.key}")
+        for end, keys in (("head", kind.heads), ("tail", kind.tails)):
+            if unknown := [key for key in keys if type_key(key) not in schema.entities]:
+                known = ", ".join(k.name for k in schema.entities.values()) or "none"
+                raise UsageError(
+                    f"the {end} of {kind.name} is {_brief(unknown[0])}, which is no entity type of"
+                    f" the schema ({known})"
+                )
+
+
+def _check_model(kind: Kind) -> None:
+    if len(kind.properties) > MOST_PROPERTIES:
+        raise UsageError(
+            f"{kind.name} has {len(kind.properties)} properties; at most {MOST_PROPERTIES} fit"
+        )
+    for name, words in (("", kind.words), *kind.properties.items()):
+        if len(words) > LONGEST_WORDS:
+            place = f"{kind.name}.{name}" if name else kind.name
+            raise UsageError(
+                f"what is said of {place} has {len(words)} characters; at most {LONGEST_WORDS} fit"
+            )
+    for name, field in kind.model.model_fields.items():
+        _require_name(name, f"property of {kind.name}")
+        if name.lower() in _PROPERTIES_OF_THE_STORE:
+            raise UsageError(f"{kind.name}.{name}: the store has such a property; rename it")
+        if not _is_simple(field.annotation):
+            raise UsageError(
+                f"{kind.name}.{name}: a property is a text, a number, a truth value, a date or one"
+                " of given words, not another model or a list"
+            )
+
+
+def _require_name(name: object, what: str) -> None:
+    text = str(name)
+    is_fine = _PROPERTY.fullmatch(text) and (what != "type" or is_type(type_key(text)))
+    if not is_fine:
+        raise UsageError(
+            f"a {what} is called {_brief(name)}: a name has letters a to z, digits and _, begins"
+            " with a letter and has at most 40 characters"
+        )
+
+
+def _is_simple(kind: Any) -> bool:
+    if get_origin(kind) in (Union, UnionType):
+        return all(arg is NoneType or _is_simple(arg) for arg in get_args(kind))
+    if get_origin(kind) is Literal:
+        return all(isinstance(arg, str | int) for arg in get_args(kind))
+    return isinstance(kind, type) and (kind in _SIMPLE or issubclass(kind, Enum))
+
+
+def _own_words(model: type[BaseModel]) -> str:
+    """Return a class's own docstring; that of `BaseModel` says nothing of the type."""
+    return model.__dict__.get("__doc__") or ""
+
+
+def _described(field: Any) -> str:
+    """Return what a prompt says of a property: its description, and its words where few are."""
+    kinds = field.annotation, *get_args(field.annotation)
+    words = [str(word) for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+    enums = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum)]
+    words += [str(one.value) for kind in enums for one in kind]
+    parts = [field.description or "", " or ".join(dict.fromkeys(words))]
+    if date in kinds or datetime in kinds:
+        parts.append("YYYY-MM-DD")
+    return ": ".join(" ".join(part.split()) for part in parts if part)
+
+
+def _ends(model: type[BaseModel], end: str) -> tuple[str, ...]:
+    """Return the names of the types that an end of a relation may have."""
+    given = getattr(model, end, None)
+    if given is None or end in model.model_fields:
+        return ()
+    several = given if isinstance(given, list | tuple | set | frozenset) else (given,)
+    return tuple(one.__name__ if isinstance(one, type) else str(one) for one in several)
+
+
+def _json_schema(model: type[BaseModel]) -> Any:
+    try:
+        return model.model_json_schema()
+    except Exception:  # a field that validates, and has no JSON form
+        return sorted(model.model_fields)
+
+
+def _place(error: Any) -> str:
+    where = ".".join(map(str, error["loc"]))
+    return f"{where}: " if where else ""
+
+
+def _scalar(value: Any) -> Scalar | None:
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, date):
+        return value.isoformat()
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return str(value)
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+__all__ = ["EXAMPLE", "OF_THE_STORE", "Kind", "Schema", "load_schema"]

@@ -1,0 +1,219 @@
+"""Dates to the day, the month or the year, as statements and options carry them."""
+
+import re
+from calendar import monthrange
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from typing import NamedTuple
+
+from qrmem.errors import UsageError
+from qrmem.text.times import Period, periods
+
+_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+_A_DATE = "write it as 2026-05-03, 2026-05 or 2026"
+_UNDATED = date(2000, 1, 1)
+_BOUND = re.compile(
+    r"\b(?:(?P<since>since|from|as of|starting(?: from| in| on)?)|(?P<until>until|till|through|to))"
+    r"\s+(?:the\s+|early\s+|late\s+|mid-?\s*)?$",
+    re.IGNORECASE,
+)
+"""What stands right before a time that begins or ends what a sentence states."""
+_PREPOSITION = re.compile(r"(?:since|until|from|in|on|by|of|during)\s+", re.IGNORECASE)
+_HINT = re.compile(r"\b(?:since|from|as of|starting|until|till|through)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:]|\b(?:and|but|or|who|which|that|where|while|when|before|after)\b")
+
+
+class Validity(NamedTuple):
+    """From when to when something holds, each to the day, month or year; "" where nobody says."""
+
+    first: str = ""
+    last: str = ""
+
+
+def checked(text: str, what: str) -> str:
+    """Return a date in ISO form as it is, with the precision that it has; "" stays "".
+
+    Raises:
+        UsageError: it is no date, or there is no such day.
+    """
+    text = text.strip()
+    if text and not is_date(text):
+        raise UsageError(f"{what} {text!r} is no date: {_A_DATE}")
+    return text
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a day, month or year that there is, in ISO form."""
+    try:
+        _span(text)
+    except ValueError:
+        return False
+    return True
+
+
+def checked_moment(text: str, what: str) -> str:
+    """Return a date, or a date with a time of day, in ISO form.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    text = text.strip()
+    if not text or (not is_date(text) and not _instant(text)):
+        raise UsageError(f"{what} {text!r} is no date: {_A_DATE}")
+    return text
+
+
+def as_of_moment(as_of: str | date) -> str:
+    """Return the date or moment at which a memory is looked at, in ISO form; "" stands for now.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if isinstance(as_of, date):  # a `datetime` is one
+        return as_of.isoformat()
+    if not isinstance(as_of, str):
+        raise UsageError(f"as_of {as_of!r} is no date: {_A_DATE}")
+    return checked_moment(as_of, "as_of") if as_of else ""
+
+
+def is_said_by(said: str, as_of: str) -> bool:
+    """Whether something was said by a time; what is undated is taken for said before.
+
+    Args:
+        said: a date or moment in ISO form, or "".
+        as_of: the same; "": whenever.
+    """
+    return not as_of or not said or start_of(said) <= end_of(as_of)
+
+
+def checked_validity(first: str, last: str) -> Validity:
+    """Return from when to when something holds.
+
+    Raises:
+        UsageError: one is no date, or the end lies before the beginning.
+    """
+    found = Validity(checked(first, "valid_from"), checked(last, "valid_until"))
+    if is_backwards(found):
+        raise UsageError(f"valid_until {found.last} lies before valid_from {found.first}")
+    return found
+
+
+def is_backwards(validity: Validity) -> bool:
+    """Whether an end lies before its beginning."""
+    first, last = validity
+    return bool(first and last) and end_of(last) < start_of(first)
+
+
+def start_of(text: str) -> str:
+    """Return the first second of a date or moment, in UTC; texts compare as times do."""
+    found = _instant(text)
+    return found or f"{_span(text)[0].isoformat()}T00:00:00"
+
+
+def end_of(text: str) -> str:
+    """Return the last second of a date or moment, in UTC."""
+    found = _instant(text)
+    return found or f"{_span(text)[1].isoformat()}T23:59:59"
+
+
+def said_at(metadata: Mapping[str, object]) -> str:
+    """Return when a document was said or written: its `at`, else its `date`.
+
+    Returns:
+        A date or moment in ISO form; "" where there is none that can be understood.
+    """
+    for name in ("at", "date"):
+        given = metadata.get(name)
+        if isinstance(given, bool) or not isinstance(given, str | int):
+            continue
+        text = f"{given:04d}" if isinstance(given, int) else given.strip()
+        if text and (is_date(text) or _instant(text)):
+            return text
+        named = periods(text, _UNDATED)
+        if len(named) == 1 and not named[0].is_relative:
+            return _written(named[0], is_end=False)
+    return ""
+
+
+def day_of(moment: str) -> date | None:
+    """Return the day of a moment, if it names one."""
+    try:
+        return date.fromisoformat(moment[:10])
+    except ValueError:
+        return None
+
+
+def has_bounds(text: str) -> bool:
+    """Whether a text may say from when or until when something holds."""
+    return _HINT.search(text) is not None
+
+
+def stated_validity(sentence: str, ends: Iterable[str], moment: str) -> Validity:
+    """Return from when to when a sentence says that something holds of two names.
+
+    Only "since", "from", "as of", "starting", "until", "till" and "through" count, in the clause
+    of the names or at the sentence's beginning.
+
+    Args:
+        ends: what the statement is about; all stand in the sentence.
+        moment: when it was said; without it only times that name their year count.
+    """
+    if not has_bounds(sentence):
+        return Validity()
+    said = day_of(moment)
+    behind = max(sentence.find(end) + len(end) for end in ends)
+    found, place = Validity(), 0
+    for period in periods(sentence, said or _UNDATED):
+        start = sentence.find(period.text, place)
+        place = start + len(period.text)
+        lead = _PREPOSITION.match(period.text)
+        before = sentence[:start] + (lead.group() if lead else "")
+        bound = _BOUND.search(before)
+        if bound is None or (period.is_relative and said is None):
+            continue
+        is_opening = not sentence[: bound.start()].strip() and not found.first
+        between = sentence[behind : bound.start()]
+        is_near = bound.start() >= behind and not _CLAUSE.search(between)
+        if bound["until"] and (is_near or is_opening):
+            is_alone = bound["until"].lower() == "to" and not found.first
+            found = found if is_alone else found._replace(last=_written(period, is_end=True))
+        elif bound["since"] and (is_near or is_opening):
+            found = found._replace(first=_written(period, is_end=False))
+    return Validity() if is_backwards(found) else found
+
+
+def _written(period: Period, *, is_end: bool) -> str:
+    """Return a period as a day, month or year where it is one, else its first or last day."""
+    first, last = period.first, period.last
+    is_months = first.day == 1 and last.day == monthrange(last.year, last.month)[1]
+    if is_months and first.year == last.year:
+        if (first.month, last.month) == (1, 12):
+            return f"{first.year:04d}"
+        if first.month == last.month:
+            return first.isoformat()[:7]
+    return (last if is_end else first).isoformat()
+
+
+def _span(text: str) -> tuple[date, date]:
+    """Return the first and last day of a date in ISO form; `ValueError` where it is none."""
+    match = _DATE.fullmatch(text)
+    if match is None or not text.isascii():
+        raise ValueError(text)
+    year, month, day = (int(part) if part else 0 for part in match.groups())
+    if match[3]:
+        return date(year, month, day), date(year, month, day)
+    if match[2]:
+        return date(year, month, 1), date(year, month, monthrange(year, month)[1])
+    return date(year, 1, 1), date(year, 12, 31)
+
+
+def _instant(text: str) -> str:
+    """Return a moment with a time of day in UTC, to the second; "" where it is none."""
+    if "T" not in text and ":" not in text:
+        return ""
+    try:
+        when = datetime.fromisoformat(text)
+        when = when.astimezone(UTC) if when.tzinfo else when
+    except (ValueError, OverflowError):
+        return ""
+    return when.replace(tzinfo=None).isoformat(timespec="seconds")

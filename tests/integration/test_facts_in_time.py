@@ -1,0 +1,196 @@
+"""Statements with their times: listed, decided on by hand, gone with their document."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import qrmem
+from qrmem.errors import NotFound, UsageError
+from qrmem.graph.merging import merge_documents
+from qrmem.memory.session import Session
+from qrmem.types import Contribution, LedgerRow, Statement
+
+ANN = {
+    "id": "ann",
+    "text": "Ann Miller has worked at Acme since May 2019. Ann Miller lives in Berlin.",
+    "metadata": {"date": "2026-01-03"},
+}
+BOB = {"id": "bob", "text": "Bob Stone met Ann Miller in Rome.", "metadata": {"user": "bob"}}
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[qrmem.Memory]:
+    async with qrmem.open(str(tmp_path / "m.db"), embedder="none", model="") as opened:
+        await opened.add([ANN, BOB])
+        yield opened
+
+
+async def at_acme(memory: qrmem.Memory, *, superseded: bool = False) -> qrmem.types.FactView:
+    found = await memory.facts(entity="Acme", superseded=superseded)
+    return next(fact for fact in found if fact.head == "Ann Miller")
+
+
+async def test_statements_are_listed_with_times_source_and_quotation(memory: qrmem.Memory) -> None:
+    fact = await at_acme(memory)
+    assert (fact.said_at, fact.valid_from, fact.valid_until) == ("2026-01-03", "2019-05", "")
+    assert (fact.document_id, fact.superseded_by) == ("ann", "")
+    assert fact.quotation == "Ann Miller has worked at Acme since May 2019."
+    assert {f.document_id for f in await memory.facts(user="bob")} == {"bob"}
+    assert {f.document_id for f in await memory.facts()} == {"ann", "bob"}
+    assert await memory.facts(user="nobody") == []
+    with pytest.raises(NotFound, match="near: Acme"):
+        await memory.facts(entity="Acm")
+
+
+async def test_as_of_counts_what_was_said_and_held_by_then(memory: qrmem.Memory) -> None:
+    undated = {f.id for f in await memory.facts(user="bob")}
+    assert {f.id for f in await memory.facts(as_of="2026-01-02")} == undated
+    assert (await memory.facts(as_of="2026-01"))[0].document_id == "ann"
+    with pytest.raises(UsageError, match="as_of '2026-02-31' is no date"):
+        await memory.facts(as_of="2026-02-31")
+
+
+async def test_a_statement_that_is_ended_is_listed_only_when_asked_for(
+    memory: qrmem.Memory,
+) -> None:
+    id = (await at_acme(memory)).id
+    assert (await memory.end_fact(id, "2025-12")).valid_until == "2025-12"
+    assert id not in {f.id for f in await memory.facts(entity="Acme")}
+    assert (await at_acme(memory, superseded=True)).id == id
+    await memory.restore_fact(id)
+    assert (await at_acme(memory)).valid_until == ""
+
+
+async def test_decisions_survive_a_repair_an_archive_and_reading_again(
+    memory: qrmem.Memory, tmp_path: Path
+) -> None:
+    first, *_, last = await memory.facts(entity="Ann Miller", user="")
+    await memory.edit_fact(first.id, "is employed by", valid_from="2018")
+    await memory.delete_fact(last.id)
+    shown = [(f.id, f.description, f.valid_from) for f in await memory.facts()]
+    assert (first.id, "is employed by", "2018") in shown
+    assert last.id not in {id for id, *_ in shown}
+    assert (await memory.repair()).differences == ()
+    await memory.add([ANN, BOB], rebuild=True)
+    assert [(f.id, f.description, f.valid_from) for f in await memory.facts()] == shown
+    exported = await memory.export(tmp_path / "one.qrmem")
+    async with qrmem.open(str(tmp_path / "other.db"), embedder="none", model="") as other:
+        await other.load(tmp_path / "one.qrmem")
+        assert [(f.id, f.description, f.valid_from) for f in await other.facts()] == shown
+        again = await other.export(tmp_path / "two.qrmem")
+        assert again.checksum == exported.checksum
+        await other.restore_fact(last.id)
+        assert last.id in {f.id for f in await other.facts()}
+
+
+async def test_a_deleted_document_takes_decisions_on_its_statements_with_it(
+    memory: qrmem.Memory, tmp_path: Path
+) -> None:
+    await memory.delete_fact((await memory.facts(user="bob"))[0].id)
+    await memory.delete("bob")
+    async with qrmem.open(str(tmp_path / "new.db"), embedder="none", model="") as other:
+        await other.add([ANN])
+        one = await memory.export(tmp_path / "one.qrmem")
+        assert (await other.export(tmp_path / "two.qrmem")).checksum == one.checksum
+
+
+async def test_a_new_date_of_a_document_is_that_of_its_statements(memory: qrmem.Memory) -> None:
+    await memory.add([{**ANN, "metadata": {"date": 2025}}], update=True)
+    assert (await at_acme(memory)).said_at == "2025"
+
+
+@pytest.mark.parametrize("wrong", ["2026-02-31", "0000", "2018"])
+async def test_what_cannot_be_is_refused_and_changes_nothing(
+    memory: qrmem.Memory, wrong: str
+) -> None:
+    fact = await at_acme(memory)
+    with pytest.raises(UsageError, match=r"is no date|lies before"):
+        await memory.end_fact(fact.id, wrong)
+    for id in ("", "x", f"{fact.segment_id}:99", f"{fact.segment_id}:-1", "none:0"):
+        with pytest.raises(NotFound, match="no fact"):
+            await memory.delete_fact(id)
+    with pytest.raises(UsageError, match="nothing is to be changed"):
+        await memory.edit_fact(fact.id)
+    with pytest.raises(UsageError, match="the text"):
+        await memory.edit_fact(fact.id, " ")
+    assert await at_acme(memory) == fact
+
+
+TURNS = [
+    {"role": "user", "content": "I keep my spare keys with Ann Miller.", "at": "2026-01-03T10:00"},
+    {"role": "user", "content": "I keep my spare keys with Bob Stone.", "at": "2026-03-05T10:00"},
+]
+
+
+async def test_search_ask_and_recall_look_at_a_memory_as_it_was(memory: qrmem.Memory) -> None:
+    await memory.add_messages(TURNS)
+    question = "Who has the spare keys?"
+    hits = await memory.search(question, as_of="2026-02")
+    assert "Ann Miller" in hits[0].text
+    assert not any("with Bob Stone" in hit.text for hit in hits)
+    answer = await memory.ask(question, as_of="2026-02", strategy="passages")
+    assert "Ann Miller" in answer.text
+    assert not any(c.document_id == "turn-00000002" for c in answer.citations)
+    for how in ("turns", "fragrel"):
+        found = await memory.recall(question, as_of="2026-02", how=how)
+        assert [turn.number for turn in (*found.related, *found.recent)] == [1]
+        assert not found.corrections
+    assert len((await memory.recall(question)).recent) == 2
+    with pytest.raises(NotFound, match="was said by 1999"):
+        await memory.search(question, as_of="1999", where={"role": "user"})
+    for call in (memory.search, memory.ask, memory.recall, memory.entity):
+        with pytest.raises(UsageError, match="as_of '2026-02-31' is no date"):
+            await call("Ann Miller", as_of="2026-02-31")
+
+
+async def test_an_entity_shows_what_held_then(memory: qrmem.Memory) -> None:
+    await memory.end_fact((await at_acme(memory)).id, "2024")
+
+    async def told(as_of: str) -> str:
+        view = await memory.entity("Acme", as_of=as_of)
+        return " ".join(relation.description for relation in view.relations)
+
+    assert "(from 2019-05 until 2024)" in await told("")
+    assert await told("2020") == ""  # nothing was said yet
+
+
+LIVES = (("one", "Ann lives in Rome. ", "2024"), ("two", "Ann lives in Oslo. ", "2026-01"))
+
+
+async def typed(memory: qrmem.Memory, documents: tuple[tuple[str, str, str], ...]) -> None:
+    """Read documents as a chat model with a schema would."""
+    store, ns = memory._session.store, memory._session.ns
+    for id, text, date in documents:
+        await memory.add([{"id": id, "text": text, "metadata": {"date": date}}])
+        (segment,) = await store.segments(ns, documents=[id])
+        tail = text.split()[-1].rstrip(".")
+        stated = Statement("Ann", tail, "lives in", type="LIVES_IN")
+        read = Contribution(segment.id, "extraction", statements=(stated,))
+        await store.record(ns, [(LedgerRow(segment.id, "ok"), read)])
+        await merge_documents(store, ns, [id])
+
+
+async def test_a_later_statement_of_a_single_type_is_shown_with_the_one_that_it_replaces(
+    memory: qrmem.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    single = frozenset({"LIVES_IN"})
+    monkeypatch.setattr(Session, "single_types", property(lambda _: single))
+    await memory.delete("ann", "bob")
+    await typed(memory, LIVES)
+    (now,) = await memory.facts(entity="Ann")
+    assert (now.tail, now.type) == ("Oslo", "LIVES_IN")
+    old, new = await memory.facts(entity="Ann", superseded=True)
+    assert (old.superseded_by, old.superseded_at) == (new.id, "2026-01")
+    assert old.then == "Ann — lives in — Oslo"
+    (then,) = await memory.facts(entity="Ann", as_of="2025")
+    assert then.tail == "Rome"
+    view = await memory.entity("Rome")
+    assert view.relations[0].description == "lives in (until 2026-01; then: lives in Oslo)"
+    # A question that finds the older one alone reads the newer with it.
+    answer = await memory.ask("Who lives in Rome?", strategy="reflection")
+    texts = " ".join(citation.quote for citation in answer.citations)
+    assert "Rome" in texts
+    await memory.delete("two")
+    assert [f.tail for f in await memory.facts(entity="Ann")] == ["Rome"]
+    assert (await memory.entity("Rome")).relations[0].description == "lives in"

@@ -1,0 +1,62 @@
+"""Types of a schema as labels and types of relationships, for whoever writes Cypher."""
+
+import json
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import BaseModel
+from servers.neo4j_server import Server
+from servers.openai_server import OpenAIServer
+
+import qrmem
+from qrmem import Schema
+
+pytestmark = pytest.mark.neo4j
+TEXT = "Ann Lee was born in 1990. Ann Lee works for Acme Ltd since 2020. Bo Ray met Ann Lee."
+READ = {
+    "entities": ["Ann Lee|Person|born=1990", "Acme Ltd|Company", "Bo Ray|Person"],
+    "relations": [
+        "Ann Lee|is employed there|Acme Ltd|WorksFor|since=2020",
+        "Bo Ray|met her|Ann Lee",
+    ],
+    "questions": [],
+}
+EMPLOYED = "MATCH (p:Person)-[w:WORKS_FOR]->(c:Company) WHERE w.valid_until IS NULL"
+MET = "MATCH (p:Person)-[r:RELATES]->(q:Person) RETURN p.name, r.description, q.name"
+
+
+class Person(BaseModel):
+    born: int | None = None
+
+
+class Company(BaseModel):
+    pass
+
+
+class WorksFor(BaseModel):
+    head: ClassVar = Person
+    tail: ClassVar = Company
+    since: int | None = None
+
+
+async def test_a_person_writes_cypher_over_own_types(neo4j: Server) -> None:
+    neo4j.clear()
+    async with OpenAIServer(answer=lambda request: json.dumps(READ)) as server:
+        given: dict[str, Any] = {"model": "gpt-4o-mini", "base_url": server.url}
+        schema = Schema([Person, Company], [WorksFor])
+        async with qrmem.open(
+            neo4j.uri, settings=neo4j.settings.with_(**given), embedder="none", schema=schema
+        ) as memory:
+            await memory.add({"id": "d", "text": TEXT})
+            found = neo4j.query(f"{EMPLOYED} RETURN p.name, p.born, w.since, c.name")
+            assert found == [["Ann Lee", 1990, 2020, "Acme Ltd"]]
+            assert neo4j.query(MET) == [["Bo Ray", "met her", "Ann Lee"]]
+            (info,) = await memory.documents()
+            assert info.facts == (await memory.status()).counts["facts"] == 2
+            view = await memory.entity("Ann Lee")
+            assert sorted(f.type for r in view.relations for f in r.facts) == ["", "WORKS_FOR"]
+            await memory.merge("Bo Ray", "Acme Ltd")
+            assert neo4j.query(f"{EMPLOYED.replace(':Company', '')} RETURN count(*)") == [[1]]
+            await memory.delete("d")
+            assert neo4j.query("MATCH (:Entity)-[r]->(:Entity) RETURN count(r)") == [[0]]
+            assert neo4j.query("MATCH (n) WHERE n:Person OR n:Company RETURN count(n)") == [[0]]

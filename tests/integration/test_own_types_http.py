@@ -1,0 +1,254 @@
+"""Own types, read by a scripted server: validated, asked for once more, left out and told."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+from servers.openai_server import OpenAIServer, serving
+
+import qrmem
+from qrmem import Schema
+from qrmem.cli.cost_lines import plan_lines
+from qrmem.cli.lines import entity_lines
+from qrmem.types import Property
+
+SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
+TEXT = "Ann Lee was born in 1990. Ann Lee works for Acme Ltd since 2020. Bo Ray met Ann Lee."
+
+
+class Person(BaseModel):
+    """A human being, real or fictional."""
+
+    born: int | None = Field(None, description="year of birth")
+    role: Literal["captain", "clerk"] | None = None
+
+
+class Company(BaseModel):
+    """A business that employs people."""
+
+
+class WorksFor(BaseModel):
+    """A person is employed by a company."""
+
+    head: ClassVar = Person
+    tail: ClassVar = Company
+    single: ClassVar = True
+    since: int | None = None
+
+
+OWN = Schema(entities=[Person, Company], relations=[WorksFor])
+
+
+def opened(server: OpenAIServer, memory: str = "memory://", **settings: Any) -> Any:
+    given: dict[str, Any] = {"model": "gpt-4o-mini", "base_url": server.url, "embedder": "none"}
+    return qrmem.open(memory, **given | {"schema": OWN} | settings)
+
+
+def scripted(*replies: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], str]:
+    """Answer with one reply after the other, the last one again and again."""
+    waiting = list(replies)
+    return lambda request: json.dumps(waiting.pop(0) if len(waiting) > 1 else waiting[0])
+
+
+def read(*entities: str, relations: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {"entities": list(entities), "relations": list(relations), "questions": []}
+
+
+FINE = read(
+    "Ann Lee|Person|born=1990",
+    "Acme Ltd|Company",
+    "Bo Ray|Person|role=",
+    relations=(
+        "Ann Lee|is employed there|Acme Ltd|WorksFor|since=2020",
+        "Bo Ray|met her|Ann Lee",
+    ),
+)
+
+
+@pytest.mark.parametrize("mode", ["compact", "paper"])
+async def test_types_and_properties_are_read_shown_and_asked_for(mode: str) -> None:
+    async with (
+        OpenAIServer(answer=scripted(FINE)) as server,
+        opened(server, mode=mode) as memory,
+    ):
+        report = await memory.add({"id": "d", "text": TEXT})
+        assert report.problems == ()
+        assert "schema " + OWN.checksum in report.reader
+        view = await memory.entity("Ann Lee")
+        assert view.entity.type == "PERSON"
+        (segment,) = view.entity.segments
+        assert view.entity.properties == (Property("born", 1990, segment),)
+        facts = {f.type: f for relation in view.relations for f in relation.facts}
+        assert facts["WORKS_FOR"].properties == (("since", 2020),)
+        assert facts["WORKS_FOR"].description == "is employed there"
+        assert facts[""].description == "met her"
+    asked = json.dumps(server.stats.bodies)
+    for said in ("A human being", "year of birth", "captain or clerk", "(Person to Company)"):
+        assert said in asked
+
+
+async def test_what_does_not_fit_is_asked_for_once_more() -> None:
+    wrong = read(
+        "Ann Lee|Person|born=long ago",
+        "Acme Ltd|Company",
+        "Bo Ray|Person",
+        relations=("Acme Ltd|employs her|Ann Lee|WorksFor", "Bo Ray|met her|Ann Lee"),
+    )
+    again = {
+        "entities": ["Ann Lee|Person|born=1990"],
+        "relations": ["Ann Lee|works there|Acme Ltd|WorksFor|since=2020"],
+    }
+    async with OpenAIServer(answer=scripted(wrong, again)) as server, opened(server) as memory:
+        report = await memory.add({"id": "d", "text": TEXT})
+        assert report.problems == ()
+        assert (await memory.entity("Ann Lee")).entity.type == "PERSON"
+    assert len(server.stats.bodies) == 2
+    asked = server.stats.bodies[1]["messages"][-1]["content"]
+    assert "Ann Lee|Person|born=long ago: Person: born: Input should be a valid integer" in asked
+    assert "the head of WorksFor is Person, not COMPANY" in asked
+
+
+async def test_what_never_fits_is_kept_without_a_type_and_told() -> None:
+    wrong = read(
+        "Ann Lee|Person|role=queen",
+        "Acme Ltd|Company",
+        relations=("Ann Lee|works there|Acme Ltd|WorksFor|since=soon",),
+    )
+    async with OpenAIServer(answer=scripted(wrong)) as server, opened(server) as memory:
+        report = await memory.add({"id": "d", "text": TEXT})
+        ((_, _, why),) = report.problems
+        assert "kept without a type, as it does not fit the schema: " in why
+        assert "Ann Lee|Person|role=queen (Person: role: Input should be 'captain' or" in why
+        view = await memory.entity("Ann Lee")
+        assert view.relations[0].facts[0].type == ""
+        assert view.relations[0].description == "works there"
+        assert view.entity.properties == ()
+        assert (await memory.entity("Acme Ltd")).entity.type == "COMPANY"
+        assert (await memory.status()).problems == report.problems
+
+
+async def test_a_closed_schema_leaves_the_rest_out_and_says_how_much() -> None:
+    closed = Schema([Person, Company], [WorksFor], open=False)
+    more = read(
+        *FINE["entities"],
+        "1990|DATE",
+        "Paris|PLACE",
+        relations=tuple(FINE["relations"]),
+    )
+    async with (
+        OpenAIServer(answer=scripted(more)) as server,
+        opened(server, schema=closed, tagger="rules") as memory,
+    ):
+        report = await memory.add({"id": "d", "text": TEXT})
+        assert report.left_out == 3
+        assert {e.type for e in await memory.entities()} == {"PERSON", "COMPANY"}
+        facts = (await memory.entity("Ann Lee")).relations
+        assert [fact.type for relation in facts for fact in relation.facts] == ["WORKS_FOR"]
+    asked = server.stats.bodies[0]["messages"][0]["content"]
+    assert "Leave out entities and relations that are of none of these types" in asked
+
+
+async def test_of_several_values_all_are_kept_the_last_one_last() -> None:
+    def say(request: Mapping[str, Any]) -> str:
+        year = re.findall(r"in (\d{4})", request["messages"][-1]["content"])[-1]
+        return json.dumps(read(f"Ann Lee|Person|born={year}", "Paris|PLACE"))
+
+    async with OpenAIServer(answer=say) as server, opened(server, shared_tokens=0) as memory:
+        for name, year in (("a", 1990), ("b", 1991)):
+            await memory.add({"id": name, "text": f"Ann Lee was born in {year} in Paris."})
+        found = (await memory.entity("Ann Lee")).entity.properties
+        assert [one.value for one in found] == [1990, 1991]
+        await memory.delete("b")
+        found = (await memory.entity("Ann Lee")).entity.properties
+        assert [one.value for one in found] == [1990]
+
+
+async def test_without_a_model_a_type_of_the_same_name_applies() -> None:
+    async with qrmem.open("memory://", model="", embedder="none", schema=OWN) as memory:
+        await memory.add({"id": "d", "text": "Mr. Owen Chase met Captain Ahab in Nantucket."})
+        assert (await memory.entity("Owen Chase")).entity.type == "PERSON"
+
+
+async def test_what_was_read_otherwise_is_counted_with_what_reading_it_again_costs(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "m.db")
+    async with qrmem.open(path, model="", embedder="none") as memory:
+        await memory.add({"id": "d", "text": TEXT})
+        assert (await memory.status()).read_otherwise == {}
+    async with serving() as server:
+        async with opened(server, path, schema="") as memory:
+            assert (await memory.status()).read_otherwise == {"without a model": 1}
+            await memory.add({"id": "e", "text": TEXT + " Bo Ray left."})
+        async with opened(server, path) as memory:
+            asked = server.stats.requests
+            status = await memory.status()
+            assert status.read_otherwise == {"without a model": 1, "without a schema": 1}
+            assert re.search(
+                r"2 segments read otherwise than now \(1 without a model, 1 without a schema\);"
+                r" reading them again \(--rebuild\) takes about [\d,]{3,} tokens",
+                status.warnings[-1],
+            )
+            plan = await memory.plan({"id": "e", "text": TEXT + " Bo Ray left."})
+            assert plan.read_otherwise == {"without a schema": 1}
+            assert any(line.startswith("not again: 1 segment read") for line in plan_lines(plan))
+            assert server.stats.requests == asked
+            await memory.add({"id": "e", "text": TEXT + " Bo Ray left."}, rebuild=True)
+            await memory.add({"id": "d", "text": TEXT}, rebuild=True)
+            assert (await memory.status()).read_otherwise == {}
+        other = Schema([Person])
+        async with opened(server, path, schema=other) as memory:
+            assert (await memory.status()).read_otherwise == {"under another schema": 2}
+
+
+async def test_types_and_properties_are_in_show_and_in_graphml(tmp_path: Path) -> None:
+    async with OpenAIServer(answer=scripted(FINE)) as server, opened(server) as memory:
+        await memory.add({"id": "d", "text": TEXT})
+        view = await memory.entity("Ann Lee")
+        (segment,) = view.entity.segments
+        shown = entity_lines(view, 10)
+        assert f"  born: 1990 ({segment})" in shown
+        assert "  — Acme Ltd (1) WORKS_FOR: is employed there" in shown
+        await memory.graphml(str(tmp_path / "graph.graphml"))
+        written = (tmp_path / "graph.graphml").read_text()
+        for said in (">1990<", ">PERSON<", ">WORKS_FOR<", ">2020<"):
+            assert said in written
+
+
+class Ship(BaseModel):
+    """A vessel."""
+
+    built: int | None = Field(None, description="year in which it was built")
+
+
+class Harbour(BaseModel):
+    """A place where ships lie."""
+
+
+class SailsFrom(BaseModel):
+    """A ship begins its voyages at a harbour."""
+
+    head: ClassVar = Ship
+    tail: ClassVar = Harbour
+    since: int | None = None
+
+
+FIVE = Schema(entities=[Person, Company, Ship, Harbour], relations=[SailsFrom])
+
+
+async def test_five_own_types_cost_a_quarter_more_at_most_and_are_planned() -> None:
+    spent = []
+    for schema in ("", FIVE):
+        async with serving() as server, opened(server, schema=schema) as memory:
+            plan = await memory.plan(SAMPLE)
+            report = await memory.add(SAMPLE)
+            assert report.problems == ()
+            used = server.stats.tokens_in + server.stats.tokens_out
+            assert used in plan.tokens
+            spent.append(used / report.read)
+    print(f"tokens a segment: {spent[0]:.0f}, with five own types {spent[1]:.0f}")
+    assert spent[1] <= 1.25 * spent[0]

@@ -1,0 +1,167 @@
+"""Schemas: what can be kept, and one clear line for what cannot."""
+
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pytest
+from pydantic import BaseModel, Field, create_model
+
+import qrmem
+from qrmem.cli import main
+from qrmem.errors import UsageError
+from qrmem.graphstore.neo4j.schema import LABELS, TYPES
+from qrmem.schema import OF_THE_STORE, Schema, load_schema
+from qrmem.text.names import camel_case, type_key
+
+
+class Rank(Enum):
+    MATE = "mate"
+    CAPTAIN = "captain"
+
+
+class Sailor(BaseModel):
+    """One who sails.
+
+    For a living.
+    """
+
+    rank: Rank | None = None
+    born: date | None = Field(None, description="day of birth")
+
+
+class SailsOn(BaseModel):
+    head: ClassVar = "Sailor"
+    single: ClassVar = True
+
+
+def model(name: str, **fields: Any) -> Any:
+    return create_model(name, **fields)
+
+
+def test_a_type_is_shown_with_its_words_and_its_properties() -> None:
+    schema = Schema([Sailor], [SailsOn])
+    assert [kind.line() for kind in schema] == [
+        "Sailor: One who sails. For a living. Properties: rank (mate or captain),"
+        " born (day of birth: YYYY-MM-DD)",
+        "SailsOn (Sailor to any)",
+    ]
+    assert schema.single == {"SAILS_ON"}
+    kind = schema.entities["SAILOR"]
+    assert kind.checked({"Rank": "mate", "born": "1851-10-18"}) == (
+        ("born", "1851-10-18"),
+        ("rank", "mate"),
+    )
+    with pytest.raises(ValueError, match="rank: Input should be 'mate' or 'captain'"):
+        kind.checked({"rank": "cook"})
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("ShipYard", "SHIP_YARD"), ("PERSON", "PERSON"), ("HTTPServer", "HTTP_SERVER"), ("A1", "A1")],
+)
+def test_a_type_has_one_key_however_it_is_written(name: str, key: str) -> None:
+    assert type_key(name) == type_key(key) == type_key(camel_case(key)) == key
+
+
+def test_a_checksum_follows_what_is_asked_for() -> None:
+    same, other = Schema([Sailor], [SailsOn]), Schema([Sailor], [SailsOn], open=False)
+    assert Schema([Sailor], [SailsOn]).checksum == same.checksum != other.checksum
+    assert Schema([model("Sailor", born=(int | None, None))]).checksum != same.checksum
+
+
+def test_what_the_store_calls_its_own_is_known() -> None:
+    assert {*LABELS, *TYPES, "QrmemSchema", "TreeNode"} == OF_THE_STORE
+
+
+class Node(BaseModel):
+    below: "Node | None" = None
+
+
+_MANY: Any = {f"p{n}": (str, "") for n in range(21)}
+
+
+@pytest.mark.parametrize(
+    ("entities", "relations", "said"),
+    [
+        ((), (), "the schema has no type"),
+        ("Person", (), "entities is a list of pydantic models, not 'Person'"),
+        ((Sailor(rank=None, born=None),), (), "entities are pydantic models .classes., not Sailor"),
+        ((int,), (), "entities are pydantic models .classes., not <class 'int'>"),
+        ((Sailor, model("SAILOR")), (), "two types are called SAILOR"),
+        ((Sailor,), (model("Sailor"),), "Sailor is a type of entities and of relations"),
+        ((model("A`B"),), (), "a type is called 'A`B': a name has letters"),
+        ((model("A:B"),), (), "a type is called 'A:B': a name has letters"),
+        ((model("Schäfer"),), (), "a type is called 'Schäfer': a name has letters"),
+        ((model("A" * 41),), (), "at most 40 characters"),
+        ((model("Segment"),), (), "a type may not be called Segment: it is a label of the store"),
+        ((Sailor,), (model("Mentions"),), "may not be called Mentions: the store has MENTIONS"),
+        ((), (SailsOn,), "the head of SailsOn is 'Sailor', which is no entity type"),
+        ((model("A", key=(str, "")),), (), "A.key: the store has such a property; rename it"),
+        ((Node,), (), "Node.below: a property is a text, a number, a truth value"),
+        ((model("A", b=(list[str], [])),), (), "A.b: a property is a text"),
+        ((model("A", b=(dict[str, Any], {})),), (), "A.b: a property is a text"),
+        ((model("A", **_MANY),), (), "A has 21 properties; at most 20 fit"),
+        ((model("A", b=(str, Field("", description="x" * 501))),), (), "A.b has 501 characters"),
+        ([model(f"T{n}") for n in range(51)], (), "51 types; at most 50 fit"),
+    ],
+)
+def test_a_schema_that_cannot_be_kept_is_one_clear_line(
+    entities: Any, relations: Any, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        Schema(entities, relations)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("entities = 1", "entities is no table"),
+        ("[entities]\nPerson = 1", r"entities.Person is no table; write \[entities.Person\]"),
+        ("[entity.Person]", "a schema has no 'entity'; it has open, entities, relations"),
+        ("open = 1\n[entities.Person]", "open is 1; write true or false"),
+        ("[entities.'A`B']", "a type is called 'A`B'"),
+        ("[entities.A.properties]\n'b c' = 'x'", "a property of A is called 'b c'"),
+        ("[entities.A.properties]\nb = 1", r"\[entities.A\]: b is 1; write a description"),
+        ("[entities.A.properties]\nb = {type = 'list'}", "type is 'list'; choose one of text, int"),
+        ("[entities.A.properties]\nb = {choices = [1]}", "choices is no list of words"),
+        ("[relations.R]\nhead = 'Nobody'", "the head of R is 'Nobody', which is no entity type"),
+        ("[relations.R]\nsingle = 'yes'", r"\[relations.R\]: single is 'yes'; write true or false"),
+        ("[", "not TOML"),
+        ("", "the schema has no type"),
+    ],
+)
+def test_a_file_that_is_no_schema_is_one_clear_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=said) as caught:
+        load_schema(path)
+    assert str(caught.value).startswith(f"schema {path}: ")
+    assert "\n" not in str(caught.value)
+
+
+async def test_open_takes_a_schema_or_a_file_and_nothing_else(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"own.toml: No such file"):
+        await qrmem.open("memory://", schema=tmp_path / "own.toml")
+    wrong: Any = Sailor
+    with pytest.raises(UsageError, match=r"schema is a qrmem.Schema or a TOML file, not <class"):
+        await qrmem.open("memory://", schema=wrong)
+
+
+def test_the_example_that_init_writes_is_a_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "--schema"]) == 0
+    assert "written schema.toml: edit it, then `qrmem add … --schema schema.toml`" in (
+        capsys.readouterr().out
+    )
+    schema = load_schema("schema.toml")
+    assert schema is not None
+    assert [kind.name for kind in schema] == ["Person", "Company", "WorksFor"]
+    status: Literal["active"] = "active"
+    assert schema.entities["COMPANY"].checked({"status": status}) == (("status", "active"),)
+    assert schema.relations["WORKS_FOR"].checked({"since": "1999"}) == (("since", 1999),)
+    assert main(["init", "--schema"]) == 2
