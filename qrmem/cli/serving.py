@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from qrmem.memory import Memory
 
 HOST, PORT = "127.0.0.1", 8321
+DOCS = ("/docs", "/openapi.json", "/static-offline-docs/")
+"""What describes the service needs no token: it holds nothing of a memory, and asks for it."""
 
 
 def add_serving(commands: Any, common: Common) -> None:
@@ -80,7 +82,9 @@ async def serve(arguments: argparse.Namespace) -> int:
     from qrmem.web.api import api
 
     async with opened(arguments, create=arguments.write) as memory:
-        await _serve(arguments, api(memory, write=arguments.write), "/docs", large="/documents")
+        secured = bool(settings_of(arguments).token.reveal())
+        app = api(memory, write=arguments.write, secured=secured)
+        await _serve(arguments, app, "/docs", large="/documents", open_paths=DOCS)
     return 0
 
 
@@ -139,8 +143,15 @@ async def write_trail(memory: "Memory", trail: Trail, path: str) -> int:
     return 0
 
 
-async def _serve(arguments: argparse.Namespace, app: Any, path: str, *, large: str) -> None:
-    from qrmem.web.guard import Guard, check_host, listening, local_hosts, run
+async def _serve(
+    arguments: argparse.Namespace,
+    app: Any,
+    path: str,
+    *,
+    large: str,
+    open_paths: tuple[str, ...] = (),
+) -> None:
+    from qrmem.web.guard import Guard, check_host, digest, listening, local_hosts, run
 
     token = settings_of(arguments).token.reveal()
     check_host(arguments.host, token)
@@ -151,4 +162,6 @@ async def _serve(arguments: argparse.Namespace, app: Any, path: str, *, large: s
         output.note(f"serving {where} (Ctrl-C ends it)", quiet=arguments.quiet)
         hosts = () if token else local_hosts(port)
         allowed = (large,) if arguments.write else ()
-        await run(Guard(app, token, hosts=hosts, large=allowed), socket)
+        await run(
+            Guard({digest(token): app}, open_paths=open_paths, hosts=hosts, large=allowed), socket
+        )

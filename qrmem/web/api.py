@@ -17,10 +17,41 @@ from qrmem.errors import (
     refused,
 )
 from qrmem.llm.usage import By
-from qrmem.memory import Memory
+from qrmem.memory import EntityCount, Memory
 from qrmem.text.words import cut_note
-from qrmem.types import EntityView, Relation, Scalar, Strategy, Trail
+from qrmem.types import (
+    AddReport,
+    Answer,
+    Document,
+    DocumentInfo,
+    EntityView,
+    FactView,
+    Hit,
+    MemoryStatus,
+    Merge,
+    Relation,
+    Scalar,
+    Segment,
+    Strategy,
+    Trail,
+    Turn,
+)
+from qrmem.types.trees import TreeNode, TreeTop
+from qrmem.types.usage import UsageRow
 from qrmem.web.guard import log
+from qrmem.web.replies import (
+    Added,
+    Around,
+    BriefTrail,
+    Decision,
+    Deleted,
+    DeletedCount,
+    RecalledTurns,
+    Refusal,
+    RelationRow,
+    Totals,
+    of,
+)
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -51,19 +82,21 @@ _LONGEST = 600
 """Characters of a relation's description; one of two common names may have thousands."""
 
 
-def api(memory: Memory, *, write: bool = False) -> "FastAPI":
+def api(memory: Memory, *, write: bool = False, secured: bool = False) -> "FastAPI":
     """Return the service of one memory, without protection; `qrmem.web.guard.Guard` is that.
 
     Args:
         write: whether documents and turns can be added, and documents deleted.
+        secured: whether clients give a token; the page `/docs` then asks for it.
 
     Raises:
         MissingError: the extra `serve` is not installed.
     """
     try:
-        from fastapi import Depends
+        from fastapi import Depends, Security
         from fastapi.exceptions import RequestValidationError
         from fastapi.responses import JSONResponse
+        from fastapi.security import HTTPBearer
         from fastapi_offline import FastAPIOffline
         from starlette.exceptions import HTTPException
         from starlette.requests import Request
@@ -83,8 +116,13 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
             kind = {"type": "extra_forbidden"}
             raise RequestValidationError([kind | {"loc": ("", name)} for name in unknown])
 
+    # It checks nothing, as the guard does; it makes OpenAPI and the page `/docs` know of the token.
+    bearer = HTTPBearer(auto_error=False, description="The token: QRMEM_TOKEN of the service.")
     app: FastAPI = FastAPIOffline(
-        title="qrmem", version=version("qrmem"), dependencies=[Depends(nothing_else)]
+        title="qrmem",
+        version=version("qrmem"),
+        dependencies=[Depends(nothing_else), *([Security(bearer)] if secured else [])],
+        responses={"4XX": {"model": Refusal}, "5XX": {"model": Refusal}},
     )
 
     @app.exception_handler(QrmemError)
@@ -93,7 +131,7 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         if status >= 500:
             log(str(exc))
         said = _whole(exc.public(memory.location))
-        return JSONResponse({"error": said, "kind": type(exc).__name__}, status)
+        return JSONResponse(asdict(Refusal(said, type(exc).__name__)), status)
 
     @app.exception_handler(RequestValidationError)
     async def correct(request: Request, exc: RequestValidationError) -> JSONResponse:
@@ -103,7 +141,7 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         typed = "json" in request.headers.get("content-type", "")
         if request.method == "POST" and (not typed or isinstance(exc.body, bytes)):
             error = "send JSON, with the header content-type: application/json"
-        return JSONResponse({"error": error, "kind": "UsageError"}, 422)
+        return JSONResponse(asdict(Refusal(error)), 422)
 
     @app.exception_handler(HTTPException)
     async def miss(request: Request, exc: HTTPException) -> JSONResponse:
@@ -112,7 +150,7 @@ def api(memory: Memory, *, write: bool = False) -> "FastAPI":
         error = f"there is no {what}: /docs lists what there is{more}"
         if exc.status_code not in (404, 405):
             error = _UNREAD.get(type(exc.__cause__), str(exc.detail))
-        body = {"error": _whole(error), "kind": "UsageError"}
+        body = asdict(Refusal(_whole(error)))
         return JSONResponse(body, exc.status_code, headers=exc.headers)
 
     _looking(app, memory)
@@ -168,44 +206,69 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         response.headers[TOTAL] = str(len(rows))
         return rows[offset:] if limit is None else rows[offset : offset + limit]
 
-    @get("/status", summary="The memory in figures")
+    @get("/status", summary="The memory in figures", responses=of(MemoryStatus))
     async def status(problems: some = None) -> Any:
         found = await memory.status()
         name = PurePath(found.location).name  # no client needs to know where it is
         return replace(found, location=name, problems=found.problems[:problems])
 
-    @get("/merges", summary="Which names count as one, and why")
+    @get("/merges", summary="Which names count as one, and why", responses=of(list[Merge]))
     async def merges(response: Response, offset: offset = 0, limit: some = None) -> Any:
         return part(await memory.merges(), offset, limit, response)
 
-    @get("/usage", summary="What all runs used")
+    @get("/usage", summary="What all runs used", responses=of(list[UsageRow]))
     async def usage(by: By = "stage") -> Any:
         return await memory.usage(by)
 
-    @get("/segments", summary="The segments of a document, in order")
+    @get("/segments", summary="The segments of a document, in order", responses=of(list[Segment]))
     async def segments(
         response: Response, document: str, offset: offset = 0, limit: some = None
     ) -> Any:
         return part(await memory.segments(document=document), offset, limit, response)
 
-    @app.post("/segments", summary="Segments by their ids; those that are gone are left out")
+    @app.post(
+        "/segments",
+        summary="Segments by their ids; those that are gone are left out",
+        responses=of(list[Segment]),
+    )
     async def segments_of(ids: Annotated[list[str], Body(embed=True, max_length=1000)]) -> Any:
         return await memory.segments(ids=ids)
 
-    @get("/documents", summary="All documents, without their texts")
+    @get(
+        "/documents", summary="All documents, without their texts", responses=of(list[DocumentInfo])
+    )
     async def documents(response: Response, offset: offset = 0, limit: some = None) -> Any:
         return part(await memory.documents(), offset, limit, response)
 
-    @get("/documents/{id:whole}", summary="A document, with its text or with its length")
+    @get(
+        "/documents/{id:whole}",
+        summary="A document, with its text or with its length",
+        responses=of(Document),
+    )
     async def document(id: str, text: bool = True) -> Any:
         found = await memory.document(id)
         length = {"characters": len(found.text)}
         return found if text else asdict(replace(found, text="", parts=())) | length
 
     # A browser takes `..` in a path for the folder above.
-    get("/document", summary="The same, for an id that no path can hold, such as `..`")(document)
+    other = "The same, for an id that no path can hold, such as `..`"
+    get("/document", summary=other, responses=of(Document))(document)
 
-    @get("/facts", summary="Statements with their times, sources and quotations")
+    @get("/turns", summary="What was said, in order of time", responses=of(list[Turn]))
+    async def turns(
+        response: Response,
+        session: str | None = None,
+        user: str | None = None,
+        offset: offset = 0,
+        limit: some = None,
+    ) -> Any:
+        return part(await memory.turns(session, user=user), offset, limit, response)
+
+    @get(
+        "/facts",
+        summary="Statements with their times, sources and quotations",
+        responses=of(list[FactView]),
+    )
     async def facts(
         response: Response,
         entity: str = "",
@@ -218,77 +281,104 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         found = await memory.facts(entity=entity, user=user, as_of=as_of, superseded=superseded)
         return part(found, offset, limit, response)
 
-    @get("/entities", summary="Entities by falling number of segments")
+    @get(
+        "/entities",
+        summary="Entities by falling number of segments",
+        responses=of(list[EntityCount]),
+    )
     async def entities(limit: limit = 100) -> Any:
         return await memory.entities(limit)
 
-    @get("/entities/{name:whole}", summary="An entity with its relations, questions and segments")
+    @get(
+        "/entities/{name:whole}",
+        summary="An entity with its relations, questions and segments",
+        responses=of(EntityView),
+    )
     async def entity(name: str, as_of: str = "") -> Any:
         return await memory.entity(name, as_of=as_of)
 
-    @get("/around/{name:whole}", summary="An entity and what is near it, a part at a time")
+    @get(
+        "/around/{name:whole}",
+        summary="An entity and what is near it, a part at a time",
+        responses=of(Around),
+    )
     async def around(name: str, offset: offset = 0, limit: limit = 20) -> Any:
         return _neighbourhood(await memory.entity(name, offset=offset, limit=limit), offset, limit)
 
-    @get("/trees", summary="Trees of summaries, without their nodes")
+    @get("/trees", summary="Trees of summaries, without their nodes", responses=of(list[TreeTop]))
     async def trees(
         response: Response, document: str = "", offset: offset = 0, limit: some = None
     ) -> Any:
         found = [top for top in await memory.tree_tops() if document in ("", top.document_id)]
         return part(found, offset, limit, response)
 
-    @app.post("/trees/nodes", summary="Nodes of trees by their keys; those gone are left out")
+    @app.post(
+        "/trees/nodes",
+        summary="Nodes of trees by their keys; those gone are left out",
+        responses=of(list[TreeNode]),
+    )
     async def nodes(keys: Annotated[list[str], Body(embed=True, max_length=1000)]) -> Any:
         return await memory.tree_nodes(keys)
 
-    @get("/trails", summary="Recorded runs, newest first; `brief`: with the number of their steps")
+    @get(
+        "/trails",
+        summary="Recorded runs, newest first; `brief`: with the number of their steps",
+        responses=of(list[Trail] | list[BriefTrail]),
+    )
     async def trails(limit: limit = 20, offset: offset = 0, brief: bool = False) -> Any:
         found = (await memory.trails(offset + limit))[offset:]
         return [_brief(trail) for trail in found] if brief else found
 
-    @get("/trails/{id}", summary="A recorded run; `last` is the last one")
+    @get("/trails/{id}", summary="A recorded run; `last` is the last one", responses=of(Trail))
     async def trail(id: str) -> Any:
         return await memory.trail(None if id == "last" else id)
 
 
-def _brief(trail: Trail) -> dict[str, Any]:
-    kept = ("id", "question", "strategy", "window", "status", "created")
-    return {name: getattr(trail, name) for name in kept} | {"steps": len(trail.steps)}
+def _brief(trail: Trail) -> BriefTrail:
+    return BriefTrail(
+        id=trail.id,
+        question=trail.question,
+        strategy=trail.strategy,
+        window=trail.window,
+        status=trail.status,
+        created=trail.created,
+        steps=len(trail.steps),
+    )
 
 
-def _neighbourhood(view: EntityView, offset: int, limit: int) -> dict[str, Any]:
+def _neighbourhood(view: EntityView, offset: int, limit: int) -> Around:
     """Return a part of an entity's view in few bytes, and how much there is in all.
 
     Args:
         offset: how many names are passed over; relations and segments are a part already.
     """
     entity = view.entity
-    return {
-        "key": entity.key,
-        "name": entity.name,
-        "type": entity.type,
-        "forms": entity.forms[offset : offset + limit],
-        "relations": [_row(relation) for relation in view.relations],
-        "neighbours": view.neighbours,
-        "questions": view.questions,
-        "segments": view.segments,
-        "totals": {
-            "forms": len(entity.forms),
-            "relations": view.relation_count,
-            "segments": len(entity.segments),
-        },
-    }
+    return Around(
+        key=entity.key,
+        name=entity.name,
+        type=entity.type,
+        forms=entity.forms[offset : offset + limit],
+        relations=[_row(relation) for relation in view.relations],
+        neighbours=view.neighbours,
+        questions=view.questions,
+        segments=view.segments,
+        totals=Totals(
+            forms=len(entity.forms),
+            relations=view.relation_count,
+            segments=len(entity.segments),
+        ),
+    )
 
 
-def _row(relation: Relation) -> dict[str, Any]:
+def _row(relation: Relation) -> RelationRow:
     told = relation.description
-    return {
-        "key": relation.key,
-        "head": relation.head,
-        "tail": relation.tail,
-        "description": told if len(told) <= _LONGEST else f"{told[:_LONGEST]}…",
-        "statements": len(relation.facts),
-    }
+    return RelationRow(
+        key=relation.key,
+        head=relation.head,
+        tail=relation.tail,
+        description=told if len(told) <= _LONGEST else f"{told[:_LONGEST]}…",
+        statements=len(relation.facts),
+    )
 
 
 def _asking(app: "FastAPI", memory: Memory) -> None:
@@ -303,7 +393,7 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
     narrowed = Annotated[dict[str, Scalar] | None, Body()]
     amount = Annotated[int, Body(ge=1, le=_MOST, strict=True)]
 
-    @app.post("/search", summary="Rank segments; no chat model is called")
+    @app.post("/search", summary="Rank segments; no chat model is called", responses=of(list[Hit]))
     async def search(
         response: Response,
         query: asked,
@@ -315,7 +405,9 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
         note_length(query, response)
         return await memory.search(query, k=k, documents=documents, where=where, as_of=as_of)
 
-    @app.post("/ask", summary="Answer a question, with citations and the trail")
+    @app.post(
+        "/ask", summary="Answer a question, with citations and the trail", responses=of(Answer)
+    )
     async def ask(
         response: Response,
         question: asked,
@@ -337,7 +429,11 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
             as_of=as_of,
         )
 
-    @app.post("/recall", summary="Turns that a model is to know before it answers a prompt")
+    @app.post(
+        "/recall",
+        summary="Turns that a model is to know before it answers a prompt",
+        responses=of(RecalledTurns),
+    )
     async def recall(
         response: Response,
         prompt: asked,
@@ -351,18 +447,13 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
         found = await memory.recall(
             prompt, session=session, tokens=tokens, user=user, min_score=min_score, as_of=as_of
         )
-        return {
-            "text": found.text,
-            "messages": found.messages,
-            "tokens": found.tokens,
-            "scores": found.scores,
-        }
+        return RecalledTurns(found.text, found.messages, found.tokens, found.scores)
 
 
 def _writing(app: "FastAPI", memory: Memory) -> None:
     from fastapi import Body
 
-    @app.post("/documents", summary="Read a text into the memory")
+    @app.post("/documents", summary="Read a text into the memory", responses=of(AddReport))
     async def add(
         text: Annotated[str, Body(min_length=1)],
         title: Annotated[str, Body()] = "",
@@ -373,12 +464,12 @@ def _writing(app: "FastAPI", memory: Memory) -> None:
         document = {"text": text, "title": title, "id": id, "metadata": metadata or {}}
         return await memory.add(document, update=update)
 
-    @app.delete("/documents/{id:whole}", summary="Forget a document")
+    @app.delete("/documents/{id:whole}", summary="Forget a document", responses=of(Deleted))
     async def delete(id: str) -> Any:
         await memory.delete(id)
-        return {"deleted": _whole(id)}
+        return Deleted(_whole(id))
 
-    @app.post("/turns", summary="Keep what somebody said")
+    @app.post("/turns", summary="Keep what somebody said", responses=of(Added))
     async def add_turn(
         role: Annotated[str, Body()],
         text: Annotated[str, Body()],
@@ -391,18 +482,26 @@ def _writing(app: "FastAPI", memory: Memory) -> None:
         id = await memory.add_turn(
             role, text, at=at, session=session, speaker=speaker, user=user, extract=extract
         )
-        return {"added": id}
+        return Added(id)
 
-    @app.delete("/users/{user:whole}", summary="Forget all turns and documents of a user")
+    @app.delete(
+        "/users/{user:whole}",
+        summary="Forget all turns and documents of a user",
+        responses=of(DeletedCount),
+    )
     async def forget_user(user: str) -> Any:
-        return {"deleted": await memory.forget_user(user)}
+        return DeletedCount(await memory.forget_user(user))
 
 
 def deciding(app: "FastAPI", memory: Memory) -> None:
     """Let clients decide about names and statements."""
     from fastapi import Body
 
-    @app.patch("/facts/{id:whole}", summary="Say in other words what a statement says, or when")
+    @app.patch(
+        "/facts/{id:whole}",
+        summary="Say in other words what a statement says, or when",
+        responses=of(FactView),
+    )
     async def edit_fact(
         id: str,
         text: Annotated[str | None, Body()] = None,
@@ -411,24 +510,36 @@ def deciding(app: "FastAPI", memory: Memory) -> None:
     ) -> Any:
         return await memory.edit_fact(id, text, valid_from=valid_from, valid_until=valid_until)
 
-    @app.post("/facts/{id:whole}/end", summary="Say that a statement holds no longer")
+    @app.post(
+        "/facts/{id:whole}/end",
+        summary="Say that a statement holds no longer",
+        responses=of(FactView),
+    )
     async def end_fact(id: str, on: Annotated[str, Body(embed=True)] = "") -> Any:
         return await memory.end_fact(id, on)
 
-    @app.post("/facts/{id:whole}/restore", summary="Take back a decision on a statement")
+    @app.post(
+        "/facts/{id:whole}/restore",
+        summary="Take back a decision on a statement",
+        responses=of(FactView),
+    )
     async def restore_fact(id: str) -> Any:
         return await memory.restore_fact(id)
 
-    @app.delete("/facts/{id:whole}", summary="Leave a statement out of the graph")
+    @app.delete(
+        "/facts/{id:whole}", summary="Leave a statement out of the graph", responses=of(Deleted)
+    )
     async def delete_fact(id: str) -> Any:
         await memory.delete_fact(id)
-        return {"deleted": _whole(id)}
+        return Deleted(_whole(id))
 
-    @app.post("/merges", summary="Merge two names by hand, or keep them apart")
+    @app.post(
+        "/merges", summary="Merge two names by hand, or keep them apart", responses=of(Decision)
+    )
     async def decide(
         first: Annotated[str, Body()],
         second: Annotated[str, Body()],
         same: Annotated[bool, Body()] = True,
     ) -> Any:
         await (memory.merge if same else memory.separate)(first, second)
-        return {"first": _whole(first), "second": _whole(second), "same": same}
+        return Decision(_whole(first), _whole(second), same)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.memory import Memory
 from qrmem.web.api import api, deciding
-from qrmem.web.guard import Guard
+from qrmem.web.guard import Guard, digest
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -44,7 +44,7 @@ def view(memory: Memory, token: str, hosts: tuple[str, ...]) -> "ASGIApp":
 
     app.get("/", include_in_schema=False)(index)
     app.mount("/page", StaticFiles(directory=FOLDER))
-    return _with_headers(Guard(app, token, open_paths=("/", "/page/"), hosts=hosts))
+    return _with_headers(Guard({digest(token): app}, open_paths=("/", "/page/"), hosts=hosts))
 
 
 def _with_headers(app: "ASGIApp") -> "ASGIApp":

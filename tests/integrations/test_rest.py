@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from integrations.conftest import Served
+from jsonschema import Draft202012Validator
 
 import qrmem
 from qrmem import sync
@@ -148,7 +149,7 @@ def test_a_writing_client_adds_and_deletes(served: Served) -> None:
 
 def test_without_the_token_nothing_is_shown(served: Served) -> None:
     with served("serve", text=TEXT, QRMEM_TOKEN="s3cret") as url:
-        for path in ("/status", "/documents/note", "/docs", "/openapi.json"):
+        for path in ("/status", "/documents/note"):
             refused = httpx.get(timeout=60, url=f"{url}{path}")
             assert refused.status_code == 401
             assert "s3cret" not in refused.text
@@ -284,3 +285,82 @@ def test_a_client_keeps_recalls_and_forgets_by_user(served: Served) -> None:
         assert "Nell" not in told
         assert client.delete("/users/ben/b").json() == {"deleted": 1}
         assert len(client.get("/documents").json()) == 1
+
+
+def test_the_page_of_the_service_asks_for_the_token_and_nothing_else_is_open(
+    served: Served,
+) -> None:
+    with (
+        served("serve", text=TEXT, QRMEM_TOKEN="s3cret") as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        described = client.get("/openapi.json").json()
+        assert described["components"]["securitySchemes"]["HTTPBearer"]["scheme"] == "bearer"
+        assert all(
+            {"HTTPBearer": []} in call["security"]
+            for calls in described["paths"].values()
+            for call in calls.values()
+        )
+        page = client.get("/docs")
+        assert page.is_success
+        for script in ("/static-offline-docs/swagger-ui-bundle.js", "/openapi.json"):
+            assert script in page.text
+            assert client.get(script).is_success
+        paths = ("/status", "/documents", "/docs/", "/docsx", "/openapi.json/..", "/page/", "/")
+        assert {client.get(path).status_code for path in paths} == {401}
+        right = {"authorization": "Bearer s3cret"}
+        assert client.get("/documents", headers=right).json()[0]["id"] == "note"
+
+
+async def test_every_reply_has_a_type_and_is_of_it() -> None:
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        await memory.add({"id": "note", "text": TEXT, "metadata": {"year": 1833}})
+        await memory.add_turn("user", "I live in Rome.", user="ann", session="one")
+        app = api(memory, write=True)
+        described = app.openapi()
+        replies = {
+            (method, path): call["responses"]
+            for path, calls in described["paths"].items()
+            for method, call in calls.items()
+        }
+        for key, reply in replies.items():
+            assert reply["200"]["content"]["application/json"]["schema"], key
+            refusal = {"$ref": "#/components/schemas/Refusal"}
+            assert reply["4XX"]["content"]["application/json"]["schema"] == refusal, key
+
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+            async def send(method: str, path: str, at: str = "", **sent: Any) -> Any:
+                reply = await client.request(method, at or path, **sent)
+                assert reply.is_success, (path, reply.text)
+                schema = replies[method, path]["200"]["content"]["application/json"]["schema"]
+                whole = {**schema, "components": described["components"]}
+                Draft202012Validator(whole).validate(reply.json())
+                return reply.json()
+
+            asked = {"question": "Whom did Ada Lovelace meet?"}
+            assert (await send("post", "/ask", json=asked))["citations"]
+            assert await send("post", "/search", json={"query": "Who met Babbage?"})
+            assert (await send("post", "/recall", json={"prompt": "Where do I live?"}))["tokens"]
+            (turn,) = await send("get", "/turns", "/turns?session=one&user=ann")
+            assert turn["text"] == "I live in Rome."
+            assert await send("get", "/turns", "/turns?user=bob") == []
+            for path in ("/documents", "/entities", "/trails", "/facts", "/turns"):
+                assert await send("get", path), path
+            for path in ("/status", "/usage", "/merges", "/trees"):
+                await send("get", path)
+            assert await send("get", "/trails", "/trails?brief=true")
+            assert await send("get", "/trails/{id}", "/trails/last")
+            assert await send("get", "/documents/{id}", "/documents/note")
+            (segment,) = await send("get", "/segments", "/segments?document=note")
+            assert await send("post", "/segments", json={"ids": [segment["id"]]})
+            assert await send("post", "/trees/nodes", json={"keys": ["none"]}) == []
+            assert await send("get", "/entities/{name}", "/entities/Ada Lovelace")
+            assert (await send("get", "/around/{name}", "/around/Ada Lovelace"))["segments"]
+            pair = {"first": "Ada Lovelace", "second": "Charles Babbage", "same": False}
+            assert await send("post", "/merges", json=pair) == pair
+            await send("post", "/documents", json={"id": "other", "text": "Ann met Bob."})
+            await send("delete", "/documents/{id}", "/documents/other")
+            await send("post", "/turns", json={"role": "user", "text": "Hello."})
+            assert await send("delete", "/users/{user}", "/users/ann") == {"deleted": 1}

@@ -1,0 +1,113 @@
+"""Replies of the REST service that are no value of the library's, for its OpenAPI description."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qrmem.types import Question, Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request was not carried out, and the class of the error."""
+
+    error: str
+    kind: str = "UsageError"
+
+
+@dataclass(frozen=True, slots=True)
+class BriefTrail:
+    """A recorded run without its steps."""
+
+    id: str
+    question: str
+    strategy: str
+    window: int
+    status: str
+    created: str
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class RelationRow:
+    """A relation, its description cut where it is long."""
+
+    key: str
+    head: str
+    tail: str
+    description: str
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much there is of an entity, all parts together."""
+
+    forms: int
+    relations: int
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """A part of what is near an entity.
+
+    Attributes:
+        forms: each with how often it occurs.
+        neighbours: names by key.
+    """
+
+    key: str
+    name: str
+    type: str
+    forms: Sequence[tuple[str, int]]
+    relations: list[RelationRow]
+    neighbours: Mapping[str, str]
+    questions: Sequence[Question]
+    segments: Sequence[Segment]
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledTurns:
+    """Turns as text for a prompt, the last ones as messages, tokens used and scores by turn."""
+
+    text: str
+    messages: Sequence[Mapping[str, str]]
+    tokens: int
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What was deleted: an id."""
+
+    deleted: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedCount:
+    """How many turns and documents were deleted."""
+
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The id of what was kept."""
+
+    added: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Two names and whether they count as one."""
+
+    first: str
+    second: str
+    same: bool
+
+
+def of(kind: Any) -> dict[int | str, dict[str, Any]]:
+    """Return what OpenAPI says of a reply's type. Values are written as they are, unchecked."""
+    return {200: {"model": kind}}
