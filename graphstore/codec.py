@@ -13,11 +13,10 @@ from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from qrmem.types.where import LARGEST
+
 T = TypeVar("T")
 _Convert = Callable[[Any], Any]
-
-LARGEST = 2**63 - 1
-"""Whole numbers beyond it are kept by no store."""
 
 _DEEPEST = 100
 
@@ -127,6 +126,8 @@ def _converter(kind: Any) -> _Convert:
     origin, args = get_origin(kind), get_args(kind)
     if origin is tuple:
         return _tuple(args)
+    if origin is list:
+        return _list(_converter(args[0]))
     if origin is Mapping or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return _mapping(_converter(args[1]))
     if origin is Literal:
@@ -174,6 +175,15 @@ def _tuple(args: tuple[Any, ...]) -> _Convert:
     return make
 
 
+def _list(inner: _Convert) -> _Convert:
+    def make(value: Any) -> Any:
+        if type(value) is not list:
+            raise Wrong("is no list")
+        return [inner(item) for item in value]
+
+    return make
+
+
 def _mapping(inner: _Convert) -> _Convert:
     def make(value: Any) -> Any:
         if type(value) is not dict:
@@ -194,7 +204,11 @@ def _one_of(allowed: tuple[Any, ...]) -> _Convert:
 
 def _any_of(kinds: tuple[Any, ...]) -> _Convert:
     # A record is written as an object.
-    plain = {dict if is_dataclass(kind) else kind: kind for kind in kinds if kind is not NoneType}
+    plain = {
+        dict if is_dataclass(kind) else get_origin(kind) or kind: kind
+        for kind in kinds
+        if kind is not NoneType
+    }
     inners = {written: _converter(kind) for written, kind in plain.items()}
 
     def make(value: Any) -> Any:

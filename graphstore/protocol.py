@@ -49,9 +49,9 @@ from qrmem.types import (
     LedgerRow,
     MergeDecision,
     Question,
-    Scalar,
     Segment,
     Trail,
+    Where,
 )
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class FactStore(Protocol):
         ns: str,
         /,
         *,
-        where: Mapping[str, Scalar] | None = None,
+        where: Where | None = None,
         between: tuple[str, str, str] | None = None,
         prefix: str = "",
         last: int | None = None,
@@ -173,7 +173,7 @@ class FactStore(Protocol):
         """Return the ids of the documents that fit everything that is given, sorted.
 
         Args:
-            where: what their metadata has; values compare as text.
+            where: what their metadata has; see `qrmem.types.where`.
             between: a name of their metadata, the least value, and the first that is too great.
             prefix: what the ids begin with.
             last: how many at most, from the end.

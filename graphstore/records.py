@@ -9,9 +9,9 @@ from qrmem.types import (
     Contribution,
     Fact,
     MergeDecision,
+    MetaValue,
     Properties,
     Question,
-    Scalar,
     Segment,
 )
 
@@ -211,7 +211,7 @@ class Entry:
     document_id: str
     index: int
     title: str
-    metadata: Mapping[str, Scalar]
+    metadata: Mapping[str, MetaValue]
     terms: Sequence[str]
 
 

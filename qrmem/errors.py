@@ -218,8 +218,6 @@ def require_text(value: object, what: str) -> None:
 
 LONGEST_NAME = 200
 """Characters of a user's or a session's name."""
-MOST_WHERE = 100
-"""Names that one `where` can have."""
 _JOINERS = "\u200c\u200d"
 """They shape letters of some scripts, and emoji; the other format characters only hide."""
 
@@ -271,19 +269,3 @@ def require_ids(value: object) -> None:
     """
     if isinstance(value, str):
         raise UsageError("ids are a list, not one text")
-
-
-def require_where(value: object) -> None:
-    """Refuse a choice of documents by metadata that is no mapping, or has too many names.
-
-    Raises:
-        UsageError: it is none, nor `None`.
-    """
-    if value is None:
-        return
-    if not isinstance(value, Mapping):
-        raise UsageError(f"where is names with values, not {type(value).__name__}")
-    if not all(isinstance(name, str) for name in value):
-        raise UsageError("the names of where are text")
-    if len(value) > MOST_WHERE:
-        raise UsageError(f"where has {len(value):,} names; at most {MOST_WHERE} can be given")

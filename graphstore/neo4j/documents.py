@@ -18,7 +18,11 @@ from qrmem.graphstore.neo4j.keys import full, in_order, numbered, short
 from qrmem.graphstore.neo4j.schema import LABELS, VIEW_LABELS
 from qrmem.graphstore.protocol import NamespaceInfo, relation_key
 from qrmem.graphstore.redaction import Removal
-from qrmem.types import Document, DocumentInfo, Part, Scalar, Segment
+from qrmem.types import Document, DocumentInfo, MetaValue, Part, Scalar, Segment
+from qrmem.types.where import RANGES, Conditions, Where, conditions
+
+_BOUNDS = {"<": "below", "<=": "most", ">": "above", ">=": "least"}
+"""What the bounds of a range are called in a statement."""
 
 
 async def namespaces(work: Work) -> list[str]:
@@ -103,7 +107,11 @@ def _document_row(id_: str, document: Document, segments: Sequence[Segment]) -> 
         "characters": len(text),
         "digest": document.digest,
         "text": None if is_covered else text,
-        "metadata": [_mark(name, value) for name, value in document.metadata.items()],
+        "metadata": [
+            _mark(name, item)
+            for name, value in document.metadata.items()
+            for item in (value if isinstance(value, list) else [value])
+        ],
         **{f"{words.METADATA}{name}": value for name, value in document.metadata.items()},
     }
 
@@ -152,7 +160,7 @@ async def document(work: Work, document_id: str) -> Document | None:
     )
 
 
-def _metadata(kept: Mapping[str, Scalar]) -> dict[str, Scalar]:
+def _metadata(kept: Mapping[str, MetaValue]) -> dict[str, MetaValue]:
     return {
         name.removeprefix(words.METADATA): value
         for name, value in kept.items()
@@ -189,7 +197,7 @@ async def documents(
 async def document_ids(
     work: Work,
     *,
-    where: Mapping[str, Scalar] | None = None,
+    where: Where | None = None,
     between: tuple[str, str, str] | None = None,
     prefix: str = "",
     last: int | None = None,
@@ -198,7 +206,7 @@ async def document_ids(
     name, least, end = between or ("", "", "")
     ((ids,),) = await work.rows(
         "documents.ids",
-        where=[_mark(name, value) for name, value in (where or {}).items()],
+        **_fitting(conditions(where)),
         field=words.METADATA + name if name else None,
         least=least,
         end=end,
@@ -206,6 +214,19 @@ async def document_ids(
         last=2**31 if last is None else last,
     )
     return sorted(id_ for id_ in ids if id_.startswith(prefix))
+
+
+def _fitting(where: Conditions) -> Properties:
+    """Return what the database compares a document with: marks, lists, and ranges of properties."""
+    marks, lists, ranges = [], [], []
+    for name, wanted in where.items():
+        field = f"{words.METADATA}{name}"
+        marks += [[_mark(name, wanted[one])] for one in ("=", "has") if one in wanted]
+        marks += [[_mark(name, value) for value in wanted["in"]]] if "in" in wanted else []
+        lists += [field] if "has" in wanted else []
+        if bounds := {_BOUNDS[one]: wanted[one] for one in RANGES if one in wanted}:
+            ranges.append({"field": field, **bounds})
+    return {"marks": marks, "lists": lists, "ranges": ranges}
 
 
 def _mark(name: str, value: Scalar) -> str:

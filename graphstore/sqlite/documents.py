@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -21,7 +21,8 @@ from qrmem.graphstore.sqlite.lookup import (
     rows_in,
     rows_of_documents,
 )
-from qrmem.types import Document, DocumentInfo, Part, Scalar, Segment
+from qrmem.types import Document, DocumentInfo, Part, Segment
+from qrmem.types.where import RANGES, Where, conditions
 
 _SEGMENT = """
     SELECT s.id, d.id, s.idx, s.start, s."end", p.text, s.tokens, s.part
@@ -39,7 +40,12 @@ _STATES = """
 _BY_ID = "WHERE s.ns = ? AND s.id IN ({})"
 _HIGHEST = "\U0010ffff"
 """No character comes after it, and no text has it."""
-_HAS_METADATA = "num IN (SELECT document FROM metadata WHERE ns = ? AND name = ? AND value"
+_HAS_METADATA = "num IN (SELECT document FROM metadata m WHERE ns = ? AND name = ? AND value"
+_IS = """
+    AND EXISTS (
+        SELECT 1 FROM document d CROSS JOIN json_each(d.metadata) j
+        WHERE d.num = m.document AND j.key = m.name AND j.type IN"""
+"""The index holds values as text, and each item of a list: what a value is, its document tells."""
 
 
 def namespaces(db: sqlite3.Connection) -> list[str]:
@@ -120,7 +126,11 @@ def _put(
     db.execute("DELETE FROM metadata WHERE document = ?", (doc,))
     db.executemany(
         "INSERT INTO metadata VALUES (?, ?, ?, ?)",
-        ((number, name, str(value), doc) for name, value in document.metadata.items()),
+        (
+            (number, name, str(item), doc)
+            for name, value in document.metadata.items()
+            for item in (dict.fromkeys(value) if isinstance(value, list) else [value])
+        ),
     )
     new = {segment.id for segment in segments}
     sql = "SELECT id FROM segment WHERE ns = ? AND document <> ? AND id IN ({})"
@@ -236,26 +246,49 @@ def document_ids(
     db: sqlite3.Connection,
     ns: str,
     *,
-    where: Mapping[str, Scalar] | None = None,
+    where: Where | None = None,
     between: tuple[str, str, str] | None = None,
     prefix: str = "",
     last: int | None = None,
 ) -> list[str]:
     """Return the ids of the documents that fit everything that is given, sorted."""
-    conditions: list[str] = ["ns = ?"]
+    fits: list[str] = ["ns = ?"]
     values: list[Any] = [namespace_number(db, ns)]
-    for name, value in (where or {}).items():
-        conditions.append(f"{_HAS_METADATA} = ?)")
-        values += [values[0], name, str(value)]
+    for name, of in conditions(where).items():
+        for sql, given in _fitting(of):
+            fits.append(f"{_HAS_METADATA} {sql})")
+            values += [values[0], name, *given]
     if between:
-        conditions.append(f"{_HAS_METADATA} >= ? AND value < ?)")
+        fits.append(f"{_HAS_METADATA} >= ? AND value < ?)")
         values += [values[0], *between]
     if prefix:
-        conditions.append("id >= ? AND id < ?")
+        fits.append("id >= ? AND id < ?")
         values += [prefix, prefix + _HIGHEST]
     values.append(-1 if last is None else last)  # of -1 SQLite makes no limit
-    sql = f"SELECT id FROM document WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
+    sql = f"SELECT id FROM document WHERE {' AND '.join(fits)} ORDER BY id DESC LIMIT ?"
     return sorted(id_ for (id_,) in db.execute(sql, values))
+
+
+def _fitting(wanted: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield what the values of a name have to be, and what is compared with."""
+    if "=" in wanted:
+        yield "= ?", [str(wanted["="])]
+    if "in" in wanted:
+        yield "IN (SELECT value FROM json_each(?))", [json.dumps([str(v) for v in wanted["in"]])]
+    if "has" in wanted:
+        yield f"= ? {_IS} ('array'))", [str(wanted["has"])]
+    if bounds := {name: value for name, value in wanted.items() if name in RANGES}:
+        yield _within(bounds)
+
+
+def _within(bounds: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    given = list(bounds.values())
+    if isinstance(given[0], str):
+        order = " AND value ".join(f"{name} ?" for name in bounds)
+        return f"{order} {_IS} ('text', 'array'))", given
+    # Numbers stand in the index as texts: those of this name are looked at one by one.
+    order = " ".join(f"AND j.value {name} ?" for name in bounds)
+    return f">= '-' AND value < ':' {_IS} ('integer', 'real') {order})", given
 
 
 def _numbers(db: sqlite3.Connection, ns: int, ids: Collection[str] | None) -> list[int]:

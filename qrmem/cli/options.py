@@ -1,6 +1,7 @@
 """From the words of a command line to settings, an opened memory, sources and search options."""
 
 import os
+import re
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
@@ -139,7 +140,7 @@ def narrowed(arguments: Namespace) -> Mapping[str, Any]:
     """Return which documents a question is asked of."""
     return {
         "documents": arguments.document,
-        "where": pairs(arguments.where, "--where") or None,
+        "where": _where(arguments.where) or None,
         "as_of": arguments.as_of or "",
     }
 
@@ -147,15 +148,43 @@ def narrowed(arguments: Namespace) -> Mapping[str, Any]:
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
     """Turn `KEY=VALUE` words into metadata; numbers and true/false become such.
 
+    A key that is given several times has a list of texts.
+
     Raises:
         UsageError: no `=` in one of them.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, list[str]] = {}
     for value in values or ():
         key, mark, text = value.partition("=")
         if not mark or not key:
             raise UsageError(f"{option} takes KEY=VALUE, not {value!r}")
-        found[key] = _scalar(text)
+        found.setdefault(key, []).append(text)
+    return {key: _scalar(own[0]) if len(own) == 1 else own for key, own in found.items()}
+
+
+_CONDITION = re.compile(r"(?P<key>.+?)(?P<operator>>=|<=|[=<>]| in | has )(?P<value>.*)", re.DOTALL)
+"""The first operator counts: `title=war in peace` asks for a title."""
+
+
+def _where(values: Sequence[str] | None) -> dict[str, dict[str, Any]]:
+    """Turn `year>=1851`, `tag in a,b` and the like into conditions.
+
+    Raises:
+        UsageError: one is none, or says of a key twice what it is.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for word in values or ():
+        given = _CONDITION.fullmatch(word)
+        if given is None:
+            raise UsageError(
+                "--where takes KEY=VALUE, KEY>=VALUE, 'KEY in A,B' or 'KEY has VALUE', not"
+                f" {word!r}"
+            )
+        key, operator, text = given["key"], given["operator"].strip(), given["value"]
+        if operator in found.setdefault(key, {}):
+            raise UsageError(f"--where has '{key} {operator}' twice; '{key} in A,B' takes several")
+        several = [_scalar(one.strip()) for one in text.split(",")]
+        found[key][operator] = several if operator == "in" else _scalar(text)
     return found
 
 

@@ -236,7 +236,8 @@ def _narrowing(parser: argparse.ArgumentParser) -> None:
         "--where",
         action="append",
         metavar="KEY=VALUE",
-        help="use only documents with this metadata (repeatable)",
+        help="use only documents with this metadata: year=1851, 'year>=1851', 'by in Ann,Ben',"
+        " 'tag has sea' (repeatable; all must hold)",
     )
     add_as_of(group)
 
@@ -266,7 +267,10 @@ def _add_options(add: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--title", help="title of the document (one FILE only)")
     which.add_argument(
-        "--meta", action="append", metavar="KEY=VALUE", help="metadata of the document (repeatable)"
+        "--meta",
+        action="append",
+        metavar="KEY=VALUE",
+        help="metadata of the document (repeatable; a key given twice has a list)",
     )
     how = add.add_argument_group("reading")
     how.add_argument(

@@ -10,7 +10,7 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.retrieval.overlap import overlapping
 from qrmem.retrieval.turn_ranking import is_standing
 from qrmem.text.normalise import normalise
-from qrmem.types import Document, DocumentInfo, Scalar, Turn
+from qrmem.types import Document, DocumentInfo, Turn, Where
 from qrmem.types.turns import (
     CHAT_KEY,
     FACT,
@@ -305,7 +305,7 @@ async def turn_infos(store: GraphStore, ns: str, ids: Iterable[str]) -> list[Doc
 
 
 async def last_turns(
-    store: GraphStore, ns: str, last: int, where: Mapping[str, Scalar] | None = None
+    store: GraphStore, ns: str, last: int, where: Where | None = None
 ) -> list[DocumentInfo]:
     """Return the last turns, in order; 0: all.
 

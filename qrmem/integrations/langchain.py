@@ -103,7 +103,7 @@ class MemoryRetriever(BaseRetriever):
 
     memory: Memory | sync.Memory
     k: int = Field(default=5, ge=1)
-    where: dict[str, str | int | float | bool] | None = None
+    where: dict[str, Any] | None = None
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None

@@ -30,7 +30,7 @@ from qrmem import sync
 from qrmem.errors import NotFound, UsageError
 from qrmem.memory import Memory
 from qrmem.text.normalise import normalise
-from qrmem.types import Document, Scalar
+from qrmem.types import Document, MetaValue, Scalar
 
 _ID = "langgraph/"
 _KEY, _VALUE, _AT, _INDEXED = "store_key", "store_value", "store_at", "store_indexed"
@@ -199,7 +199,7 @@ async def _get(memory: Memory, id: str) -> Item | None:
     return _item(id, found.metadata)
 
 
-def _item(id: str, metadata: Mapping[str, Scalar]) -> Item | None:
+def _item(id: str, metadata: Mapping[str, MetaValue]) -> Item | None:
     """Return what a document keeps; `None` where this store has not written it."""
     try:
         *namespace, key = _path(id)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import BadDocument, QrmemError, UsageError
-from qrmem.graphstore.codec import LARGEST
 from qrmem.text import files
 from qrmem.text.budget import LEFT_OUT
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.normalise import normalised
 from qrmem.types import Document
+from qrmem.types.where import LARGEST
 
 Source = (
     str
@@ -29,6 +29,8 @@ Source = (
 
 
 _NO_NUMBERS = (math.inf, -math.inf)
+_MOST_ITEMS = 1000
+"""Texts in a list of a document's metadata."""
 _WORDS = 7
 """Words of a path at most; what has more, and is no file, was meant as a text."""
 
@@ -120,18 +122,22 @@ def _require_kept(document: Document) -> None:
         kind = type(document.metadata).__name__
         raise BadDocument(f"metadata of {named} are names with values, not a {kind}")
     for key, value in document.metadata.items():
-        is_storable = isinstance(value, str | int | float | bool)
-        if not isinstance(key, str) or not is_storable or value in _NO_NUMBERS or value != value:
-            what = str(value) if isinstance(value, float) else f"a {type(value).__name__}"
-            raise BadDocument(
-                f"metadata {key!r} of {named} is {what}; only text, finite numbers and "
-                "true/false can be stored"
-            )
-        if isinstance(value, int) and abs(value) > LARGEST:
-            raise BadDocument(
-                f"metadata {key!r} of {named} is a whole number that is too large to store; "
-                "give it as text"
-            )
+        _require_value(f"metadata {key!r} of {named}", value, is_named=isinstance(key, str))
+
+
+def _require_value(place: str, value: object, *, is_named: bool) -> None:
+    is_list = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+    is_storable = isinstance(value, str | int | float | bool) or is_list
+    if not is_named or not is_storable or value in _NO_NUMBERS or value != value:
+        what = str(value) if isinstance(value, float) else f"a {type(value).__name__}"
+        raise BadDocument(
+            f"{place} is {what}; only text, lists of texts, finite numbers and true/false can be"
+            " stored"
+        )
+    if isinstance(value, list | tuple) and len(value) > _MOST_ITEMS:
+        raise BadDocument(f"{place} is a list of {len(value):,}; at most {_MOST_ITEMS:,} are kept")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise BadDocument(f"{place} is a whole number that is too large to store; give it as text")
 
 
 def _each(

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -19,7 +19,7 @@ from qrmem.memory.session import Session
 from qrmem.text.dates import as_of_moment
 from qrmem.text.normalise import normalise_where
 from qrmem.text.words import cut_note, searched
-from qrmem.types import Answer, Event, Hit, Listener, Scalar, Step, Trail, Words
+from qrmem.types import Answer, Event, Hit, Listener, Step, Trail, Where, Words
 from qrmem.types.options import AskOptions
 from qrmem.types.turns import USER_KEY
 
@@ -41,7 +41,7 @@ async def search(
     *,
     k: int,
     documents: Sequence[str] | None,
-    where: Mapping[str, Scalar] | None,
+    where: Where | None,
     as_of: str | date = "",
 ) -> list[Hit]:
     """See `Memory.search`."""
@@ -269,6 +269,13 @@ class QuestionRun:
         created = max([trail.created, *(earlier.created for earlier in last)])
         await self.store.put_trail(self.ns, replace(trail, created=created))
 
+    @property
+    def _user(self) -> str:
+        """Whose documents alone are asked; "" where they are no one user's."""
+        wanted = normalise_where(self.options.where).get(USER_KEY, {})
+        users = {*([wanted["="]] if "=" in wanted else ()), *wanted.get("in", ())}
+        return str(users.pop()) if len(users) == 1 else ""
+
     def _answer(self, outcome: "Outcome", reasoner: str) -> Answer:
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if self.thread else ""
         trail = Trail(
@@ -284,7 +291,7 @@ class QuestionRun:
             choices=tuple(self.options.choices),
             reasoner=reasoner,
             created=created,
-            user=str(normalise_where(self.options.where).get(USER_KEY, "")),
+            user=self._user,
         )
         return Answer(
             text=outcome.text,

@@ -15,8 +15,8 @@ from qrmem.types import (
     ExtractionReport,
     FactView,
     JudgeReport,
+    MetaValue,
     Repair,
-    Scalar,
 )
 from qrmem.types.options import AddOptions, CapOptions
 from qrmem.types.trees import Tree, TreeKind, TreeReport
@@ -91,7 +91,7 @@ class ChangeMethods(Handle):
         *,
         title: str = "",
         id: str | None = None,
-        metadata: Mapping[str, Scalar] | None = None,
+        metadata: Mapping[str, MetaValue] | None = None,
         update: bool = False,
         **caps: Unpack[CapOptions],
     ) -> AddReport:
@@ -99,7 +99,7 @@ class ChangeMethods(Handle):
 
         Args:
             id: of the document; `None`: made of the text.
-            metadata: primitive values to narrow `search` and `ask` by.
+            metadata: primitive values, and lists of texts, to narrow `search` and `ask` by.
             update: replace a document of the same id.
             caps: see `add`.
 

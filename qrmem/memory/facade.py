@@ -1,6 +1,6 @@
 """The facade: a memory is searched and asked here; its other methods stand with their kind."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from copy import copy
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -18,9 +18,9 @@ from qrmem.types import (
     Hit,
     Listener,
     Orientation,
-    Scalar,
     Step,
     Strategy,
+    Where,
     Words,
 )
 from qrmem.types.options import AskOptions, CapOptions, options_of, plan_options
@@ -43,7 +43,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         *,
         k: int = 10,
         documents: Sequence[str] | None = None,
-        where: Mapping[str, Scalar] | None = None,
+        where: Where | None = None,
         as_of: str | date = "",
     ) -> list[Hit]:
         """Rank segments for a question; no chat model is called.
@@ -54,7 +54,8 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         Args:
             k: how many at most, at least 1.
             documents: only these documents.
-            where: only documents whose metadata has these values.
+            where: only documents of this metadata: `{"kind": "novel"}`, or with conditions,
+                `{"year": {">=": 1851, "<": 1900}, "tag": {"has": "sea"}, "by": {"in": [...]}}`.
             as_of: only what was said by then, and undated documents: a date, `2026-05-03`,
                 `2026-05` or `2026`, or a moment; "": all.
 
@@ -74,7 +75,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         window: int | None = None,
         choices: Sequence[str] | None = None,
         documents: Sequence[str] | None = None,
-        where: Mapping[str, Scalar] | None = None,
+        where: Where | None = None,
         as_of: str | date = "",
         orientation: Orientation | None = None,
         share_orientation: bool = False,

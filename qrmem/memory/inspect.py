@@ -1,7 +1,7 @@
 """What shows a memory, without changing it or asking it anything."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -28,10 +28,10 @@ from qrmem.types import (
     Merge,
     Question,
     Relation,
-    Scalar,
     Segment,
     Trail,
     UsageRow,
+    Where,
 )
 from qrmem.types.trees import TreeNode, TreeTop
 from qrmem.types.turns import turn_number
@@ -101,9 +101,7 @@ async def usage(session: Session, by: By = "stage") -> Sequence[UsageRow]:
     return usage_by(await session.store.calls(info.name), by)
 
 
-async def documents(
-    session: Session, where: Mapping[str, Scalar] | None = None
-) -> Sequence[DocumentInfo]:
+async def documents(session: Session, where: Where | None = None) -> Sequence[DocumentInfo]:
     """See `Memory.documents`."""
     await session.known()
     kept = normalise_where(where)

@@ -1,6 +1,6 @@
 """Methods of a memory that look at it, without changing it or asking it anything."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -16,10 +16,10 @@ from qrmem.types import (
     FactView,
     MemoryStatus,
     Merge,
-    Scalar,
     Segment,
     Trail,
     UsageRow,
+    Where,
 )
 from qrmem.types.trees import TreeNode, TreeTop
 
@@ -53,7 +53,7 @@ class LookMethods(Handle):
         """Return the names of all namespaces in this store."""
         return await self._session.store.namespaces()
 
-    async def documents(self, where: Mapping[str, Scalar] | None = None) -> Sequence[DocumentInfo]:
+    async def documents(self, where: Where | None = None) -> Sequence[DocumentInfo]:
         """Return all documents by id, without their texts."""
         return await inspect.documents(self._session, where)
 

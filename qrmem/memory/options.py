@@ -1,12 +1,12 @@
 """Keyword options as types, so that an editor offers them and a type checker refuses others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from qrmem.config import Secret
-from qrmem.types import BuildMode, Orientation, Scalar, Strategy
+from qrmem.types import BuildMode, Orientation, Strategy, Where
 from qrmem.types.options import CapOptions
 from qrmem.types.trees import TreeKind
 
@@ -73,7 +73,7 @@ class AskKeywords(CapOptions, total=False):
     window: int | None
     choices: Sequence[str] | None
     documents: Sequence[str] | None
-    where: Mapping[str, Scalar] | None
+    where: Where | None
     as_of: str | date
     orientation: Orientation | None
     share_orientation: bool

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,7 +15,8 @@ from qrmem.llm.embedders import close_embedder
 from qrmem.memory.models import Models, namespace_embedder, new_namespace
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.normalise import normalise_id, normalise_where
-from qrmem.types import Embedder, Scalar
+from qrmem.types import Embedder, Where
+from qrmem.types.where import conditions, written
 
 if TYPE_CHECKING:
     from qrmem.graph.merging import Similar
@@ -175,7 +176,7 @@ class Session:
     async def readable(
         self,
         documents: Collection[str] | None,
-        where: Mapping[str, Scalar] | None,
+        where: Where | None,
         as_of: str = "",
     ) -> frozenset[str] | None:
         """Return the ids of the documents to look at, `None` for all.
@@ -185,7 +186,7 @@ class Session:
 
         Args:
             documents: only these.
-            where: only those whose metadata has these values.
+            where: only those of this metadata.
             as_of: only those that were said by then, and undated ones; "": all.
 
         Raises:
@@ -221,7 +222,7 @@ class Session:
             done.set_result(None)
 
     async def _narrowed(
-        self, documents: Collection[str] | None, where: Mapping[str, Scalar] | None
+        self, documents: Collection[str] | None, where: Where | None
     ) -> frozenset[str] | None:
         if documents is None and not where:
             return None
@@ -232,7 +233,7 @@ class Session:
         if not found:
             if not where:
                 raise NotFound("no document is named")
-            wanted = ", ".join(f"{key}={_written(value)}" for key, value in where.items())
+            wanted = written(conditions(where))
             raise NotFound(f"no document of {self.where} has the metadata {wanted}")
         return found
 
@@ -373,8 +374,3 @@ class Session:
         """Use the embedder that the namespace has now."""
         self.settings = self.settings.with_(embedder=(await self.info()).embedder)
         await self.renew()
-
-
-def _written(value: Scalar) -> str:
-    """Return a value as it is written on a command line."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

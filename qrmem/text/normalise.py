@@ -4,11 +4,13 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from qrmem.errors import clean_name, require_text, require_where
+from qrmem.errors import clean_name, require_text
 from qrmem.types.documents import Document
-from qrmem.types.kinds import Scalar
+from qrmem.types.kinds import MetaValue
 from qrmem.types.turns import CHAT_KEY, USER_KEY
+from qrmem.types.where import RANGES, Where, conditions
 
 _BOM = "\ufeff"
 _CARRIAGE_RETURN = re.compile("\r\n?")
@@ -45,15 +47,17 @@ def normalise_id(given: str) -> str:
 _NAMES = {USER_KEY: "user", CHAT_KEY: "session"}
 
 
-def normalise_value(name: str, value: Scalar) -> Scalar:
+def normalise_value(name: str, value: MetaValue) -> MetaValue:
     """Return a value of a document's metadata as it is kept.
 
     Raises:
         UsageError: it names a user or a session, and is no clean name.
     """
-    if not isinstance(value, str):
-        return value
-    return clean_name(value, _NAMES[name]) if name in _NAMES else normalise(value)
+    if name in _NAMES and isinstance(value, str | list | tuple):
+        return clean_name(value, _NAMES[name])
+    if isinstance(value, list | tuple):
+        return [normalise(item) for item in value]
+    return normalise(value) if isinstance(value, str) else value
 
 
 def normalised(document: Document) -> Document:
@@ -71,16 +75,26 @@ def normalised(document: Document) -> Document:
     )
 
 
-def _normalised_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+def _normalised_values(values: Mapping[str, MetaValue]) -> dict[str, MetaValue]:
     named = {normalise(name): value for name, value in values.items()}
     return {name: normalise_value(name, value) for name, value in named.items()}
 
 
-def normalise_where(where: Mapping[str, Scalar] | None) -> dict[str, Scalar]:
-    """Return a choice of documents by metadata, with names and values as they are kept.
+def normalise_where(where: Where | None) -> dict[str, dict[str, Any]]:
+    """Return a choice of documents in one form, with names and values as they are kept.
 
     Raises:
         UsageError: it is none, or names a user or a session that cannot be.
     """
-    require_where(where)
-    return _normalised_values(where or {})
+    return {
+        normalise(name): {how: _as_kept(name, how, value) for how, value in of.items()}
+        for name, of in conditions(where).items()
+    }
+
+
+def _as_kept(name: str, operator: str, value: Any) -> Any:
+    if operator in RANGES:  # half a name may bound names
+        return normalise(value) if isinstance(value, str) else value
+    if operator == "in":
+        return [normalise_value(name, one) for one in value]
+    return normalise_value(name, value)

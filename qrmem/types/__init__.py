@@ -35,6 +35,7 @@ from qrmem.types.graph import (
 from qrmem.types.kinds import (
     BuildMode,
     ContributionKind,
+    MetaValue,
     Orientation,
     Properties,
     Scalar,
@@ -79,6 +80,7 @@ from qrmem.types.reports import (
 )
 from qrmem.types.turns import Recalled, Turn
 from qrmem.types.usage import StageUsage, Usage, UsageRow
+from qrmem.types.where import Where
 
 __all__ = [
     "AddReport",
@@ -117,6 +119,7 @@ __all__ = [
     "Merge",
     "MergeDecision",
     "Message",
+    "MetaValue",
     "Orientation",
     "Part",
     "Passage",
@@ -147,5 +150,6 @@ __all__ = [
     "Usage",
     "UsageRow",
     "Verdict",
+    "Where",
     "Words",
 ]

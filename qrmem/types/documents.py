@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from qrmem.types.kinds import Scalar
+from qrmem.types.kinds import MetaValue
 from qrmem.types.shown import Short
 
 
@@ -25,14 +25,14 @@ class Document(Short):
         title: shown with citations.
         id: unique in a namespace; `None` lets `add` derive it (the end of its file's path, else a
             hash of the text).
-        metadata: primitive values to narrow `search` and `ask` by.
+        metadata: primitive values, and lists of texts, to narrow `search` and `ask` by.
         parts: pages or chapters in order of `start`; empty if the format has none.
     """
 
     text: str
     title: str = ""
     id: str | None = None
-    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+    metadata: Mapping[str, MetaValue] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
 
     @property

@@ -3,7 +3,9 @@
 from typing import Literal
 
 Scalar = str | int | float | bool
-"""What a metadata value may be: stores keep primitive values only."""
+"""A primitive value."""
+MetaValue = Scalar | list[str]
+"""What a metadata value may be: stores keep primitive values, and lists of texts."""
 Properties = tuple[tuple[str, Scalar], ...]
 """What a text says of an entity or in a statement, by the names of its type; sorted by name."""
 Orientation = Literal["none", "local", "full"]

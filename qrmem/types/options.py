@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_ar
 
 from qrmem.errors import UsageError, clean_name, require_count, require_text
 from qrmem.types.fragments import FragmentSettings
-from qrmem.types.kinds import Orientation, Scalar, Strategy
+from qrmem.types.kinds import Orientation, Strategy
 from qrmem.types.trees import TreeKind
+from qrmem.types.where import Where
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -60,7 +61,7 @@ class AskOptions:
         strategy: "": all that may be read where it fits the window, else `reflection`.
         window: L in tokens; 0: that of the settings.
         documents: ids of the only documents to read; `None`: all.
-        where: metadata that a document must have; resolved into `documents`.
+        where: what a document's metadata must be; resolved into `documents`.
         as_of: when the memory is looked at; "": now.
         single_types: relation types of which an entity has one at a time.
         orientation: "": that of the settings.
@@ -90,7 +91,7 @@ class AskOptions:
     window: int = 0
     choices: Sequence[str] = ()
     documents: Collection[str] | None = None
-    where: Mapping[str, Scalar] | None = None
+    where: Where | None = None
     as_of: str | date = ""
     single_types: Collection[str] = ()
     orientation: Orientation | Literal[""] = ""

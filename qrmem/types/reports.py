@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from qrmem.types.documents import Segment
 from qrmem.types.graph import Entity, MergeDecision, Question, Relation
-from qrmem.types.kinds import Scalar
+from qrmem.types.kinds import MetaValue
 from qrmem.types.shown import Short
 from qrmem.types.usage import Usage
 
@@ -22,7 +22,7 @@ class DocumentInfo(Short):
 
     id: str
     title: str
-    metadata: Mapping[str, Scalar]
+    metadata: Mapping[str, MetaValue]
     characters: int
     segments: int
     states: Mapping[str, int]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from qrmem.types.kinds import Scalar
+from qrmem.types.kinds import MetaValue
 from qrmem.types.shown import Short, continued
 
 CHAT_KEY = "chat"
@@ -117,7 +117,7 @@ def fact_id(number: int, n: int) -> str:
     return f"{FACT}{number:08d}-{n}"
 
 
-def turn_number(id: str, metadata: Mapping[str, Scalar]) -> int:
+def turn_number(id: str, metadata: Mapping[str, MetaValue]) -> int:
     """Return the number of the turn that a document keeps, or is a fact of; 0 for any other.
 
     A document is a turn by its metadata together with the id that belongs to them: either alone

@@ -29,8 +29,8 @@ from qrmem.types import (
     Hit,
     MemoryStatus,
     Merge,
+    MetaValue,
     Relation,
-    Scalar,
     Segment,
     Strategy,
     Trail,
@@ -390,7 +390,7 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
 
     asked = Annotated[str, Body(min_length=1)]
     several = Annotated[list[str] | None, Body()]
-    narrowed = Annotated[dict[str, Scalar] | None, Body()]
+    narrowed = Annotated[dict[str, Any] | None, Body()]
     amount = Annotated[int, Body(ge=1, le=_MOST, strict=True)]
 
     @app.post("/search", summary="Rank segments; no chat model is called", responses=of(list[Hit]))
@@ -458,7 +458,7 @@ def _writing(app: "FastAPI", memory: Memory) -> None:
         text: Annotated[str, Body(min_length=1)],
         title: Annotated[str, Body()] = "",
         id: Annotated[str | None, Body()] = None,
-        metadata: Annotated[Mapping[str, Scalar] | None, Body()] = None,
+        metadata: Annotated[Mapping[str, MetaValue] | None, Body()] = None,
         update: Annotated[bool, Body()] = False,
     ) -> Any:
         document = {"text": text, "title": title, "id": id, "metadata": metadata or {}}

@@ -78,6 +78,8 @@ def _use(db: sqlite3.Connection, ids: list[str]) -> None:
     documents.documents(db, "n")
     documents.documents(db, "n", ["d"])
     documents.document_ids(db, "n", where={"kind": "x"}, prefix="d", last=1)
+    for condition in ({">=": 1}, {"<": "b"}, {"in": ["a", 1]}, {"has": "x"}):
+        documents.document_ids(db, "n", where={"kind": condition})
     documents.document(db, "n", "d")
     documents.segments(db, "n", few)
     documents.segments(db, "n", documents=["d"])

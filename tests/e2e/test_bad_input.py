@@ -145,6 +145,15 @@ def test_wrong_use_is_one_line(qrmem: Shell) -> None:
     assert_one_line(qrmem("nonsense"), 2)
     assert_one_line(qrmem("add"), 2)
     assert_one_line(qrmem("search", "x", "--where", "novalue"), 2, "KEY=VALUE")
+    for words, told in (
+        (("year=1", "year=2"), "'year in A,B' takes several"),
+        (("year>=1851", "year<abc"), "two numbers or two texts"),
+        (("year>true",), "no bounds"),
+        (("year in " + ",".join(map(str, range(2000))),), "at most 1,000"),
+        (("year~1851",), "KEY>=VALUE"),
+    ):
+        given = [one for word in words for one in ("--where", word)]
+        assert_one_line(qrmem("search", "x", *given), 2, told)
     assert_one_line(qrmem("search", "x", "--embedder", "magic:1"), 3, "reembed")
 
 

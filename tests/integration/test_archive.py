@@ -385,7 +385,7 @@ FORGED: Mapping[str, tuple[str, Callable[[list[Any]], Any]]] = {
     "bad id": ("an id has 1 to", lambda x: _first(x, "document").update(id="\x00")),
     "long id": ("an id has 1 to", lambda x: _first(x, "document").update(id="x" * 9999)),
     "half a pair": ("surrogate pair", lambda x: _first(x, "document").update(text="\ud800")),
-    "metadata": ("metadata is a list", lambda x: _first(x, "document").update(metadata={"a": []})),
+    "metadata": ("is no text", lambda x: _first(x, "document").update(metadata={"a": [1]})),
     "infinite": ("no number", lambda x: _first(x, "document").update(metadata={"a": 1e999})),
     "huge number": (
         "no whole number",

@@ -91,8 +91,11 @@ def test_wrong_requests_get_a_reason(served: Served) -> None:
             ({"query": "x", "k": True}, "k should be a valid integer"),
             (
                 {"query": "x", "where": {"year": [1], "str": None}},
-                "where.year should be text, a number, true or false; "
-                "where.str should be text, a number, true or false",
+                "where 'year' is a list; a value is a text, a number, true or false",
+            ),
+            (
+                {"query": "x", "where": {"year": {"~": 1}}},
+                "where 'year': no operator is called '~'; use = < <= > >= in has",
             ),
         ):
             posted = client.post("/search", content=dumps(sent), headers=json)

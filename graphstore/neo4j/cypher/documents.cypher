@@ -50,7 +50,14 @@ RETURN s.index, s.text
 // :: ids
 MATCH (d:Document)
 WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $all.prefix
-  AND all(mark IN $all.where WHERE mark IN d.metadata)
+  AND all(own IN $all.marks WHERE any(mark IN own WHERE mark IN d.metadata))
+  AND all(field IN $all.lists WHERE valueType(d[field]) STARTS WITH 'LIST')
+  AND all(range IN $all.ranges WHERE any(
+    item IN CASE WHEN valueType(d[range.field]) STARTS WITH 'LIST' THEN d[range.field] ELSE [d[range.field]] END
+    WHERE coalesce((range.below IS NULL OR item < range.below)
+      AND (range.most IS NULL OR item <= range.most)
+      AND (range.above IS NULL OR item > range.above)
+      AND (range.least IS NULL OR item >= range.least), false)))
   AND ($all.field IS NULL OR $all.least <= toString(d[$all.field]) < $all.end)
 // by ns first: so the index has the order, and the last are found without the others
 WITH d ORDER BY d.ns DESC, d.key DESC LIMIT $all.last

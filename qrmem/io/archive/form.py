@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, cast
 
 from qrmem.graphstore.codec import Wrong
 from qrmem.graphstore.protocol import CacheEntry, CacheKind
-from qrmem.types import CallRecord, Contribution, MergeDecision, Part, Scalar, SegmentState, Trail
+from qrmem.types import (
+    CallRecord,
+    Contribution,
+    MergeDecision,
+    MetaValue,
+    Part,
+    SegmentState,
+    Trail,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +66,7 @@ class DocumentLine:
     id: str
     text: str
     title: str = ""
-    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+    metadata: Mapping[str, MetaValue] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
     summary: str = ""
 

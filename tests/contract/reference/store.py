@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from contract.reference import search as searching
+from contract.reference.fitting import fits
 from contract.reference.space import Space
 
 from qrmem.errors import NotFound, StoreConflict, StoreUnavailable, UsageError
@@ -50,9 +51,9 @@ from qrmem.types import (
     LedgerRow,
     MergeDecision,
     Question,
-    Scalar,
     Segment,
     Trail,
+    Where,
 )
 
 if TYPE_CHECKING:
@@ -182,18 +183,17 @@ class ReferenceStore:
         self,
         ns: str,
         *,
-        where: Mapping[str, Scalar] | None = None,
+        where: Where | None = None,
         between: tuple[str, str, str] | None = None,
         prefix: str = "",
         last: int | None = None,
     ) -> Sequence[str]:
-        marks = {(name, str(value)) for name, value in (where or {}).items()}
         name, least, end = between or ("", "", "")
         found = []
         for id_, document in sorted(self._space(ns).documents.items()):
             own = {key: str(value) for key, value in document.metadata.items()}
             is_between = not name or least <= own.get(name, end) < end
-            if id_.startswith(prefix) and marks <= own.items() and is_between:
+            if id_.startswith(prefix) and is_between and fits(document.metadata, where):
                 found.append(id_)
         return found if last is None else found[max(len(found) - last, 0) :]
 

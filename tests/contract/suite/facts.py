@@ -2,9 +2,11 @@
 
 import hashlib
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
+from contract.reference.fitting import fits
 from contract.suite.base import Contract
 from contract.suite.samples import INFO, add, apply, change, contents, text
 
@@ -18,15 +20,45 @@ from qrmem.types import (
     LedgerRow,
     Mention,
     MergeDecision,
+    MetaValue,
     Part,
     Scalar,
     Segment,
     Statement,
 )
+from qrmem.types.where import RANGES
 
 CALL = CallRecord(
     run="r", stage="extract", phase="construction", prompt="p.v1", model="m", cost=0.5
 )
+
+
+NAMES = ("year", 'a "b".[0]', "tag")
+TEXTS = ("", "a", "b", "ab", "1851", "1851.0", "True", "é", "\uffee", "\U0001f600", "-x", "9x")
+NUMBERS = (0, -1, 7, 1851, 1851.0, 1851.5, -0.25, 2**53, 2**53 + 1, 1e300, 2**63 - 1)
+LISTS: tuple[list[str], ...] = ([], ["a"], ["a", "b", "a"], ["1851"], ["é", "\U0001f600"])
+VALUES: tuple[MetaValue, ...] = (*TEXTS, *NUMBERS, True, False, *LISTS, *LISTS)
+
+
+def _random_where(chance: Random) -> dict[str, Any]:
+    return {
+        name: _random_condition(chance) for name in chance.sample(NAMES, chance.choice([1, 1, 2]))
+    }
+
+
+def _random_condition(chance: Random) -> Any:
+    scalars: tuple[Scalar, ...] = (*TEXTS, *NUMBERS, True, False)
+    kind = chance.choice(["=", "in", "has", "range", "range", "both"])
+    if kind == "=":
+        return chance.choice(scalars)
+    if kind == "in":
+        return {"in": chance.sample(scalars, chance.randint(1, 4))}
+    if kind == "has":
+        return {"has": chance.choice(TEXTS)}
+    letters = [one for one in TEXTS if one.isascii() or one == "é"]
+    bounds: Any = chance.choice([letters, NUMBERS])
+    made = {name: chance.choice(bounds) for name in chance.sample(RANGES, chance.randint(1, 2))}
+    return made if kind == "range" else {**made, "in": chance.sample(scalars, 8)}
 
 
 class FactsContract(Contract):
@@ -132,7 +164,7 @@ class FactsContract(Contract):
         await store.create_namespace("n", INFO)
         await store.create_namespace("m", INFO)
         for number, (id_, day) in enumerate(days.items()):
-            metadata: dict[str, Scalar] = {"at": day, "user": f"u{number % 2}", "size": number}
+            metadata: dict[str, MetaValue] = {"at": day, "user": f"u{number % 2}", "size": number}
             await store.put_documents("n", [text(id_, "Ann ran ", metadata=metadata)])
         await store.put_documents("n", [text("undated", "Ann ran ", metadata={"to": "2023-05-09"})])
         await store.put_documents("m", [text("t-9", "Ann ran ", metadata={"at": "2023-05-03"})])
@@ -153,7 +185,7 @@ class FactsContract(Contract):
     async def test_documents_are_found_by_metadata_and_by_how_their_ids_begin(
         self, store: GraphStore
     ) -> None:
-        kinds: dict[str, dict[str, Scalar]] = {
+        kinds: dict[str, dict[str, MetaValue]] = {
             "a-1": {"kind": "game", "year": 1990},
             "a-2": {"kind": "game", "is open": True},
             "b-1": {"kind": "bird"},
@@ -179,6 +211,26 @@ class FactsContract(Contract):
         await store.delete_documents("n", "b-1")
         assert await found(where={"kind": "bird"}) == ["a-2"]
         assert await found(where={"kind": "game"}) == ["a-1"]
+
+    async def test_conditions_on_metadata_let_through_what_plain_python_does(
+        self, store: GraphStore
+    ) -> None:
+        chance = Random(7)
+        documents = {
+            f"d{n:02}": {name: chance.choice(VALUES) for name in NAMES if chance.random() < 0.7}
+            for n in range(80)
+        }
+        await store.create_namespace("n", INFO)
+        for id_, metadata in documents.items():
+            await store.put_documents("n", [text(id_, "Ann ran ", metadata=metadata)])
+        assert {i.id: i.metadata for i in await store.documents("n")} == documents
+        found = 0
+        for _ in range(200):
+            where = _random_where(chance)
+            expected = [id_ for id_, own in documents.items() if fits(own, where)]
+            assert list(await store.document_ids("n", where=where)) == expected, where
+            found += bool(expected)
+        assert 60 < found < 190
 
     async def test_segments_need_not_cover_the_text(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)

@@ -18,7 +18,7 @@ from qrmem.graphstore.protocol import (
 )
 from qrmem.graphstore.reads import entities_in, facts_of
 from qrmem.text.naming import plain
-from qrmem.types import Document, Question, Scalar, Segment
+from qrmem.types import Document, MetaValue, Question, Segment
 
 INFO = NamespaceInfo(name="", tokenizer="builtin-v1", segment_tokens=600, embedder="e", dimension=3)
 
@@ -26,7 +26,7 @@ Text = tuple[Document, Sequence[Segment]]
 
 
 def text(
-    id_: str, *pieces: str, title: str = "", metadata: Mapping[str, Scalar] | None = None
+    id_: str, *pieces: str, title: str = "", metadata: Mapping[str, MetaValue] | None = None
 ) -> Text:
     """Return a document and its segments, one per piece, with ids that follow from the pieces."""
     segments, start, seen = [], 0, list[str]()
