@@ -136,7 +136,15 @@ class ContextExceeded(UsageError):
 
 
 class NotFound(UsageError):
-    """No document, entity, trail or namespace has this name."""
+    """No document, entity, trail or namespace has this name.
+
+    Attributes:
+        near: names of entities that look like it, which the message lists.
+    """
+
+    def __init__(self, message: str = "", *, private: str = "", near: tuple[str, ...] = ()) -> None:
+        super().__init__(message, private=private)
+        self.near = near
 
 
 class PromptError(UsageError):

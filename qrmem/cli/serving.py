@@ -41,8 +41,14 @@ def add_serving(commands: Any, common: Common) -> None:
     )
     view = commands.add_parser(
         "view",
-        parents=common("memory"),
+        parents=common("memory", "model", "embedder"),
         help="show the memory on a page of this machine (extra serve)",
+    )
+    view.add_argument(
+        "--ask", action="store_true", help="answer questions on the page (calls the chat model)"
+    )
+    view.add_argument(
+        "--write", action="store_true", help="let the page merge names and edit statements"
     )
     view.add_argument("--no-browser", action="store_true", help="print the address only")
     view.add_argument("--port", type=int, default=0, metavar="P", help="port (default: a free one)")
@@ -101,7 +107,7 @@ async def view(arguments: argparse.Namespace) -> int:
         with listening(HOST, arguments.port) as socket:
             port, token = socket.getsockname()[1], secrets.token_urlsafe(24)
             hosts = (f"{HOST}:{port}", f"localhost:{port}")
-            app = page(memory, token, hosts)
+            app = page(memory, token, hosts, ask=arguments.ask, write=arguments.write)
             address = f"http://{HOST}:{port}/#token={token}"
             output.show(address)
             output.note("Ctrl-C ends it", quiet=arguments.quiet)

@@ -317,8 +317,9 @@ def _unknown(name: str, entities: Sequence[EntityCount]) -> NotFound:
     )
     near = [called[text] for text, *_ in alike]
     near += [called[text] for text in called if wanted and text.startswith(wanted)]
-    hint = ", ".join(list(dict.fromkeys(near))[:MOST_HINTS])
-    return NotFound(f"no entity is called {name!r}" + (f"; near: {hint}" if hint else ""))
+    offered = tuple(dict.fromkeys(near))[:MOST_HINTS]
+    hint = f"; near: {', '.join(offered)}" if offered else ""
+    return NotFound(f"no entity is called {name!r}{hint}", near=offered)
 
 
 def _concerning(

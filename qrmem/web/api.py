@@ -3,25 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
-from qrmem.errors import (
-    CapReached,
-    MissingError,
-    NotFound,
-    OutOfReach,
-    QrmemError,
-    StoreConflict,
-    UsageError,
-    install,
-    refused,
-)
+from qrmem.errors import MissingError, QrmemError, install, refused
 from qrmem.llm.usage import By
 from qrmem.memory import EntityCount, Memory
-from qrmem.text.words import cut_note
 from qrmem.types import (
     AddReport,
-    Answer,
     Document,
     DocumentInfo,
     EntityView,
@@ -32,13 +20,12 @@ from qrmem.types import (
     MetaValue,
     Relation,
     Segment,
-    Strategy,
     Trail,
     Turn,
 )
 from qrmem.types.trees import TreeNode, TreeTop
 from qrmem.types.usage import UsageRow
-from qrmem.web.guard import log
+from qrmem.web.asking import MOST, asking, error_of, note_length, whole
 from qrmem.web.replies import (
     Added,
     Around,
@@ -46,6 +33,7 @@ from qrmem.web.replies import (
     Decision,
     Deleted,
     DeletedCount,
+    MarkedSegment,
     RecalledTurns,
     Refusal,
     RelationRow,
@@ -57,22 +45,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.requests import Request
 
-_STATUS: tuple[tuple[type[QrmemError], int], ...] = (
-    (NotFound, 404),
-    (UsageError, 400),
-    (MissingError, 424),
-    (StoreConflict, 409),
-    (CapReached, 429),
-    (OutOfReach, 503),
-)
-"""HTTP status of an error, the first class that fits; any other is 500."""
-
 TOTAL = "x-total-count"
 """The header that says how many rows there are, where a reply holds a part of them."""
-WARNING = "x-warning"
-"""The header that says what a reply leaves out, in words."""
-_MOST = 2**31 - 1
-"""Tokens that can be asked for."""
 _UNREAD = {
     RecursionError: "the body is nested too deep",
     UnicodeDecodeError: "the body is not UTF-8",
@@ -82,10 +56,13 @@ _LONGEST = 600
 """Characters of a relation's description; one of two common names may have thousands."""
 
 
-def api(memory: Memory, *, write: bool = False, secured: bool = False) -> "FastAPI":
+def api(
+    memory: Memory, *, ask: bool = True, write: bool = False, secured: bool = False
+) -> "FastAPI":
     """Return the service of one memory, without protection; `qrmem.web.guard.Guard` is that.
 
     Args:
+        ask: whether questions are answered, which may call the chat model.
         write: whether documents and turns can be added, and documents deleted.
         secured: whether clients give a token; the page `/docs` then asks for it.
 
@@ -127,17 +104,14 @@ def api(memory: Memory, *, write: bool = False, secured: bool = False) -> "FastA
 
     @app.exception_handler(QrmemError)
     async def refuse(_: Any, exc: QrmemError) -> JSONResponse:
-        status = next((code for kind, code in _STATUS if isinstance(exc, kind)), 500)
-        if status >= 500:
-            log(str(exc))
-        said = _whole(exc.public(memory.location))
-        return JSONResponse(asdict(Refusal(said, type(exc).__name__)), status)
+        body, status = error_of(memory, exc)
+        return JSONResponse(asdict(body), status)
 
     @app.exception_handler(RequestValidationError)
     async def correct(request: Request, exc: RequestValidationError) -> JSONResponse:
         # What was sent is not repeated: a request can hold numbers that no reply can.
         null = (await request.body()).strip() == b"null"  # which is handed on as no body
-        error = _whole(_refused(exc.errors(), [] if null else exc.body))
+        error = whole(_refused(exc.errors(), [] if null else exc.body))
         typed = "json" in request.headers.get("content-type", "")
         if request.method == "POST" and (not typed or isinstance(exc.body, bytes)):
             error = "send JSON, with the header content-type: application/json"
@@ -147,14 +121,17 @@ def api(memory: Memory, *, write: bool = False, secured: bool = False) -> "FastA
     async def miss(request: Request, exc: HTTPException) -> JSONResponse:
         what = f"{request.method} {request.url.path}"
         more = "" if write else "; a service that changes the memory is started with --write"
+        more = more if ask or request.url.path != "/ask" else "; a page that asks, with --ask"
         error = f"there is no {what}: /docs lists what there is{more}"
         if exc.status_code not in (404, 405):
             error = _UNREAD.get(type(exc.__cause__), str(exc.detail))
-        body = asdict(Refusal(_whole(error)))
+        body = asdict(Refusal(whole(error)))
         return JSONResponse(body, exc.status_code, headers=exc.headers)
 
     _looking(app, memory)
-    _asking(app, memory)
+    _searching(app, memory)
+    if ask:
+        asking(app, memory)
     if write:
         _writing(app, memory)
         deciding(app, memory)
@@ -189,17 +166,12 @@ def _refused(errors: Sequence[Mapping[str, Any]], body: Any) -> str:
     return refused({**one, "loc": one["loc"][1:]} for one in errors)
 
 
-def _whole(text: str) -> str:
-    """Escape halves of letters, which JSON can ask for and no reply can hold."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def _looking(app: "FastAPI", memory: Memory) -> None:
     from fastapi import Body, Query, Response
 
     limit = Annotated[int, Query(ge=1, le=1000)]
     some = Annotated[int | None, Query(ge=1, le=1000, description="at most so many; default: all")]
-    offset = Annotated[int, Query(ge=0, le=_MOST, description="how many to pass over")]
+    offset = Annotated[int, Query(ge=0, le=MOST, description="how many to pass over")]
     get = app.get
 
     def part(rows: Sequence[Any], offset: int, limit: int | None, response: Response) -> Any:
@@ -220,11 +192,16 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     async def usage(by: By = "stage") -> Any:
         return await memory.usage(by)
 
-    @get("/segments", summary="The segments of a document, in order", responses=of(list[Segment]))
+    @get(
+        "/segments",
+        summary="The segments of a document; `query`: with the spans of its words",
+        responses=of(list[Segment] | list[MarkedSegment]),
+    )
     async def segments(
-        response: Response, document: str, offset: offset = 0, limit: some = None
+        response: Response, document: str, query: str = "", offset: offset = 0, limit: some = None
     ) -> Any:
-        return part(await memory.segments(document=document), offset, limit, response)
+        shown = part(await memory.segments(document=document), offset, limit, response)
+        return _marked(query, shown) if query else shown
 
     @app.post(
         "/segments",
@@ -346,6 +323,12 @@ def _brief(trail: Trail) -> BriefTrail:
     )
 
 
+def _marked(query: str, segments: Sequence[Segment]) -> list[MarkedSegment]:
+    from qrmem.answering.passages import matches  # which loads what searches
+
+    return [MarkedSegment(**asdict(one), matches=matches(query, one.text)) for one in segments]
+
+
 def _neighbourhood(view: EntityView, offset: int, limit: int) -> Around:
     """Return a part of an entity's view in few bytes, and how much there is in all.
 
@@ -381,17 +364,13 @@ def _row(relation: Relation) -> RelationRow:
     )
 
 
-def _asking(app: "FastAPI", memory: Memory) -> None:
+def _searching(app: "FastAPI", memory: Memory) -> None:
     from fastapi import Body, Response
-
-    def note_length(question: str, response: Response) -> None:
-        if note := cut_note(question):
-            response.headers[WARNING] = note
 
     asked = Annotated[str, Body(min_length=1)]
     several = Annotated[list[str] | None, Body()]
     narrowed = Annotated[dict[str, Any] | None, Body()]
-    amount = Annotated[int, Body(ge=1, le=_MOST, strict=True)]
+    amount = Annotated[int, Body(ge=1, le=MOST, strict=True)]
 
     @app.post("/search", summary="Rank segments; no chat model is called", responses=of(list[Hit]))
     async def search(
@@ -404,30 +383,6 @@ def _asking(app: "FastAPI", memory: Memory) -> None:
     ) -> Any:
         note_length(query, response)
         return await memory.search(query, k=k, documents=documents, where=where, as_of=as_of)
-
-    @app.post(
-        "/ask", summary="Answer a question, with citations and the trail", responses=of(Answer)
-    )
-    async def ask(
-        response: Response,
-        question: asked,
-        strategy: Annotated[str | None, Body()] = None,
-        window: Annotated[int | None, Body(ge=1, le=_MOST, strict=True)] = None,
-        choices: several = None,
-        documents: several = None,
-        where: narrowed = None,
-        as_of: Annotated[str, Body()] = "",
-    ) -> Any:
-        note_length(question, response)
-        return await memory.ask(
-            question,
-            strategy=cast(Strategy | None, strategy),  # refused there if it is none
-            window=window,
-            choices=choices,
-            documents=documents,
-            where=where,
-            as_of=as_of,
-        )
 
     @app.post(
         "/recall",
@@ -467,7 +422,7 @@ def _writing(app: "FastAPI", memory: Memory) -> None:
     @app.delete("/documents/{id:whole}", summary="Forget a document", responses=of(Deleted))
     async def delete(id: str) -> Any:
         await memory.delete(id)
-        return Deleted(_whole(id))
+        return Deleted(whole(id))
 
     @app.post("/turns", summary="Keep what somebody said", responses=of(Added))
     async def add_turn(
@@ -531,7 +486,7 @@ def deciding(app: "FastAPI", memory: Memory) -> None:
     )
     async def delete_fact(id: str) -> Any:
         await memory.delete_fact(id)
-        return Deleted(_whole(id))
+        return Deleted(whole(id))
 
     @app.post(
         "/merges", summary="Merge two names by hand, or keep them apart", responses=of(Decision)
@@ -542,4 +497,4 @@ def deciding(app: "FastAPI", memory: Memory) -> None:
         same: Annotated[bool, Body()] = True,
     ) -> Any:
         await (memory.merge if same else memory.separate)(first, second)
-        return Decision(_whole(first), _whole(second), same)
+        return Decision(whole(first), whole(second), same)

@@ -9,10 +9,22 @@ from qrmem.types import Question, Segment
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request was not carried out, and the class of the error."""
+    """Why a request was not carried out, and the class of the error.
+
+    Attributes:
+        near: names of entities that look like an unknown one.
+    """
 
     error: str
     kind: str = "UsageError"
+    near: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedSegment(Segment):
+    """A segment with the spans of its text in which the words of a query stand."""
+
+    matches: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ behind the `#` of the address and so is in no log. The page loads nothing from e
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from qrmem.memory import Memory
+from qrmem.types import Strategy
 from qrmem.web.api import api, deciding
 from qrmem.web.guard import Guard, digest
 
@@ -25,24 +26,38 @@ HEADERS = {
 }
 
 
-def view(memory: Memory, token: str, hosts: tuple[str, ...]) -> "ASGIApp":
+def view(
+    memory: Memory,
+    token: str,
+    hosts: tuple[str, ...],
+    *,
+    ask: bool = False,
+    write: bool = False,
+) -> "ASGIApp":
     """Return the page and what it asks for.
 
     Args:
         token: that the page sends with each request.
         hosts: values of the header `Host` that are let in, so that no other site's name can be
             made to lead here.
+        ask: whether it answers questions, which may call the chat model.
+        write: whether it lets a person decide about names and statements.
     """
-    app: Any = api(memory)  # says what is missing
+    app: Any = api(memory, ask=ask)  # says what is missing
     from starlette.responses import FileResponse
     from starlette.staticfiles import StaticFiles
 
-    deciding(app, memory)
+    if write:
+        deciding(app, memory)
 
     async def index() -> FileResponse:
         return FileResponse(FOLDER / "index.html")
 
+    async def allowed() -> dict[str, Any]:
+        return {"ask": ask, "write": write, "strategies": get_args(Strategy)}
+
     app.get("/", include_in_schema=False)(index)
+    app.get("/allowed", include_in_schema=False)(allowed)
     app.mount("/page", StaticFiles(directory=FOLDER))
     return _with_headers(Guard({digest(token): app}, open_paths=("/", "/page/"), hosts=hosts))
 

@@ -351,7 +351,7 @@ def test_the_memory_is_served_by_rest(extras: Installed) -> None:
 
 def test_the_page_is_served(extras: Installed) -> None:
     extras("add", "note.txt")
-    with viewed(extras.folder / "test.db", extras.command()) as url:
+    with viewed(extras.folder / "test.db", program=extras.command()) as url:
         page = httpx.get(url).text
         parts = re.findall(r'(?:src|href)="([^"#]+\.(?:js|css))"', page)
         assert parts

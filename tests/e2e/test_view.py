@@ -9,7 +9,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 from archives import write
+from servers import answering
+from servers.openai_server import Behaviour, OpenAIServer, in_thread
 from viewing import viewed
 
 from qrmem import sync
@@ -41,8 +44,12 @@ QUESTION = "Who built an engine in London?"
 PLACES = ("documents", "trees/ilm")
 PARTS = (
     "",
+    "search/Charles Babbage",
+    "ask",
+    "ask/Who built an engine?",
     "documents",
     "documents/b",
+    "documents/b/1/engine",
     "documents/..",
     "entities",
     "entities/Ada Lovelace",
@@ -85,14 +92,17 @@ def browser() -> Iterator[Any]:
         launched.close()
 
 
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
+@contextmanager
+def opened(browser: Any, address: str) -> Iterator[Any]:
+    """Show the page; it may load nothing from elsewhere and no script may fail."""
     shown = browser.new_page()
+    shown.set_default_timeout(90_000)
     asked: list[str] = []
     problems: list[str] = []
     shown.on("request", lambda request: asked.append(request.url))
     shown.on("pageerror", lambda error: problems.append(str(error)))
     shown.on("dialog", lambda dialog: problems.append(dialog.message))
+    shown.on("console", lambda line: problems.extend([line.text] * ("Security" in line.text)))
     shown.goto(address)
     shown.wait_for_selector("main h2")
     yield shown
@@ -102,11 +112,51 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     shown.close()
 
 
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    with opened(browser, address) as shown:
+        yield shown
+
+
+def _answer(request: Mapping[str, Any]) -> str:
+    """Answer as the server does, with HTML in the words."""
+    said = json.loads(answering.answer(request))
+    return json.dumps(said | {"answer": f"Charles Babbage {HOSTILE}"} if "answer" in said else said)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OpenAIServer]:
+    with in_thread(OpenAIServer(answer=_answer, behaviour=Behaviour(latency=0.3))) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def changing(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the memory, for the page that changes it."""
+    at = tmp_path_factory.mktemp("open") / "memory.db"
+    shutil.copyfile(filled, at)
+    return at
+
+
+@pytest.fixture(scope="module")
+def open_address(changing: Path, server: OpenAIServer) -> Iterator[str]:
+    model = ("--model", "test", "--base-url", server.url)
+    with viewed(changing, "--ask", "--write", *model) as address:
+        yield address
+
+
+@pytest.fixture
+def open_page(browser: Any, open_address: str) -> Iterator[Any]:
+    """The page where asking and writing are allowed."""
+    with opened(browser, open_address) as shown:
+        yield shown
+
+
 def go(page: Any, to: str) -> str:
     if "{first}" in to:
         go(page, "#/trails")
         first, second = (
-            one.get_attribute("value") for one in page.query_selector_all("main input")
+            one.get_attribute("value") for one in page.query_selector_all("main input")[:2]
         )
         to = to.format(first=first, second=second)
     page.evaluate("to => { location.hash = to }", to)
@@ -119,7 +169,7 @@ def go(page: Any, to: str) -> str:
 def test_documents_show_their_segments_and_hostile_text_as_text(page: Any) -> None:
     assert HOSTILE in go(page, "#/documents")
     page.click("text=A note")
-    page.wait_for_selector("blockquote")
+    page.wait_for_selector(".passage")
     assert HOSTILE in page.inner_text("main")
     assert page.query_selector("main img") is None
 
@@ -127,19 +177,128 @@ def test_documents_show_their_segments_and_hostile_text_as_text(page: Any) -> No
 def test_a_document_opens_whose_id_means_the_folder_above(page: Any) -> None:
     go(page, "#/documents")
     page.click("text=Above")
-    page.wait_for_selector("blockquote")
-    assert "The ferry is late." in page.inner_text("main blockquote")
+    page.wait_for_selector(".passage")
+    assert "The ferry is late." in page.inner_text("main .passage")
+
+
+def test_words_are_found_and_stand_marked_in_their_document(page: Any) -> None:
+    page.focus("#words")
+    page.keyboard.type("Who built an engine?")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main mark")
+    assert "Charles Babbage built an engine in London." in page.inner_text(
+        "main blockquote >> nth=0"
+    )
+    assert page.locator("main blockquote >> nth=0").locator("mark").all_inner_texts() == [
+        "built",
+        "engine",
+    ]
+    page.click("main .items a >> nth=0")
+    page.wait_for_selector(".passage.target mark")
+    assert page.locator(".passage mark").all_inner_texts() == ["built", "engine"]
+    assert "Marked: the words of Who built an engine?" in page.inner_text("main")
+    page.click("text=Without marks")
+    page.wait_for_selector(".passage.target >> css=mark", state="detached")
 
 
 def test_an_entity_is_found_by_keyboard_and_drawn_with_its_neighbours(page: Any) -> None:
-    page.focus("#name")
+    page.focus("#words")
     page.keyboard.type("Charles Babbage")
     page.keyboard.press("Enter")
+    page.click("main .notice a")
     page.wait_for_selector(".graph[data-nodes]")
     assert int(page.get_attribute(".graph", "data-nodes")) >= 2
     shown = page.inner_text("main")
     assert "Ada Lovelace" in shown
     assert "Charles Babbage built an engine in London." in shown
+
+
+@pytest.mark.parametrize("place", ["search", "entities"])
+def test_a_misspelled_name_leads_to_those_that_are_near(page: Any, place: str) -> None:
+    go(page, f"#/{place}/Charles Babage")
+    page.click("main p a >> text=Charles Babbage")
+    page.wait_for_selector(".graph[data-nodes]")
+
+
+def test_a_page_that_may_not_ask_or_write_says_so_and_cannot(page: Any, address: str) -> None:
+    assert "qrmem view --ask" in go(page, "#/ask")
+    assert "qrmem view --ask" in go(page, "#/")
+    assert not page.is_visible("#find [name=ask]")
+    assert "qrmem view --write" in go(page, "#/merges")
+    assert page.query_selector("main button") is None
+    base, _, token = address.partition("#token=")
+    known = {"authorization": f"Bearer {token}"}
+    for path, body in (
+        ("ask", {"question": "Who?"}),
+        ("merges", {"first": "Ada", "second": "Charles"}),
+        ("facts/x:0/end", {"on": ""}),
+    ):
+        refused = httpx.post(f"{base}{path}", headers=known, json=body, timeout=60)
+        assert refused.status_code in (404, 405), path
+
+
+def test_an_answer_comes_step_by_step_with_its_trail(open_page: Any, changing: Path) -> None:
+    page = open_page
+    page.fill("#words", "Who built the engine?")
+    page.click("#find [name=ask]")
+    page.wait_for_selector(".answering .steps li")
+    assert page.is_visible("text=Stop")  # the model is still asked
+    page.wait_for_selector("main .cited")
+    shown = page.inner_text("main")
+    assert f"Charles Babbage {HOSTILE}" in shown
+    assert page.query_selector("main img") is None
+    assert "Step by step" in shown
+    assert "Charles Babbage built an engine in London." in shown
+    with sync.open(str(changing)) as memory:
+        assert memory.trail().question == "Who built the engine?"
+    page.click("main .cited a >> nth=0")
+    page.wait_for_selector(".passage")
+
+
+def test_a_question_is_asked_with_its_options_and_only_when_sent(
+    open_page: Any, changing: Path, server: OpenAIServer
+) -> None:
+    page, before = open_page, server.stats.requests
+    assert "It is asked when you press Ask." in go(page, "#/ask/Who met Ada?")
+    page.wait_for_timeout(500)
+    assert server.stats.requests == before
+    page.click("text=Options")
+    page.select_option("#strategy", "passages")
+    page.focus("#question")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main .cited")
+    with sync.open(str(changing)) as memory:
+        assert memory.trail().question == "Who met Ada?"
+        assert memory.trail().strategy == "passages"
+    before = server.stats.requests
+    page.reload()
+    page.wait_for_selector("text=It is asked when you press Ask.")
+    page.wait_for_timeout(500)
+    assert server.stats.requests == before
+
+
+def test_what_goes_wrong_with_a_question_is_said(open_page: Any) -> None:
+    go(open_page, "#/ask")
+    open_page.fill("#question", "Who met Ada Lovelace?")
+    open_page.click("text=Options")
+    open_page.fill("#as-of", "yesterday")
+    open_page.click("main button >> text=Ask")
+    open_page.wait_for_selector("[role=alert] >> text=yesterday")
+
+
+def test_a_question_that_is_stopped_costs_no_more(
+    open_page: Any, changing: Path, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = "Why was the ferry late that day?"
+    monkeypatch.setattr(server.behaviour, "latency", 3.0)
+    go(open_page, "#/ask")
+    open_page.fill("#question", question)
+    open_page.keyboard.press("Enter")
+    open_page.click(".answering >> text=Stop")
+    open_page.wait_for_selector("text=Stopped.")
+    open_page.wait_for_timeout(5000)
+    with sync.open(str(changing)) as memory:
+        assert question not in [trail.question for trail in memory.trails(100)]
 
 
 def test_two_trails_stand_beside_each_other(page: Any) -> None:
@@ -202,16 +361,17 @@ def test_all_parts_are_reached_by_the_keyboard_alone(page: Any) -> None:
     assert page.query_selector("main details[open]")
 
 
-def test_a_merge_is_undone_by_its_button(page: Any, filled: Path) -> None:
+def test_a_merge_is_undone_by_its_button(open_page: Any, changing: Path) -> None:
+    page = open_page
     shown = go(page, "#/merges")
     assert "Mr. Babbage" in shown
     page.click("text=Keep “Mr. Babbage” apart")
     page.wait_for_selector("text=Mr. Babbage →", state="detached")
-    with sync.open(str(filled)) as memory:
+    with sync.open(str(changing)) as memory:
         assert "Mr. Babbage" not in [merge.name for merge in memory.merges()]
     page.click("text=Merge them again")
     page.wait_for_selector("text=Mr. Babbage →")
-    with sync.open(str(filled)) as memory:
+    with sync.open(str(changing)) as memory:
         merged = {merge.name: merge.reason for merge in memory.merges()}
     assert merged["Mr. Babbage"] == "user"
 
@@ -233,9 +393,10 @@ def test_an_address_that_a_person_typed_wrong_breaks_nothing(page: Any, typed: s
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_is_accessible(page: Any, scheme: str) -> None:
+def test_the_page_is_accessible(open_page: Any, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
+    page = open_page
     page.emulate_media(color_scheme=scheme)
     for part in PARTS:
         go(page, f"#/{part}")
@@ -243,7 +404,8 @@ def test_the_page_is_accessible(page: Any, scheme: str) -> None:
         assert found.violations_count == 0, found.generate_report()
 
 
-def test_it_fits_a_narrow_screen(page: Any) -> None:
+def test_it_fits_a_narrow_screen(open_page: Any) -> None:
+    page = open_page
     page.set_viewport_size({"width": 360, "height": 640})
     for part in PARTS:
         go(page, f"#/{part}")

@@ -2,7 +2,7 @@
 
 import socket
 import sqlite3
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,23 @@ def test_a_client_looks_searches_and_asks(served: Served) -> None:
         page = client.get("/docs").text
         assert "swagger" in page.lower()
         assert "//cdn" not in page
+
+
+def test_an_answer_is_streamed_as_events(served: Served) -> None:
+    with served("serve", text=TEXT) as url, httpx.Client(base_url=url, timeout=60) as client:
+        asked = {"question": "Whom did Ada Lovelace meet?", "stream": True}
+        with client.stream("POST", "/ask", json=asked) as reply:
+            assert reply.headers["content-type"].startswith("text/event-stream")
+            told = "".join(reply.iter_text()).split("\n\n")
+        kinds = [event.split("\n")[0] for event in told if event]
+        assert set(kinds[:-1]) == {"event: step"}
+        assert kinds[-1] == "event: answer"
+        answer = loads(told[-2].split("data: ")[1])
+        assert answer["trail"] == client.get("/trails/last").json()
+        assert len(answer["trail"]["steps"]) == len(kinds) - 1
+        refused = client.post("/ask", json=asked | {"as_of": "yesterday"})
+        assert refused.status_code == 400
+        assert "yesterday" in refused.json()["error"]
 
 
 def test_a_document_for_a_memory_whose_file_is_gone_is_refused(

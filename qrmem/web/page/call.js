@@ -1,19 +1,46 @@
 // Asks the server for a part of the memory.
 
-export async function call(path, body) {
+async function answer(path, body, signal) {
   const headers = { authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` };
-  const options = { headers };
+  const options = { headers, signal };
   if (body !== undefined) {
     headers["content-type"] = "application/json";
     Object.assign(options, { method: "POST", body: JSON.stringify(body) });
   }
-  const answer = await fetch(path, options);
-  const value = await answer.json();
-  if (answer.status === 401) throw new Error("This address is no longer valid: open the one that `qrmem view` printed last.");
-  if (!answer.ok) throw new Error(value.error ?? `${answer.status}`);
-  return Array.isArray(value) && answer.headers.has("x-total-count")
-    ? Object.assign(value, { total: Number(answer.headers.get("x-total-count")) }) : value;
+  const given = await fetch(path, options);
+  if (given.status === 401) throw new Error("This address is no longer valid: open the one that `qrmem view` printed last.");
+  if (given.ok) return given;
+  const { error, near } = await given.json();
+  throw Object.assign(new Error(error ?? `${given.status}`), { near: near ?? [] });
+}
+
+export async function call(path, body) {
+  const given = await answer(path, body);
+  const value = await given.json();
+  return Array.isArray(value) && given.headers.has("x-total-count")
+    ? Object.assign(value, { total: Number(given.headers.get("x-total-count")) }) : value;
 }
 
 // A part of a list that the server cuts: `[rows, total]`.
 export const part = (path, offset, limit) => call(`${path}${path.includes("?") ? "&" : "?"}offset=${offset}&limit=${limit}`);
+
+// What the command that started the page allows: `{ask, write, strategies}`.
+let known;
+export const allowed = () => (known ??= call("/allowed"));
+
+// Yields what the server tells while it works: `{kind, data}`.
+export async function* events(path, body, signal) {
+  const given = await answer(path, body, signal);
+  const reader = given.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const whole = (rest + value).split("\n\n");
+    rest = whole.pop();
+    for (const event of whole) {
+      const [, kind, data] = event.match(/^event: (.*)\ndata: (.*)$/);
+      yield { kind, data: JSON.parse(data) };
+    }
+  }
+}

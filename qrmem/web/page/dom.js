@@ -1,5 +1,7 @@
 // Makes elements. Every text from the memory is set as text, never as HTML.
 
+import { part } from "./call.js";
+
 const LOCAL = "en";
 
 export function make(tag, attributes = {}, ...children) {
@@ -67,6 +69,13 @@ export function long(holder, first, total, next, what) {
   return make("div", {}, holder, button);
 }
 
+// A holder that fills itself with rows from the server, part by part.
+export async function paged(path, render, what, size = 50, from = 0) {
+  const rows = await part(path, from, size);
+  return [rows.total, () => long(items(), rows.map(render), rows.total - from,
+    async (shown) => (await part(path, from + shown, size)).map(render), what)];
+}
+
 export const items = () => make("div", { class: "items" });
 
 // The same for what is here already.
@@ -76,12 +85,43 @@ export function folded(all, render, none, what, size = 20) {
   return long(items(), part(0), all.length, async (from) => part(from), what);
 }
 
-export function segmentBox(segment, kind = "", told = "", marked = false) {
+// Files of prose often break their lines at a width: what looks so is read as running text. The
+// length stays, so places in the text do.
+function flowing(text, isCut) {
+  return text.replace(/[^\n]+(?:\n[^\n]+)+/g, (block) => {
+    const lines = block.split("\n");
+    const isLong = (line) => line.length > 50 && line.length < 90;
+    const isWrapped = lines.slice(isCut ? 1 : 0, -1).every(isLong) && lines.some(isLong)
+      && lines.slice(1).every((line) => /^[\p{L}“"'‘(_]/u.test(line));
+    return isWrapped ? lines.join(" ") : block;
+  });
+}
+
+// A text in which spans are marked: `[[start, end], …]`, in characters as Python counts them.
+export function marked(text, spans, isCut = false) {
+  const letters = [...flowing(text, isCut)];
+  const plain = (from, to) => letters.slice(from, to).join("").replace(/\n{3,}/g, "\n\n");
+  const pieces = [];
+  let at = 0;
+  for (const [start, end] of spans ?? []) {
+    if (start < at) continue;
+    pieces.push(plain(at, start), make("mark", {}, plain(start, end)));
+    at = end;
+  }
+  pieces.push(plain(at).trimEnd());
+  if (typeof pieces[0] === "string") pieces[0] = pieces[0].replace(/^\s*\n/, "");
+  return pieces.filter((piece) => piece !== "");
+}
+
+export function segmentBox(segment, kind = "", told = "", query = "") {
   const where = [segment.part, `characters ${number(segment.start)}–${number(segment.end)}`];
-  return make("div", { class: marked ? "target" : "" },
+  return make("div", {},
     make("div", { class: "small" },
       kind ? [chip(kind, kind), " "] : null,
-      link(`${segment.document_id}, segment ${segment.index + 1}`, "documents", segment.document_id, `${segment.index + 1}`), " ",
-      quiet([...where, told].filter(Boolean).join(" · "))),
-    make("blockquote", { class: kind }, segment.text));
+      segmentLink(segment, query), " ", quiet([...where, told].filter(Boolean).join(" · "))),
+    make("blockquote", { class: kind }, marked(segment.text, segment.matches)));
 }
+
+// Leads to a segment in its document; with a query its words are marked there.
+export const segmentLink = (segment, query = "", title = "") => link(`${title || segment.document_id}, segment ${segment.index + 1}`,
+  ...["documents", segment.document_id, `${segment.index + 1}`, query].filter(Boolean));

@@ -1,14 +1,17 @@
 // A memory to look at: asks for the part that the address names, and shows it.
 
+import { ask, askNow, search } from "./asking.js";
+import { allowed } from "./call.js";
+import { documents, oneDocument } from "./documents.js";
 import { link, make, path } from "./dom.js";
 import { plot } from "./graph.js";
-import { costs, documents, entities, entity, merges, oneDocument, overview } from "./parts.js";
+import { costs, entities, entity, merges, overview } from "./parts.js";
 import { someTrails, trails } from "./trails.js";
 import { oneTree, trees } from "./trees.js";
 
 const main = document.getElementById("main");
 
-const PARTS = { documents: [documents, oneDocument], entities: [entities, entity], trees: [trees, oneTree],
+const PARTS = { search: [search, search], ask: [ask, ask], documents: [documents, oneDocument], entities: [entities, entity], trees: [trees, oneTree],
   trails: [trails, someTrails], merges: [merges, merges], costs: [costs, costs] };
 const TITLES = { documents: "Documents", entities: "Entities", trees: "Trees", trails: "Trails", merges: "Merged names", costs: "Costs" };
 let latest = 0;
@@ -23,7 +26,8 @@ if (given) {
 function refuse(name, error) {
   main.replaceChildren(
     TITLES[name] ? make("p", { class: "crumbs" }, link(TITLES[name], name)) : "",
-    make("p", { class: "error", role: "alert" }, error.message));
+    make("p", { class: "error", role: "alert" }, error.message.split("; near:")[0]), // they are links below
+    error.near?.length ? make("p", {}, "Near: ", error.near.flatMap((one, at) => [at ? ", " : "", link(one, "entities", one)])) : "");
 }
 
 // An address that a person typed may hold a bare percent sign.
@@ -57,12 +61,15 @@ async function route() {
   }
 }
 
-document.getElementById("find").addEventListener("submit", (event) => {
+const find = document.getElementById("find");
+find.addEventListener("submit", (event) => {
   event.preventDefault();
-  const name = event.target.elements.name.value.trim();
-  if (name) location.hash = path("entities", name);
+  const words = event.target.elements.words.value.trim();
+  if (words && event.submitter?.name === "ask") askNow(words);
+  else if (words) location.hash = path("search", words);
 });
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 window.addEventListener("hashchange", route);
 window.addEventListener("show-again", route);
+allowed().then((may) => { find.elements.ask.hidden = !may.ask; }, () => {}); // which the page itself tells
 route();

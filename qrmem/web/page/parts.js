@@ -1,19 +1,14 @@
-// Documents, entities, merged names and costs.
+// The memory in figures, entities, merged names and costs.
 
-import { call, part } from "./call.js";
-import { about, chip, code, count, empty, entityLink, folded, items, link, list, long, make, number, quiet, segmentBox, table } from "./dom.js";
+import { askBox } from "./asking.js";
+import { allowed, call, part } from "./call.js";
+import { documentRow, nothing } from "./documents.js";
+import { about, chip, code, count, empty, entityLink, folded, items, link, list, long, make, number, paged, quiet, segmentBox, table } from "./dom.js";
 import { draw } from "./graph.js";
 import { trailRow } from "./trails.js";
 
 const SOME = 20;
 const MANY = 50;
-
-// A holder that fills itself with rows from the server, part by part.
-async function paged(path, render, what, size = MANY, from = 0) {
-  const rows = await part(path, from, size);
-  return [rows.total, () => long(items(), rows.map(render), rows.total - from,
-    async (shown) => (await part(path, from + shown, size)).map(render), what)];
-}
 
 function figures(counts) {
   return make("dl", { class: "figures" }, Object.entries(counts).map(([name, value]) =>
@@ -33,35 +28,11 @@ export async function overview() {
   }, (error) => head.replaceChildren(make("p", { class: "error", role: "alert" }, error.message)));
   if (first.total < 1000) await status;
   if (!first.length) return [head, nothing()];
-  return [head, make("div", { class: "columns three" },
+  return [head, await askBox(), make("div", { class: "columns three" },
     make("section", {}, make("h3", {}, link("Documents", "documents")), list(first.map(documentRow), "")),
     make("section", {}, make("h3", {}, link("Named most often", "entities")),
       list(named.map((one) => [entityLink(one.key, one.name), " ", quiet(count(one.segments, "segment"))]), "No entity was found.")),
     make("section", {}, make("h3", {}, link("Asked last", "trails")), list(asked.map(trailRow), "Nothing has been asked yet.")))];
-}
-
-const nothing = () => empty("This memory is empty. Read a text into it: ", code("qrmem add book.txt"));
-
-const documentRow = (info) => make("div", {}, link(info.title || info.id, "documents", info.id), " ",
-  quiet(`${count(info.segments, "segment")}, ${number(info.characters)} characters`));
-
-export async function documents() {
-  const [total, shown] = await paged("/documents", documentRow, "document");
-  return [make("h2", {}, "Documents"), about(count(total, "document")), total ? shown() : nothing()];
-}
-
-export async function oneDocument(id, at = "1") {
-  const marked = Math.max(Number.parseInt(at, 10) || 1, 1) - 1;
-  const from = Math.max(marked - 3, 0);
-  const [info, [total, shown]] = await Promise.all([
-    call(`/document?id=${encodeURIComponent(id)}&text=false`),
-    paged(`/segments?document=${encodeURIComponent(id)}`, (segment) => segmentBox(segment, "", "", at !== "1" && segment.index === marked), "segment", SOME, from)]);
-  return [make("p", { class: "crumbs" }, link("Documents", "documents")),
-    make("h2", {}, info.title || id),
-    about(info.title && info.title !== id ? id : "", count(total, "segment"), `${number(info.characters)} characters`,
-      ...Object.entries(info.metadata).map(([name, value]) => `${name}: ${value}`)),
-    from ? make("p", {}, link(`From the first segment; this is from segment ${from + 1}`, "documents", id)) : null,
-    total ? shown() : quiet("It has no segments.")];
 }
 
 export async function entities() {
@@ -107,17 +78,21 @@ export async function entity(name) {
         long(items(), view.segments.map((one) => segmentBox(one)), totals.segments, more("segments", (one) => segmentBox(one)), "segment")))];
 }
 
+export const readOnly = () => make("p", { class: "notice" }, make("span", {}, "This page changes nothing. To decide here, start it with ", code("qrmem view --write"), "."));
+
 const WHY = { exact: "the same name", alias: "a form of the name", similar: "similar", user: "your decision" };
 
 export async function merges() {
-  const [total, shown] = await paged("/merges", mergeRow, "merged name");
-  return [make("h2", {}, "Merged names"), about("Names that count as one entity. Your decision overrides the rules and is kept."),
+  const { write } = await allowed();
+  const [total, shown] = await paged("/merges", (merge) => mergeRow(merge, write), "merged name");
+  return [make("h2", {}, "Merged names"), about("Names that count as one entity. Your decision overrides the rules and is kept."), write ? null : readOnly(),
     make("div", { id: "undo" }), total ? shown() : empty("No names are merged.")];
 }
 
-function mergeRow(merge) {
+function mergeRow(merge, write) {
   const row = make("div", { class: "row" }, make("div", {}, `${merge.name} → `, entityLink(merge.entity, merge.into), " ",
     quiet(merge.reason === "similar" ? `${WHY.similar} (${merge.score.toFixed(2)})` : WHY[merge.reason])));
+  if (!write) return row;
   const decide = async (same) => call("/merges", { first: merge.name, second: merge.into, same });
   const apart = make("button", { type: "button" }, `Keep “${merge.name}” apart`);
   apart.addEventListener("click", () => trying(apart, async () => {

@@ -1,7 +1,7 @@
 // Trails: how a question was answered, through the graph and through the text.
 
 import { call } from "./call.js";
-import { about, chip, code, count, empty, entityLink, folded, items, link, make, number, path, quiet, segmentBox, svg, when } from "./dom.js";
+import { about, chip, code, count, empty, entityLink, folded, items, link, make, marked, number, path, quiet, segmentBox, svg, when } from "./dom.js";
 import { draw, legend } from "./graph.js";
 
 const PAGE = 25;
@@ -67,38 +67,57 @@ export async function someTrails(...ids) {
       make("section", {}, make("h3", {}, same ? one.trail.strategy : one.trail.question), ...body(one))))];
 }
 
-async function load(id) {
-  const trail = await call(`/trails/${encodeURIComponent(id)}`);
+const load = async (id) => shownOf(await call(`/trails/${encodeURIComponent(id)}`));
+
+// A trail with the texts that it names.
+export async function shownOf(trail) {
   const cited = new Set(trail.citations.map((one) => one.segment_id));
   const nodes = (step) => step.nodes.flatMap((one) => (one.kind === "segment" || one.kind === "sentence" ? one.segments : []));
   const own = (kind) => new Set(trail.steps.flatMap((step) => step[kind].map((one) => one.segment_id)));
   const read = own("read");
   if (!read.size) for (const id of trail.steps.flatMap(nodes)) read.add(id);
   const dropped = new Set([...own("dropped")].filter((one) => !read.has(one)));
-  const ids = [...new Set([...read, ...dropped, ...cited])].slice(0, 1000);
+  const ids = [...new Set([...cited, ...read, ...dropped])].slice(0, 1000);
   const found = ids.length ? await call("/segments", { ids }) : [];
-  const documents = [...new Set(found.map((segment) => segment.document_id))].slice(0, RIBBONS);
+  // The documents that were read come before those of which something was only found.
+  const rank = (segment) => (cited.has(segment.id) ? 0 : read.has(segment.id) ? 1 : 2);
+  const ranked = [...found].sort((a, b) => rank(a) - rank(b));
+  const documents = [...new Set(ranked.map((segment) => segment.document_id))].slice(0, RIBBONS);
   const infos = await Promise.all(documents.map((id) => call(`/document?id=${encodeURIComponent(id)}&text=false`)));
   const lengths = new Map(infos.map((info) => [info.id, info.characters]));
   return { trail, read, dropped, cited, lengths, texts: new Map(found.map((segment) => [segment.id, segment])) };
 }
 
-function body({ trail, read, dropped, cited, lengths, texts }) {
-  const ends = [chip(trail.status, STATUS[trail.status] ?? ""), " ",
-    quiet([trail.strategy, `window ${number(trail.window)}`, when(trail.created), answeredBy(trail.reasoner)].filter(Boolean).join(" · "))];
-  const way = graphOf(trail);
-  return [make("p", { class: "small" }, ends),
-    trail.answer ? make("blockquote", { class: "answer", tabindex: "0", "aria-label": "Answer" }, trail.answer) : make("p", { class: "quiet" }, "No answer was given."),
-    way ? make("h3", {}, "Through the graph") : null, way,
+function citation(one, texts) {
+  const at = texts.get(one.segment_id);
+  return make("div", {},
+    make("div", { class: "small" }, link(one.title || one.document_id, "documents", one.document_id, `${(at?.index ?? 0) + 1}`), " ",
+      quiet([one.part, `characters ${number(one.start)}–${number(one.end)}`].filter(Boolean).join(" · "))),
+    make("blockquote", {}, marked(one.quote, one.matches, true)));
+}
+
+// The answer, and where it stands.
+export function result({ trail, texts }) {
+  const ends = make("p", { class: "small" }, chip(trail.status, STATUS[trail.status] ?? ""), " ",
+    quiet([trail.strategy, `window ${number(trail.window)}`, when(trail.created), answeredBy(trail.reasoner)].filter(Boolean).join(" · ")));
+  const cited = make("div", { class: "cited" }, folded(trail.citations, (one) => citation(one, texts), "none", "citation", 5));
+  // Without a chat model the passages are the answer.
+  if (trail.status === "passages") return [ends, cited];
+  return [ends,
+    trail.answer ? make("blockquote", { class: "answer" }, trail.answer) : make("p", { class: "quiet" }, "No answer was given."),
+    make("h3", {}, "Citations"), cited];
+}
+
+// What was read, and why it went on.
+export function way({ trail, read, dropped, cited, lengths, texts }) {
+  const graph = graphOf(trail);
+  return [graph ? make("h3", {}, "Through the graph") : null, graph,
     make("h3", {}, "Through the text"), ribbons({ texts, lengths, read, dropped, cited }),
     make("h3", {}, "Step by step"), make("ol", { class: "steps" }, trail.steps.map((step, at) => make("li", {}, stepBox(step, texts, trail.steps[at - 1])))),
-    make("h3", {}, "Citations"),
-    make("div", { class: "cited" }, folded(trail.citations, (one) => make("div", {},
-      make("div", { class: "small" }, link(one.title || one.document_id, "documents", one.document_id, `${(texts.get(one.segment_id)?.index ?? 0) + 1}`), " ",
-        quiet([one.part, `characters ${number(one.start)}–${number(one.end)}`].filter(Boolean).join(" · "))),
-      make("blockquote", {}, one.quote)), "none", "citation", 5)),
     costsOf(trail)];
 }
+
+const body = (shown) => [...result(shown), ...way(shown)];
 
 function costsOf(trail) {
   const stages = Object.entries({ ...trail.usage.construction, ...trail.usage.online });
@@ -161,7 +180,7 @@ function graphOf(trail) {
     legend(["start", "start"], ["reached", "reached"], ["other", "seen"], ["taken", "edge taken"], ["weighed", "weighed, not taken"]));
 }
 
-function stepBox(step, texts, before) {
+export function stepBox(step, texts, before) {
   const scored = (kind) => (one) => {
     const segment = texts.get(one.segment_id);
     const told = [`score ${one.score.toFixed(3)}`, one.tokens ? count(one.tokens, "token") : "", one.via].filter(Boolean).join(" · ");

@@ -1,0 +1,127 @@
+"""Questions over HTTP, answered whole or as events; and what an error says."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from qrmem.errors import (
+    CapReached,
+    MissingError,
+    NotFound,
+    OutOfReach,
+    QrmemError,
+    StoreConflict,
+    UsageError,
+)
+from qrmem.memory import Memory
+from qrmem.memory.ask import answer_of
+from qrmem.text.words import cut_note
+from qrmem.types import Answer, Step, Strategy, Words
+from qrmem.web.guard import log
+from qrmem.web.replies import Refusal, of
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI, Response
+    from starlette.responses import StreamingResponse
+
+_STATUS: tuple[tuple[type[QrmemError], int], ...] = (
+    (NotFound, 404),
+    (UsageError, 400),
+    (MissingError, 424),
+    (StoreConflict, 409),
+    (CapReached, 429),
+    (OutOfReach, 503),
+)
+"""HTTP status of an error, the first class that fits; any other is 500."""
+
+WARNING = "x-warning"
+"""The header that says what a reply leaves out, in words."""
+MOST = 2**31 - 1
+"""Tokens that can be asked for."""
+
+
+def asking(app: "FastAPI", memory: Memory) -> None:
+    """Let clients ask questions."""
+    from fastapi import Body, Response
+
+    several = Annotated[list[str] | None, Body()]
+
+    @app.post(
+        "/ask", summary="Answer a question, with citations and the trail", responses=of(Answer)
+    )
+    async def ask(
+        response: Response,
+        question: Annotated[str, Body(min_length=1)],
+        strategy: Annotated[str | None, Body()] = None,
+        window: Annotated[int | None, Body(ge=1, le=MOST, strict=True)] = None,
+        choices: several = None,
+        documents: several = None,
+        where: Annotated[dict[str, Any] | None, Body()] = None,
+        as_of: Annotated[str, Body()] = "",
+        stream: Annotated[bool, Body(description="tell it step by step, as events")] = False,
+    ) -> Any:
+        note_length(question, response)
+        items = memory.stream(
+            question,
+            words=stream,
+            strategy=cast(Strategy | None, strategy),  # refused there if it is none
+            window=window,
+            choices=choices,
+            documents=documents,
+            where=where,
+            as_of=as_of,
+        )
+        return await (_streamed(memory, items) if stream else answer_of(items))
+
+
+_Items = AsyncGenerator[Step | Words | Answer, None]
+
+
+async def _streamed(memory: Memory, items: _Items) -> "StreamingResponse":
+    """Return a run as server-sent events: `step` and `words`, then `answer` or `error`.
+
+    What is refused before the first of them is refused as without streaming. A client who goes
+    away ends the run.
+    """
+    from starlette.responses import StreamingResponse
+
+    first = await anext(items)
+
+    async def events() -> AsyncIterator[str]:
+        async with aclosing(items):
+            yield _event(first)
+            try:
+                async for item in items:
+                    yield _event(item)
+            except QrmemError as exc:
+                yield _event(error_of(memory, exc)[0])
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def _event(item: Step | Words | Answer | Refusal) -> str:
+    kind = "error" if isinstance(item, Refusal) else type(item).__name__.lower()
+    return f"event: {kind}\ndata: {json.dumps(asdict(item))}\n\n"
+
+
+def error_of(memory: Memory, exc: QrmemError) -> tuple[Refusal, int]:
+    """Return an error as clients read it, and its HTTP status."""
+    status = next((code for kind, code in _STATUS if isinstance(exc, kind)), 500)
+    if status >= 500:
+        log(str(exc))
+    said = whole(exc.public(memory.location))
+    near = exc.near if isinstance(exc, NotFound) else ()
+    return Refusal(said, type(exc).__name__, near), status
+
+
+def note_length(question: str, response: "Response") -> None:
+    """Say in a header what of a long question is not used."""
+    if note := cut_note(question):
+        response.headers[WARNING] = note
+
+
+def whole(text: str) -> str:
+    """Escape halves of letters, which JSON can ask for and no reply can hold."""
+    return text.encode("utf-8", "backslashreplace").decode()
