@@ -27,9 +27,9 @@ from qrmem.agents.name_similarity import alike_by
 from qrmem.agents.reading import Reader, shares
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
-from qrmem.graph.folding import folded_key
 from qrmem.graph.merging import merge_documents
 from qrmem.graph.view import decided
+from qrmem.graphstore.relations import folded_key
 from qrmem.llm.parallel import each
 from qrmem.types import (
     Contribution,

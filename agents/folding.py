@@ -1,32 +1,27 @@
 """Parallel relations folded by the reasoner, in mode `paper`: made once, kept in the store.
 
-What each segment states of a pair of entities is folded from the left in segment order, document by
-document, as the prompt knows one document's summary. What is folded so far is kept under the facts
-that went in, so that a later fact costs one more call, and a build that was stopped goes on where
-it was.
+What each segment states of a pair of entities, in one direction and of one type, is folded from the
+left in segment order, document by document, as the prompt knows one document's summary. What is
+folded so far is kept under the facts that went in, so that a later fact costs one more call, and a
+build that was stopped goes on where it was.
 """
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from qrmem.agents.state import BuildDeps
-from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.graphstore.reads import cached_value, entities_in, facts_of
+from qrmem.graphstore.reads import cached_value, entities_in, facts_of, kept_folds
+from qrmem.graphstore.relations import (
+    Chain,
+    Told,
+    chains,
+    fold_key,
+    folded_facts,
+    merged_text,
+)
 from qrmem.llm.parallel import each
-from qrmem.types import Event, Fact, Relation, Segment
-
-Told = tuple[Fact, ...]
-"""What one segment states of a pair of entities."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """What several segments of one document state of one pair, and the document's summary."""
-
-    told: tuple[Told, ...]
-    summary: str
+from qrmem.types import Event, Relation, Segment
 
 
 async def fold_documents(
@@ -46,20 +41,18 @@ async def fold_documents(
     keys = list(dict.fromkeys(key for found in inside.values() for key in found))
     around = await deps.store.around(deps.ns, keys)
     facts = [fact for fact in around.facts if fact.segment_id in segments]
-    apart = _apart(facts, {id: segment.document_id for id, segment in segments.items()})
-    chains = []
-    for document_id, summary in summaries.items():
-        own = dict.fromkeys(apart.get(document_id, ()))
-        told = (by_segment(relation.facts) for relation in fold(own))
-        chains += [Chain(found, summary) for found in told if len(found) > 1]
-    if not chains:
+    document_of = {id: segment.document_id for id, segment in segments.items()}
+    found = [one for one in chains(dict.fromkeys(facts), document_of) if one.key]
+    found = [one for one in found if one.document_id in summaries]
+    if not found:
         return
-    deps.listener(Event("phase", {"phase": "folding", "relations": len(chains)}))
+    deps.listener(Event("phase", {"phase": "folding", "relations": len(found)}))
 
     async def work(chain: Chain) -> None:
-        await _fold_chain(deps, chain, segments, around.names, question)
+        about = summaries[chain.document_id], question
+        await _fold_chain(deps, chain.told, about, segments, around.names)
 
-    await each(chains, work, concurrency=deps.concurrency)
+    await each(found, work, concurrency=deps.concurrency)
 
 
 async def current_keys(store: GraphStore, ns: str) -> set[str]:
@@ -67,9 +60,8 @@ async def current_keys(store: GraphStore, ns: str) -> set[str]:
     documents = await store.document_ids(ns)
     document_of = {row.id: row.document_id for row in await store.segments(ns, documents=documents)}
     keys = list(dict.fromkeys(row.entity for row in await store.names(ns)))
-    apart = _apart(await facts_of(store, ns, keys), document_of)
-    chains = [by_segment(edge.facts) for facts in apart.values() for edge in fold(facts)]
-    return {fold_key(told[:n]) for told in chains for n in range(2, len(told) + 1)}
+    found = chains(await facts_of(store, ns, keys), document_of)
+    return {fold_key(one.told[:n]) for one in found for n in range(2, len(one.told) + 1)}
 
 
 async def folded_by_reasoner(
@@ -80,64 +72,37 @@ async def folded_by_reasoner(
     Args:
         document_of: document id by segment id, for the segments of its facts.
     """
-    said: list[Fact] = []
-    for facts in _apart(edge.facts, document_of).values():
-        told = by_segment(facts)
-        kept = await cached_value(store, ns, "fold", fold_key(told)) if len(told) > 1 else None
-        said += [replace(told[0][0], description=str(kept["description"]))] if kept else facts
-    return replace(edge, description=fold(said)[0].description)
-
-
-def _apart(facts: Iterable[Fact], document_of: Mapping[str, str]) -> dict[str, list[Fact]]:
-    """Return facts by the document that states them."""
-    apart: dict[str, list[Fact]] = {}
-    for fact in facts:
-        apart.setdefault(document_of.get(fact.segment_id, ""), []).append(fact)
-    return apart
-
-
-def by_segment(facts: Sequence[Fact]) -> tuple[Told, ...]:
-    """Return what each segment states that no earlier one does, in order.
-
-    Who does it counts: `a killed b` and `b killed a` are two statements.
-    """
-    first: dict[tuple[str, str], Fact] = {}
-    for fact in facts:
-        first.setdefault((fact.head, fact.description), fact)
-    told: dict[str, list[Fact]] = {}
-    for fact in first.values():
-        told.setdefault(fact.segment_id, []).append(fact)
-    return tuple(map(tuple, told.values()))
-
-
-def fold_key(told: Sequence[Told]) -> str:
-    """Return the key under which a folded description is kept."""
-    facts = [fact for stated in told for fact in stated]
-    made = repr([(f.head, f.tail, f.description, f.segment_id) for f in facts])
-    return "fold:" + hashlib.sha256(made.encode("utf-8", "surrogatepass")).hexdigest()
+    found = chains(edge.facts, document_of)
+    kept = await kept_folds(store, ns, found)
+    return replace(edge, description=merged_text(folded_facts(found, kept))) if kept else edge
 
 
 async def _fold_chain(
     deps: BuildDeps,
-    chain: Chain,
+    told: tuple[Told, ...],
+    about: tuple[str, str],
     segments: Mapping[str, Segment],
     names: Mapping[str, str],
-    question: str,
 ) -> None:
-    merged, read = chain.told[0], list[str]()
-    for n, stated in enumerate(chain.told[1:], 2):
-        read.append(segments[chain.told[n - 2][0].segment_id].text)
-        key = fold_key(chain.told[:n])
+    """Merge what several segments of one document state, one after the other.
+
+    Args:
+        about: the document's summary, and the user's question or "".
+    """
+    merged, read = told[0], list[str]()
+    for n, stated in enumerate(told[1:], 2):
+        read.append(segments[told[n - 2][0].segment_id].text)
+        key = fold_key(told[:n])
         kept = await cached_value(deps.store, deps.ns, "fold", key)
         if kept is None:
             made = await deps.reasoner.fold(
                 (_lines(merged, names), _lines(stated, names)),
                 ("\n\n".join(read), segments[stated[0].segment_id].text),
-                summary=chain.summary,
-                question=question,
+                summary=about[0],
+                question=about[1],
             )
             # Without a reply that can be used both stand side by side.
-            said = made.description or fold([*merged, *stated])[0].description
+            said = made.description or merged_text([*merged, *stated])
             kept = {"description": said, "questions": list(made.questions)}
             segment_id = stated[0].segment_id
             await deps.store.put_cached(deps.ns, "fold", key, kept, segments=[segment_id])

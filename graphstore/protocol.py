@@ -49,6 +49,7 @@ from qrmem.types import (
     LedgerRow,
     MergeDecision,
     Question,
+    Relation,
     Segment,
     Trail,
     Where,
@@ -290,6 +291,14 @@ class GraphView(Protocol):
 
         Args:
             texts: return the segments themselves too, not their ids alone.
+        """
+
+    async def relations(self, ns: str, /, keys: Sequence[str]) -> Sequence[Relation]:
+        """Return the relations with an end in some entities, by key.
+
+        There is one for each pair, direction and type. What a chat model merged its facts into is
+        its description, with the questions; else `qrmem.graphstore.relations.merged_text` of them.
+        Facts of an entity with itself are none.
         """
 
     async def questions(

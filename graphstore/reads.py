@@ -1,10 +1,11 @@
 """What several callers make of a store's own methods."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from qrmem.graphstore.protocol import MERGED, Artefacts, CacheKind, FactStore, GraphStore, GraphView
-from qrmem.types import Fact
+from qrmem.graphstore.relations import Chain, chains, relations_of
+from qrmem.types import Fact, Relation
 
 
 async def cached_value(
@@ -32,6 +33,26 @@ async def entities_in(
 async def facts_of(store: GraphView, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
     """Return the facts with an end in `keys`, in (document id, segment index, n) order."""
     return (await store.around(ns, keys)).facts
+
+
+async def kept_folds(
+    store: Artefacts, ns: str, found: Iterable[Chain]
+) -> dict[str, Mapping[str, Any]]:
+    """Return what a chat model merged some chains into, by their keys, where it did."""
+    keys = [chain.key for chain in found if chain.key]
+    return (
+        {entry.key: entry.value for entry in await store.cached(ns, "fold", keys)} if keys else {}
+    )
+
+
+async def merged_relations(store: GraphStore, ns: str, keys: Sequence[str]) -> list[Relation]:
+    """Return what `GraphStore.relations` says, computed from facts and kept descriptions."""
+    facts = await facts_of(store, ns, keys)
+    is_folded = bool(await store.cached_keys(ns, "fold"))
+    ids = list(dict.fromkeys(fact.segment_id for fact in facts))
+    segments = await store.segments(ns, ids)
+    found = chains(facts, {segment.id: segment.document_id for segment in segments})
+    return relations_of(found, await kept_folds(store, ns, found) if is_folded else {})
 
 
 async def copy_document(source: GraphStore, target: GraphStore, ns: str, document_id: str) -> None:

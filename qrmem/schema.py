@@ -27,18 +27,19 @@ MOST_TYPES, MOST_PROPERTIES, LONGEST_WORDS = 50, 20, 500
 """Of a schema, of a type, and characters of what is said of one: each prompt holds all of it."""
 
 _LABELS = """
-    Block Call Contribution Decision Document Entity Name Namespace QrmemSchema Question Relation
-    RelationVector Reply Segment Stale Step Title Trail TreeNode Window
+    Block Call Contribution Decision Document Entity Name Namespace QrmemSchema Question
+    RelationVector Reply Segment Stale Statement Step Title Trail TreeNode Window
 """
 _RELATIONSHIPS = """
     ABOUT ADDED ASKED_OF CONTRIBUTED COVERS DROPPED EXPANDED FROM HAS IN MEANS MENTIONS NAMES NEXT
-    READ RELATES STEP THEN TO WINDOW
+    READ RELATES STATES STEP THEN TO WINDOW
 """
 OF_THE_STORE = frozenset((_LABELS + _RELATIONSHIPS).split())
 """Labels and types of relationships that a graph database has of the store's own."""
 _PROPERTIES = """
     count counts description forms full full_name head key label mentions merged n name ns own
-    properties question said_at segment superseded_by surface tail type types valid_from valid_until
+    properties question questions said_at segment statements superseded_by surface tail type types
+    valid_from valid_until
 """
 _PROPERTIES_OF_THE_STORE = frozenset(_PROPERTIES.split())
 _KINDS: Mapping[str, type] = {

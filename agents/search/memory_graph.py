@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from qrmem.agents.folding import folded_by_reasoner
-from qrmem.graph.folding import fold
 from qrmem.graph.overlay import Overlay
 from qrmem.graph.superseding import Ending, Place, dated, judged_pairs, kept_endings
 from qrmem.graphstore.protocol import Around, Entry, GraphStore, NameFilter
 from qrmem.graphstore.reads import entities_in
+from qrmem.graphstore.relations import fold
 from qrmem.text.names import split_key
 from qrmem.types import Fact, Passage, Relation, Segment
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_change, used_names, written_segments
-from qrmem.graphstore.neo4j import words
+from qrmem.graphstore.neo4j import edges, words
 from qrmem.graphstore.neo4j.connection import Properties, Step, Work
+from qrmem.graphstore.neo4j.edges import Pair, own_properties
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
-from qrmem.graphstore.neo4j.schema import RELATES, entity_labels, relationship_type
+from qrmem.graphstore.neo4j.schema import entity_labels
 from qrmem.graphstore.protocol import Change, FactRow, MentionRow, by_frequency
 from qrmem.text.blocks import blocks_of
 from qrmem.types import Question
@@ -69,14 +70,14 @@ class Before:
         length: its terms in the search index; `None` if it is not in there.
         mentions: name, forms, how often each form occurs, and whether it has properties.
         questions: text to number.
-        stated: numbers of its facts.
+        stated: number, head and tail of its facts.
     """
 
     title: str
     length: int | None
     mentions: Sequence[tuple[str, Sequence[str], Sequence[int], bool]]
     questions: Mapping[str, int]
-    stated: Collection[int]
+    stated: Sequence[tuple[int, str | None, str | None]]
 
 
 async def apply(work: Work, revision: int, change: Change) -> int:
@@ -98,11 +99,14 @@ async def apply(work: Work, revision: int, change: Change) -> int:
         names[short(key)].now = short(entity)
     indexed = set(map(short, change.index))
     facts = {(short(row.segment_id), row.n): row for row in change.facts}
+    replaced = _replaced(facts, before, cleared)
+    pairs = _pairs(before, cleared, replaced) | await _pairs_of(work, names)
+    pairs |= {(names[short(r.head)].now, names[short(r.tail)].now) for r in change.facts}
     await work.together(
         [
             ("changes.clear", sorted(cleared)),
             ("changes.drop_mentions", overwritten),
-            ("changes.drop_facts", _replaced(facts, before, cleared)),
+            ("changes.drop_facts", replaced),
             *words.drop_steps({key: before[key].length for key in sorted(cleared | indexed)}),
             *_drop_steps(names),
         ]
@@ -121,11 +125,12 @@ async def apply(work: Work, revision: int, change: Change) -> int:
     )
     await work.together(
         [
-            *_move_steps(names),
+            ("changes.move", _moved(names)),
             ("changes.drop_unnamed", _unused(change, names)),
             ("changes.show_properties", _shown(change, before, names)),
         ]
     )
+    await edges.draw(work, pairs)
     return found + 1
 
 
@@ -137,6 +142,7 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
     """
     before = await _before(work, segments)
     names, _ = await _touched_names(work, Change(), before, before.keys(), {})
+    pairs = _pairs(before, before.keys(), ()) | await _pairs_of(work, names)
     await work.together(
         [
             ("changes.clear", sorted(before)),
@@ -149,7 +155,41 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
     gone = await work.each("changes.unnamed", lost)
     shown = _shown(Change(), before, names)
     await work.together([("changes.drop_unnamed", lost), ("changes.show_properties", shown)])
+    await edges.draw(work, pairs)
     return [(key, name) for key, name in gone]
+
+
+def _pairs(
+    before: Mapping[str, Before], cleared: Collection[str], replaced: Iterable[Properties]
+) -> set[Pair]:
+    """Return the pairs of entities of which a fact goes."""
+    gone = {(row["segment"], row["n"]) for row in replaced}
+    return {
+        (head, tail)
+        for segment, own in before.items()
+        for n, head, tail in own.stated
+        if head and tail and (segment in cleared or (segment, n) in gone)
+    }
+
+
+async def _pairs_of(work: Work, names: Mapping[str, Name]) -> set[Pair]:
+    """Return the pairs of entities of names that vanish or move, as they are and as they will be.
+
+    Some may be of entities that vanish.
+    """
+    rows = [
+        {"key": key, "was": name.was}
+        for key, name in sorted(names.items())
+        if name.was and (not name.mentions or name.now != name.was)
+    ]
+    pairs: set[Pair] = set()
+    for head, was_head, tail, was_tail in await work.gathered("changes.stated_of_names", rows):
+        now = [
+            names[name].now if name in names else was
+            for name, was in ((head, was_head), (tail, was_tail))
+        ]
+        pairs |= {(was_head, was_tail), (now[0], now[1])}
+    return pairs
 
 
 async def _before(work: Work, segments: Collection[str]) -> dict[str, Before]:
@@ -246,14 +286,13 @@ def _name_steps(change: Change, names: Mapping[str, Name]) -> list[Step]:
     ]
 
 
-def _move_steps(names: Mapping[str, Name]) -> list[Step]:
-    """Return what brings mentions and facts of names to the entities that these stand for now."""
-    moved = [
+def _moved(names: Mapping[str, Name]) -> list[Properties]:
+    """Return the names that stand for another entity now: mentions and facts go with them."""
+    return [
         {"key": key, "was": name.was, "now": name.now}
         for key, name in sorted(names.items())
         if name.mentions and name.was and name.was != name.now
     ]
-    return [("changes.move_incoming", moved), ("changes.move_outgoing", moved)]
 
 
 def _unused(change: Change, names: Mapping[str, Name]) -> list[str]:
@@ -299,76 +338,42 @@ def _replaced(
 ) -> list[Properties]:
     """Return the kept facts that others of the same number take the place of."""
     return [
-        {"segment": segment, "n": n, "key": joined(segment, str(n))}
+        {"segment": segment, "n": n}
         for segment, n in sorted(facts)
-        if segment not in cleared and n in before[segment].stated
+        if segment not in cleared and any(n == kept for kept, *_ in before[segment].stated)
     ]
 
 
 def _fact_steps(facts: Mapping[tuple[str, int], FactRow], names: Mapping[str, Name]) -> list[Step]:
     """Return what writes facts whose names are mentioned."""
-    living = [
-        (place, row, names[short(row.head)].now, names[short(row.tail)].now)
-        for place, row in sorted(facts.items())
-        if names[short(row.head)].mentions and names[short(row.tail)].mentions
-    ]
-    return [
-        (
-            "changes.put_facts",
-            [
-                {
-                    "head": head,
-                    "tail": tail,
-                    "label": relationship_type(row.type),
-                    "properties": {
-                        "segment": segment,
-                        "n": n,
-                        "head": short(row.head),
-                        "tail": short(row.tail),
-                        "description": row.description,
-                        "question": row.question,
-                        # A date that nobody says is no property: `WHERE r.valid_until IS NULL`.
-                        "said_at": row.said_at or None,
-                        "valid_from": row.valid_from or None,
-                        "valid_until": row.valid_until or None,
-                        "type": row.type or None,
-                        **own_properties(row.properties),
-                    },
-                }
-                for (segment, n), row, head, tail in living
-            ],
-        ),
-        ("changes.put_types", _types_of([(segment, row) for (segment, _), row, *_ in living])),
-        (
-            "changes.link_relations",
-            [
-                {
-                    "segment": segment,
-                    "question": row.question,
-                    "key": joined(segment, str(n)),
-                    "description": row.description,
-                    "head": {"entity": head, "name": short(row.head)},
-                    "tail": {"entity": tail, "name": short(row.tail)},
-                }
-                for (segment, n), row, head, tail in living
-                if row.question
-            ],
-        ),
-    ]
+    rows: dict[str, list[Properties]] = defaultdict(list)
+    added: list[Properties] = []
+    for (segment, n), row in sorted(facts.items()):
+        head, tail = names[short(row.head)], names[short(row.tail)]
+        if not head.mentions or not tail.mentions:
+            continue
+        key = joined(segment, str(n))
+        ends = {"head": head.now, "head_name": short(row.head)}
+        ends |= {"tail": tail.now, "tail_name": short(row.tail)}
+        rows[segment].append({"key": key, "properties": _fact_properties(row)} | ends)
+        if row.question:
+            added.append({"segment": segment, "question": row.question, "key": key})
+    grouped = [{"segment": segment, "facts": own} for segment, own in rows.items()]
+    return [("changes.put_facts", grouped), ("changes.link_statements", added)]
 
 
-def _types_of(facts: Iterable[tuple[str, FactRow]]) -> list[Properties]:
-    """Return which relationships beside `RELATES` segments state."""
-    types: dict[str, set[str]] = defaultdict(set)
-    for segment, row in facts:
-        if (label := relationship_type(row.type)) != RELATES:
-            types[segment].add(label)
-    return [{"segment": segment, "types": sorted(own)} for segment, own in sorted(types.items())]
-
-
-def own_properties(properties: Sequence[tuple[str, object]]) -> Properties:
-    """Return properties of a schema's type as a database has them, and which these are."""
-    return dict(properties) | {"own": [name for name, _ in properties]} if properties else {}
+def _fact_properties(row: FactRow) -> Properties:
+    return {
+        "n": row.n,
+        "description": row.description,
+        "question": row.question,
+        # A date that nobody says is no property: `WHERE f.valid_until IS NULL`.
+        "said_at": row.said_at or None,
+        "valid_from": row.valid_from or None,
+        "valid_until": row.valid_until or None,
+        "type": row.type or None,
+        **own_properties(row.properties),
+    }
 
 
 def _shown(

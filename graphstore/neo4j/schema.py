@@ -9,7 +9,7 @@ from qrmem.graphstore.neo4j.connection import Connection, Work
 from qrmem.graphstore.neo4j.statements import statement
 from qrmem.text.names import camel_case, is_type
 
-VERSION = 10
+VERSION = 11
 
 LABELS = (
     "Namespace",
@@ -21,7 +21,7 @@ LABELS = (
     "Block",
     "Stale",
     "Entity",
-    "Relation",
+    "Statement",
     "Question",
     "Title",
     "Window",
@@ -33,7 +33,7 @@ LABELS = (
 )
 """Labels of everything that belongs to a namespace; the namespace's own node first."""
 
-VIEW_LABELS = ("Question", "Relation", "Stale", "Block", "Name", "Entity")
+VIEW_LABELS = ("Question", "Statement", "Stale", "Block", "Name", "Entity")
 """Labels of what follows from the facts."""
 
 TYPES = (
@@ -53,6 +53,7 @@ TYPES = (
     "NEXT",
     "READ",
     "RELATES",
+    "STATES",
     "STEP",
     "THEN",
     "TO",
@@ -76,12 +77,11 @@ def relationship_type(type: str) -> str:
 
 
 SHOWN = (
-    *("action", "answer", "arrival", "count", "created", "description", "document"),
-    *("entities", "index"),
-    *("key", "level", "n", "name", "ns", "question", "reason", "same", "score", "first", "second"),
-    *("segment", "state", "status", "strategy", "summary", "surface", "surprise", "taken", "text"),
-    *("said_at", "title", "tokens", "type", "usage", "valid_from", "valid_until", "verdict"),
-    *("via", "window", "tail", "head", "full"),
+    *("action", "answer", "arrival", "count", "created", "description", "document", "entities"),
+    *("first", "full", "index", "key", "level", "n", "name", "ns", "question", "questions"),
+    *("reason", "said_at", "same", "score", "second", "segment", "state", "statements", "status"),
+    *("strategy", "summary", "surface", "surprise", "taken", "text", "title", "tokens", "type"),
+    *("usage", "valid_from", "valid_until", "verdict", "via", "window"),
 )
 """Properties that ready queries for people may ask for."""
 
@@ -91,7 +91,6 @@ STATEMENTS = (
         f" FOR (n:{label}) REQUIRE (n.ns, n.key) IS UNIQUE"
         for label in ("QrmemSchema", *LABELS)
     ),
-    "CREATE INDEX qrmem_relates_segment IF NOT EXISTS FOR ()-[r:RELATES]-() ON (r.ns, r.segment)",
     "CREATE FULLTEXT INDEX qrmem_terms IF NOT EXISTS FOR (s:Segment)"
     " ON EACH [s.terms, s.space]"
     " OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace'}}",

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from qrmem.graphstore.neo4j import changes, facts, runs, view, words
+from qrmem.graphstore.neo4j import changes, edges, facts, runs, view, words
 from qrmem.graphstore.neo4j import documents as texts
 from qrmem.graphstore.neo4j import vectors as arrays
 from qrmem.graphstore.neo4j.connection import Connection, Work
@@ -110,6 +110,7 @@ class Neo4jStore:
     mentions = _reads(view.mentions)
     shared_entities = _reads(view.shared_entities)
     around = _reads(view.around)
+    relations = _reads(view.relations)
     questions = _reads(view.questions)
     counts = _reads(view.counts)
     vocabulary = _reads(words.vocabulary)
@@ -132,7 +133,7 @@ class Neo4jStore:
     put_trail = _writes(runs.put_trail)
     trails = _reads(runs.trails)
     calls = _reads(runs.calls)
-    put_cached = _writes(runs.put_cached)
+    put_cached = _writes(edges.put_cached)
     cached_keys = _reads(runs.cached_keys)
     cached = _reads(runs.cached)
-    drop_cached = _writes(runs.drop_cached)
+    drop_cached = _writes(edges.drop_cached)

@@ -15,7 +15,8 @@ from qrmem.graphstore.protocol import (
     NameRow,
     by_frequency,
 )
-from qrmem.types import Entity, Fact, Property, Question, Segment
+from qrmem.graphstore.relations import relation_id
+from qrmem.types import Entity, Fact, Property, Question, Relation, Segment
 
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
@@ -137,6 +138,24 @@ async def around(work: Work, keys: Sequence[str], *, texts: bool = False) -> Aro
         {key: places[key] for key in keys if key in places},
         [segments[place] for place in sorted(segments)],
     )
+
+
+async def relations(work: Work, keys: Sequence[str]) -> list[Relation]:
+    """Return the relations with an end in some entities, as the edges between them say."""
+    wanted = sorted({short(key) for key in keys})
+    stated: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+    for fact in (await around(work, keys)).facts:
+        stated[fact.head, fact.tail, fact.type].append(fact)
+    drawn: dict[tuple[str, str, str], Relation] = {}
+    for end, other, is_head, type_, told, questions in await work.gathered(
+        "view.relations", wanted
+    ):
+        head, tail = (end, other) if is_head else (other, end)
+        place = head, tail, type_
+        drawn[place] = Relation(
+            relation_id(*place), *place[:2], told, tuple(stated[place]), type_, tuple(questions)
+        )
+    return sorted(drawn.values(), key=attrgetter("key"))
 
 
 async def questions(work: Work, segment_ids: Sequence[str] | None = None) -> list[Question]:

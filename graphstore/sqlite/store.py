@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.graphstore.reads import merged_relations
 from qrmem.graphstore.sqlite import changes, facts, removal, runs, view, words
 from qrmem.graphstore.sqlite import documents as texts
 from qrmem.graphstore.sqlite import vectors as arrays
 from qrmem.graphstore.sqlite.connection import Opening, Worker
 from qrmem.graphstore.sqlite.errors import refused_write
 from qrmem.graphstore.sqlite.schema import check
+from qrmem.types import Relation
 
 if TYPE_CHECKING:
     import sqlite3
@@ -139,6 +141,11 @@ class SqliteStore:
     matching = _reads(words.matching)
     entries = _reads(words.entries)
     titled = _reads(words.titled)
+
+    async def relations(self, ns: str, keys: Sequence[str]) -> Sequence[Relation]:
+        """Return the relations with an end in some entities, computed from what is kept."""
+        async with self.snapshot() as now:
+            return await merged_relations(now, ns, keys)
 
     async def nearest(
         self,

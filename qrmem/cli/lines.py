@@ -66,10 +66,11 @@ def entity_lines(view: EntityView, limit: int) -> list[str]:
     for relation in view.relations[:limit]:
         other = relation.tail if relation.head == entity.key else relation.head
         name = shortened(view.neighbours.get(other, other), 1000)
-        types = ", ".join(dict.fromkeys(fact.type for fact in relation.facts if fact.type))
-        kind = f" {types}" if types else ""
+        arrow = "→" if relation.head == entity.key else "←"
+        kind = f" {relation.type}" if relation.type else ""
         said = shortened(relation.description, 160)
-        lines.append(f"  — {name} ({len(relation.facts)}){kind}: {said}")
+        lines.append(f"  {arrow} {name} ({len(relation.facts)}){kind}: {said}")
+        lines += [f"      settled: {shortened(asked, 160)}" for asked in relation.questions]
     lines.append(f"questions: {_of(view.questions, limit)}")
     lines += [f"  ? {shortened(question.text, 160)}" for question in view.questions[:limit]]
     lines.append(f"segments:  {_of(view.segments, limit)}")

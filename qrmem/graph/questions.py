@@ -8,41 +8,18 @@ length and word, and only these are compared.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from rapidfuzz import process
 from rapidfuzz.distance import LCSseq
 
+from qrmem.text.rouge import THRESHOLD, fmeasure
 from qrmem.text.words import tokens
 from qrmem.types import Contribution
 
-THRESHOLD = 0.6
-"""Chosen in the paper, section 2.1, footnote 2."""
-
 _OCCURRENCE = 1 << 32
 """A word's second occurrence counts as another word, so that words are shared one to one."""
-
-
-def rouge_l(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
-    """Return the F-measure of ROUGE-L, as `rouge_score` computes it without a stemmer.
-
-    Args:
-        first: tokens; see `qrmem.text.words.tokens`.
-        second: tokens.
-
-    Returns:
-        In [0, 1]; 0 if one of them is empty.
-    """
-    if not first or not second:
-        return 0.0
-    return _fmeasure(LCSseq.similarity(first, second), len(first), len(second))
-
-
-def _fmeasure(common: int, first: int, second: int) -> float:
-    # The same steps in floating point as the official scorer: at exactly 0.6 they decide.
-    precision, recall = common / first, common / second
-    return 2 * precision * recall / (precision + recall) if common else 0.0
 
 
 @lru_cache(maxsize=1 << 16)
@@ -54,7 +31,7 @@ def least_overlap(first: int, second: int) -> int:
     """
     shorter = min(first, second)
     overlap = min(3 * (first + second) // 10, shorter)
-    while overlap <= shorter and _fmeasure(overlap, first, second) < THRESHOLD:
+    while overlap <= shorter and fmeasure(overlap, first, second) < THRESHOLD:
         overlap += 1
     return overlap
 

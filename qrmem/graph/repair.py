@@ -17,7 +17,7 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import copy_document, entities_in, facts_of
 from qrmem.llm.parallel import in_batches
 from qrmem.text.numbers import counted
-from qrmem.types import DocumentInfo, Fact, MergeDecision, Repair
+from qrmem.types import DocumentInfo, Fact, MergeDecision, Relation, Repair
 
 _ALL = 2**31 - 1
 _DOCUMENTS = 64
@@ -33,6 +33,7 @@ class View:
         surfaces: name key to its most frequent form.
         names: entity key to its name.
         facts: all of them.
+        relations: what they are merged into, as the store shows it.
         mentions: segment id to the keys of its entities.
         unnamed: how many entities have neither a mention nor a name.
     """
@@ -41,6 +42,7 @@ class View:
     surfaces: Mapping[str, str]
     names: Mapping[str, str]
     facts: Collection[Fact]
+    relations: Collection[Relation]
     mentions: Mapping[str, Sequence[str]]
     unnamed: int
 
@@ -122,6 +124,8 @@ async def _expected(
             for decision in (await store.unmerged(ns)).decisions:
                 await made.override_merge(ns, decision)
             await merge_documents(made, ns, documents, similar=similar)
+            for kept in await store.cached(ns, "fold", await store.cached_keys(ns, "fold")):
+                await made.put_cached(ns, "fold", kept.key, kept.value, segments=kept.segments)
         return await _view(made, ns, documents)
 
 
@@ -139,6 +143,7 @@ async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:
         surfaces={row.key: row.surface for row in names},
         names=entities,
         facts=facts,
+        relations=await store.relations(ns, sorted(known)),
         mentions=mentions,
         unnamed=(await store.counts(ns))["entities"] - len(known),
     )
@@ -157,6 +162,9 @@ def _differences(found: View, expected: View) -> Iterator[tuple[str, MergeDecisi
     added = len(set(found.facts) - set(expected.facts))
     if added:
         yield f"{counted(added, 'relations')} not in the texts: not kept", None
+    drawn = len(set(expected.relations) - set(found.relations)) if not lost and not added else 0
+    if drawn:
+        yield f"{counted(drawn, 'merged relations')} missing or edited: made again", None
     moved = sum(
         sorted(keys) != sorted(found.mentions.get(segment, ()))
         for segment, keys in expected.mentions.items()

@@ -396,7 +396,8 @@ def entity_text(view: EntityView) -> str:
     for relation in view.relations[:_RELATIONS]:
         other = relation.tail if relation.head == view.entity.key else relation.head
         told = one_line(relation.description)[:EXCERPT]
-        lines.append(f"- {one_line(view.neighbours.get(other, view.entity.name))}: {told}")
+        arrow = "" if relation.head == view.entity.key else "← "
+        lines.append(f"- {one_line(view.neighbours.get(other, view.entity.name))}: {arrow}{told}")
     places = dict.fromkeys(
         one_line(f"{segment.document_id} {segment.part}") for segment in view.segments
     )

@@ -4,9 +4,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from qrmem.graph.folding import fold
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.graphstore.reads import facts_of
 from qrmem.io.place import write_whole
 from qrmem.types import Entity, Relation, Scalar
 
@@ -14,7 +12,10 @@ _ALL = 2**31 - 1
 
 
 async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
-    """Write entities and folded relations as GraphML; returns how many entities were written.
+    """Write entities and merged relations as GraphML; returns how many entities were written.
+
+    There is an edge for each pair, direction and type, with its description, the questions that a
+    chat model settled, the number of its statements and the segments that state it.
 
     Raises:
         UsageError: at the path is something else than XML.
@@ -22,7 +23,7 @@ async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
     """
     import networkx
 
-    graph: networkx.Graph[str] = networkx.Graph(name=ns)
+    graph: networkx.MultiDiGraph[str] = networkx.MultiDiGraph(name=ns)
     listed = await store.list_entities(ns, _ALL)
     told = await store.entities(ns, [entity.key for entity in listed])
     properties = {entity.key: _latest(entity) for entity in told if entity.properties}
@@ -34,15 +35,16 @@ async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
             segments=entity.segments,
             **properties.get(entity.key, {}),
         )
-    for relation in fold(await facts_of(store, ns, [entity.key for entity in listed])):
+    for relation in await store.relations(ns, [entity.key for entity in listed]):
         if relation.head in graph and relation.tail in graph:
             graph.add_edge(
                 relation.head,
                 relation.tail,
+                key=relation.key,
                 label=_xml(relation.description),
                 weight=len(relation.facts),
                 segments=" ".join(relation.segments),
-                **_typed(relation),
+                **_told(relation),
             )
     written = BytesIO()
     networkx.write_graphml(graph, written)
@@ -55,11 +57,12 @@ def _latest(entity: Entity) -> dict[str, Any]:
     return {f"property_{one.name}": _plain(one.value) for one in entity.properties}
 
 
-def _typed(relation: Relation) -> dict[str, Any]:
-    """Return a relation's types and properties, where its statements have any."""
-    types = dict.fromkeys(fact.type for fact in relation.facts if fact.type)
+def _told(relation: Relation) -> dict[str, Any]:
+    """Return a relation's type, questions and properties, where it has any."""
     said = {f"property_{k}": _plain(v) for fact in relation.facts for k, v in fact.properties}
-    return ({"types": " ".join(types)} if types else {}) | said
+    type_ = {"type": relation.type} if relation.type else {}
+    asked = {"questions": _xml(" ".join(relation.questions))} if relation.questions else {}
+    return type_ | asked | said
 
 
 def _plain(value: Scalar) -> str:

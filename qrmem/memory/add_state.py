@@ -8,8 +8,8 @@ from typing import TypeVar
 from unicodedata import normalize
 
 from qrmem.errors import UsageError
-from qrmem.graph.folding import folded_key
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.relations import folded_key
 from qrmem.io.sources import FileDocument
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import Document, DocumentInfo

@@ -1,15 +1,16 @@
 """What shows a memory, without changing it or asking it anything."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
 from qrmem.errors import NotFound, UsageError, require_ids, require_text
-from qrmem.graph.folding import fold
 from qrmem.graph.name_parents import MOST, Judge, NameUse
-from qrmem.graph.superseding import dated, held_by, kept_endings
+from qrmem.graph.superseding import Place, dated, held_by, kept_endings, place_of
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
+from qrmem.graphstore.relations import merged_text
 from qrmem.llm.usage import By, usage_by
 from qrmem.llm.usage import usage as totals_of
 from qrmem.memory.session import Session
@@ -24,6 +25,7 @@ from qrmem.types import (
     DocumentInfo,
     Entity,
     EntityView,
+    Fact,
     MemoryStatus,
     Merge,
     Question,
@@ -252,7 +254,9 @@ async def view_entity(
     replaced = await kept_endings(store, ns, stated, single_types, as_of)
     later = await store.entities(ns, sorted({ending.by.tail for ending in replaced.values()}))
     facts = dated(stated, replaced, {other.key: other.name for other in later}, as_of)
-    every = sorted(fold(facts), key=lambda r: (-len(r.facts), r.key))
+    marked = {place_of(fact): fact for fact in facts}
+    shown = (_as_held(relation, marked) for relation in await store.relations(ns, [key]))
+    every = sorted(filter(None, shown), key=lambda r: (-len(r.facts), r.key))
     relations, segments = every[part], entity.segments[part]
     ends = sorted({end for r in relations for end in (r.head, r.tail)} - {key})
     questions = await store.questions(ns, segments)
@@ -264,6 +268,20 @@ async def view_entity(
         segments=tuple(await store.segments(ns, segments)),
         relation_count=len(every),
     )
+
+
+def _as_held(relation: Relation, facts: Mapping[Place, Fact]) -> Relation | None:
+    """Return a relation as it is looked at, or `None` where nothing of it was said by then.
+
+    Where a statement is marked, or was not said by then, the merged words would not say so.
+
+    Args:
+        facts: those that are looked at, marked where they do not hold.
+    """
+    held = tuple(facts[place_of(f)] for f in relation.facts if place_of(f) in facts)
+    if held == relation.facts:
+        return relation
+    return replace(relation, facts=held, description=merged_text(held)) if held else None
 
 
 async def entity_key(store: GraphStore, ns: str, name: str) -> str:

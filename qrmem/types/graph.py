@@ -107,14 +107,20 @@ class FactView(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Relation(Short):
-    """An edge of the structured memory: all facts between one unordered pair of entities.
+    """An edge of the structured memory: the merged statements of a pair of entities.
+
+    Those of one direction and type where a memory is shown; in a search those of both directions
+    and of all types.
 
     Attributes:
-        key: `<smaller entity key>|<larger entity key>`.
+        key: tells it from the others: the ends, `<head>|<tail>`, and the type, if there is one; in
+            a search `<smaller entity key>|<larger entity key>`.
         head: entity key of the first fact's head.
         tail: entity key of the first fact's tail.
-        description: the folded description.
-        facts: what it was folded from, in (document id, segment index) order.
+        description: the merged description.
+        facts: what it was merged from, in (document id, segment index) order.
+        type: a relation type of the schema, or "".
+        questions: those that a chat model settled when it merged them, Q_s.
     """
 
     key: str
@@ -122,6 +128,8 @@ class Relation(Short):
     tail: str
     description: str
     facts: tuple[Fact, ...]
+    type: str = ""
+    questions: tuple[str, ...] = ()
 
     @property
     def segments(self) -> tuple[str, ...]:

@@ -361,6 +361,8 @@ def _row(relation: Relation) -> RelationRow:
         tail=relation.tail,
         description=told if len(told) <= _LONGEST else f"{told[:_LONGEST]}…",
         statements=len(relation.facts),
+        type=relation.type,
+        questions=relation.questions,
     )
 
 

@@ -42,13 +42,15 @@ class BriefTrail:
 
 @dataclass(frozen=True, slots=True)
 class RelationRow:
-    """A relation, its description cut where it is long."""
+    """A relation, its description cut where it is long; its questions are those of its merging."""
 
     key: str
     head: str
     tail: str
     description: str
     statements: int
+    type: str
+    questions: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

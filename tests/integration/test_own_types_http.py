@@ -212,7 +212,7 @@ async def test_types_and_properties_are_in_show_and_in_graphml(tmp_path: Path) -
         (segment,) = view.entity.segments
         shown = entity_lines(view, 10)
         assert f"  born: 1990 ({segment})" in shown
-        assert "  — Acme Ltd (1) WORKS_FOR: is employed there" in shown
+        assert "  → Acme Ltd (1) WORKS_FOR: is employed there" in shown
         await memory.graphml(str(tmp_path / "graph.graphml"))
         written = (tmp_path / "graph.graphml").read_text()
         for said in (">1990<", ">PERSON<", ">WORKS_FOR<", ">2020<"):

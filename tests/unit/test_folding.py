@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.graph.folding import LONGEST, fold
+from qrmem.graphstore.relations import LONGEST, fold
 from qrmem.types import Fact
 
 

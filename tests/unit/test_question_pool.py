@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]
 
-from qrmem.graph.questions import QuestionPool, accept_in_order, least_overlap, rouge_l
+from qrmem.graph.questions import QuestionPool, accept_in_order, least_overlap
+from qrmem.text.rouge import rouge_l
 from qrmem.text.words import tokens
 from qrmem.types import Contribution
 

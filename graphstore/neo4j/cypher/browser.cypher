@@ -38,11 +38,24 @@ MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
   AND toLower(e.name) CONTAINS toLower($name)
 WITH e ORDER BY toLower(e.name) = toLower($name) DESC, COUNT { (e)<-[:MENTIONS]-() } DESC, e.key
   LIMIT 1
-MATCH (e)-[r]-(x:Entity)
-MATCH (s:Segment) WHERE s.ns = $ns AND s.key = r.segment
-RETURN e.name AS entity, x.name AS other, r.description AS said, s.document AS document,
-  s.index AS segment, r.question AS question
-ORDER BY document, segment, r.n LIMIT 200
+MATCH (e)<-[end:FROM|TO]-(f:Statement)-[:FROM|TO]->(x:Entity) WHERE x <> e
+MATCH (s:Segment)-[:STATES]->(f)
+RETURN e.name AS entity, CASE type(end) WHEN 'FROM' THEN '→' ELSE '←' END AS direction,
+  x.name AS other, f.description AS said, s.document AS document, s.index AS segment,
+  f.question AS question
+ORDER BY document, segment, f.n LIMIT 200
+
+// :: The statements behind the relation of an entity that is stated most often
+MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
+  AND toLower(e.name) CONTAINS toLower($name)
+WITH e ORDER BY toLower(e.name) = toLower($name) DESC, COUNT { (e)<-[:MENTIONS]-() } DESC, e.key
+  LIMIT 1
+MATCH (e)-[r]-(x:Entity) WHERE x <> e AND r.statements > 0
+WITH r, startNode(r) AS head, endNode(r) AS tail ORDER BY r.statements DESC, x.key LIMIT 1
+MATCH (head)<-[a:FROM]-(f:Statement)-[b:TO]->(tail)
+MATCH (s:Segment)-[states:STATES]->(f)
+WITH head, r, tail, a, f, b, states, s ORDER BY s.document, s.index, f.n LIMIT 12
+RETURN head, r, tail, a, f, b, states, s
 
 // :: A document's chain of segments
 MATCH (d:Document) WHERE d.ns = $ns AND d.key IS NOT NULL AND ($document = '' OR d.key = $document)
@@ -59,7 +72,7 @@ MATCH (q)-[:ASKED_OF]->(s:Segment) WHERE ($document = '' OR s.document = $docume
 WITH q, s ORDER BY s.document, s.index, q.n LIMIT 200
 RETURN q.text AS question,
   COLLECT { MATCH (q)-[:ADDED]->(e:Entity) RETURN DISTINCT e.name } AS `added entities`,
-  COLLECT { MATCH (q)-[:ADDED]->(r:Relation) RETURN DISTINCT r.description } AS `added relations`,
+  COLLECT { MATCH (q)-[:ADDED]->(f:Statement) RETURN DISTINCT f.description } AS `added relations`,
   s.document AS document, s.index AS segment
 ORDER BY document, segment, q.n LIMIT 200
 
@@ -206,14 +219,15 @@ RETURN p LIMIT 60
 MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND COUNT { (e)<-[:MENTIONS]-() } > 1
   AND toLower(e.name) CONTAINS toLower($name)
 WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT 1000
-MATCH (e)-[r]-(x:Entity) WHERE x <> e
-WITH e, x, collect(r) AS said, count(DISTINCT r.segment) AS places WHERE places > 1
-WITH CASE WHEN e.key < x.key THEN [e, x] ELSE [x, e] END AS pair, said, places
-WITH pair, head(collect(said)) AS said, max(places) AS places ORDER BY places DESC LIMIT 200
-UNWIND said AS r
-MATCH (s:Segment) WHERE s.ns = $ns AND s.key = r.segment
-WITH pair, r, s ORDER BY s.document, s.index, r.n
-WITH pair, collect([s.document, s.index, r.description])[..10] AS said,
+MATCH (e)-[r]-(x:Entity) WHERE x <> e AND r.statements > 0
+WITH e, x, sum(r.statements) AS stated WHERE stated > 1
+WITH DISTINCT CASE WHEN e.key < x.key THEN [e, x] ELSE [x, e] END AS pair, stated
+ORDER BY stated DESC LIMIT 200
+WITH pair, pair[0] AS e, pair[1] AS x
+MATCH (e)<-[:FROM|TO]-(f:Statement)-[:FROM|TO]->(x)
+MATCH (s:Segment)-[:STATES]->(f)
+WITH pair, f, s ORDER BY s.document, s.index, f.n
+WITH pair, collect([s.document, s.index, f.description])[..10] AS said,
   max(s.index) - min(s.index) AS apart, count(DISTINCT s.document) AS documents
 WHERE apart > 1 OR documents > 1
 WITH pair, said, apart, documents ORDER BY documents DESC, apart DESC LIMIT 40
@@ -222,22 +236,24 @@ RETURN pair[0].name + ' – ' + pair[1].name AS between, one[2] AS said, one[0] 
   one[1] AS segment
 ORDER BY documents DESC, apart DESC, between, document, segment LIMIT 200
 
-// :: The same as a picture: parallel relations between two entities
+// :: The same as a picture: two entities, and the statements between them
 MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND COUNT { (e)<-[:MENTIONS]-() } > 1
   AND toLower(e.name) CONTAINS toLower($name)
 WITH e ORDER BY COUNT { (e)<-[:MENTIONS]-() } DESC, e.key LIMIT 1000
-MATCH (e)-[r]-(x:Entity) WHERE x <> e
-WITH e, x, collect(r) AS said, count(DISTINCT r.segment) AS places WHERE places > 1
-WITH CASE WHEN e.key < x.key THEN [e, x] ELSE [x, e] END AS pair, said, places
-WITH pair, head(collect(said)) AS said, max(places) AS places ORDER BY places DESC LIMIT 200
-UNWIND said AS r
-MATCH (s:Segment) WHERE s.ns = $ns AND s.key = r.segment
-WITH pair, collect(DISTINCT r)[..6] AS said, max(s.index) - min(s.index) AS apart,
+MATCH (e)-[r]-(x:Entity) WHERE x <> e AND r.statements > 0
+WITH e, x, sum(r.statements) AS stated WHERE stated > 1
+WITH DISTINCT CASE WHEN e.key < x.key THEN [e, x] ELSE [x, e] END AS pair, stated
+ORDER BY stated DESC LIMIT 200
+WITH pair, pair[0] AS e, pair[1] AS x
+MATCH (e)<-[:FROM|TO]-(f:Statement)-[:FROM|TO]->(x)
+MATCH (s:Segment)-[:STATES]->(f)
+WITH pair, collect(DISTINCT f)[..6] AS said, max(s.index) - min(s.index) AS apart,
   count(DISTINCT s.document) AS documents
 WHERE apart > 1 OR documents > 1
 WITH pair, said ORDER BY documents DESC, apart DESC LIMIT 6
-UNWIND said AS r
-RETURN pair[0] AS one, r, pair[1] AS other LIMIT 36
+UNWIND said AS f
+MATCH (one:Entity)<-[a:FROM]-(f)-[b:TO]->(other:Entity)
+RETURN one, a, f, b, other LIMIT 36
 
 // :: Segments that were not read completely, and why
 MATCH (s:Segment) WHERE s.ns = $ns AND s.key IS NOT NULL AND s.state <> 'ok'

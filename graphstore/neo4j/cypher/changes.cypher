@@ -15,28 +15,58 @@ RETURN key, head([(d:Document)-[:HAS]->(s) | d.title]), s.length,
   [(s)-[m:MENTIONS]->(:Entity) | [m.name, m.forms, m.counts, m.own IS NOT NULL]],
   [(s)<-[:ASKED_OF]-(q:Question) | [q.text, q.n]],
   COLLECT {
-    MATCH (:Entity)-[r:RELATES {ns: $ns, segment: key}]->(:Entity)
-    RETURN r.n
-    UNION
-    // A relationship of another type is found from its end: no index knows all types.
-    WITH s, key WHERE s.types IS NOT NULL
-    MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types)]->(:Entity)
-    WHERE r.segment = key
-    RETURN r.n
+    MATCH (s)-[:STATES]->(f:Statement)
+    OPTIONAL MATCH (h:Entity)<-[:FROM]-(f)
+    OPTIONAL MATCH (f)-[:TO]->(t:Entity)
+    RETURN [f.n, h.key, t.key]
   }
 
 // :: stated
 UNWIND $all.rows AS key
-CALL (key) {
-  MATCH (h:Entity)-[r:RELATES {ns: $ns, segment: key}]->(t:Entity)
-  RETURN h, r, t
+MATCH (:Segment {ns: $ns, key: key})-[:STATES]->(f:Statement)
+MATCH (h:Entity)<-[:FROM]-(f)-[:TO]->(t:Entity)
+RETURN collect([key, f.n, coalesce(h.full, h.key), coalesce(t.full, t.key)])
+
+// :: stated_of_names
+// the pairs of what is stated of names, each of which stands for an entity
+UNWIND $all.rows AS row
+MATCH (:Entity {ns: $ns, key: row.was})<-[own:FROM|TO]-(f:Statement) WHERE own.name = row.key
+MATCH (h:Entity)<-[head:FROM]-(f)-[tail:TO]->(t:Entity)
+RETURN collect(DISTINCT [head.name, h.key, tail.name, t.key])
+
+// :: statements
+// of pairs of entities, read from the end that has fewer
+UNWIND $all.rows AS pair
+MATCH (h:Entity {ns: $ns, key: pair[0]})
+MATCH (t:Entity {ns: $ns, key: pair[1]})
+CALL (h, t) {
+  WITH * WHERE COUNT { (h)<-[:FROM]-() } <= COUNT { (t)<-[:TO]-() }
+  MATCH (h)<-[:FROM]-(f:Statement)
+  MATCH (f)-[:TO]->(e:Entity) WHERE e = t
+  RETURN f
   UNION
-  MATCH (s:Segment {ns: $ns, key: key}) WHERE s.types IS NOT NULL
-  MATCH (s)-[:MENTIONS]->(h:Entity)-[r:$any(s.types)]->(t:Entity)
-  WHERE r.segment = key
-  RETURN h, r, t
+  WITH * WHERE COUNT { (h)<-[:FROM]-() } > COUNT { (t)<-[:TO]-() }
+  MATCH (t)<-[:TO]-(f:Statement)
+  MATCH (f)-[:FROM]->(e:Entity) WHERE e = h
+  RETURN f
 }
-RETURN collect([key, r.n, coalesce(h.full, h.key), coalesce(t.full, t.key)])
+MATCH (s:Segment)-[:STATES]->(f)
+RETURN collect([h.key, t.key, s.document, s.index, f.n, coalesce(h.full, h.key),
+  coalesce(t.full, t.key), f.description, coalesce(s.full, s.key), f.question,
+  coalesce(f.said_at, ''), coalesce(f.valid_from, ''), coalesce(f.valid_until, ''), f.n,
+  coalesce(f.type, ''), [name IN coalesce(f.own, []) | [name, f[name]]]])
+
+// :: put_relations
+UNWIND $all.rows AS row
+MATCH (h:Entity {ns: $ns, key: row.head})
+MATCH (t:Entity {ns: $ns, key: row.tail})
+CALL (h, t) {
+  MATCH (h)-[old]->(t) WHERE old.statements IS NOT NULL
+  DELETE old
+}
+UNWIND row.relations AS relation
+CREATE (h)-[r:$(relation.label) {ns: $ns}]->(t)
+SET r += relation.properties
 
 // :: clear
 UNWIND $all.rows AS key
@@ -44,26 +74,17 @@ MATCH (s:Segment {ns: $ns, key: key})
 SET s.merged = null
 WITH s
 CALL (s) {
-  WITH * WHERE s.types IS NOT NULL
-  MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types)]->(:Entity)
-  WHERE r.segment = s.key
-  WITH DISTINCT r
-  DELETE r
-}
-CALL (s) {
   MATCH (s)-[m:MENTIONS]->(:Entity)
   DELETE m
 }
 CALL (s) {
   MATCH (s)<-[:ASKED_OF]-(q:Question)
-  OPTIONAL MATCH (q)-[:ADDED]->(r:Relation)
-  DETACH DELETE q, r
+  DETACH DELETE q
 }
 CALL (s) {
-  MATCH (:Entity)-[r:RELATES {ns: $ns, segment: s.key}]->(:Entity)
-  DELETE r
+  MATCH (s)-[:STATES]->(f:Statement)
+  DETACH DELETE f
 }
-SET s.types = null
 
 // :: drop_mentions
 UNWIND $all.rows AS row
@@ -73,17 +94,8 @@ DELETE m, a
 
 // :: drop_facts
 UNWIND $all.rows AS row
-CALL (row) {
-  MATCH (:Entity)-[r:RELATES {ns: $ns, segment: row.segment, n: row.n}]->(:Entity)
-  RETURN r
-  UNION
-  MATCH (s:Segment {ns: $ns, key: row.segment}) WHERE s.types IS NOT NULL
-  MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types) {n: row.n}]->(:Entity)
-  WHERE r.segment = row.segment
-  RETURN r
-}
-OPTIONAL MATCH (x:Relation {ns: $ns, key: row.key})
-DETACH DELETE r, x
+MATCH (:Segment {ns: $ns, key: row.segment})-[:STATES]->(f:Statement {n: row.n})
+DETACH DELETE f
 
 // :: put_entities
 UNWIND $all.rows AS row
@@ -109,21 +121,12 @@ CALL (n, e) {
 }
 MERGE (n)-[:NAMES]->(e)
 
-// :: move_incoming
+// :: move
 UNWIND $all.rows AS row
 MATCH (e:Entity {ns: $ns, key: row.now})
-MATCH (was:Entity {ns: $ns, key: row.was})<-[old]-(from)
-WHERE (old:MENTIONS|ADDED|FROM|TO AND old.name = row.key) OR (from:Entity AND old.tail = row.key)
+MATCH (was:Entity {ns: $ns, key: row.was})<-[old:MENTIONS|ADDED|FROM|TO]-(from)
+WHERE old.name = row.key
 CREATE (from)-[new:$(type(old))]->(e)
-SET new = properties(old)
-DELETE old
-
-// :: move_outgoing
-UNWIND $all.rows AS row
-MATCH (e:Entity {ns: $ns, key: row.now})
-MATCH (was:Entity {ns: $ns, key: row.was})-[old]->(to:Entity)
-WHERE old.head = row.key
-CREATE (e)-[new:$(type(old))]->(to)
 SET new = properties(old)
 DELETE old
 
@@ -156,16 +159,10 @@ CALL (n) {
   DELETE b
 }
 CALL (row) {
-  MATCH (:Entity {ns: $ns, key: row.was})-[r]-(:Entity)
-  WHERE r.head = row.key OR r.tail = row.key
-  WITH DISTINCT r
-  DELETE r
-}
-CALL (row) {
-  MATCH (:Entity {ns: $ns, key: row.was})<-[end:FROM|TO]-(r:Relation)
+  MATCH (:Entity {ns: $ns, key: row.was})<-[end:FROM|TO]-(f:Statement)
   WHERE end.name = row.key
-  WITH DISTINCT r
-  DETACH DELETE r
+  WITH DISTINCT f
+  DETACH DELETE f
 }
 DETACH DELETE n
 
@@ -178,16 +175,15 @@ CREATE (s)-[m:MENTIONS]->(e)
 SET m = mention.properties
 
 // :: put_facts
-UNWIND $all.rows AS fact
-MATCH (h:Entity {ns: $ns, key: fact.head})
-MATCH (t:Entity {ns: $ns, key: fact.tail})
-CREATE (h)-[r:$(fact.label) {ns: $ns}]->(t)
-SET r += fact.properties
-
-// :: put_types
 UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})
-SET s.types = row.types + [type IN coalesce(s.types, []) WHERE NOT type IN row.types]
+UNWIND row.facts AS fact
+MATCH (h:Entity {ns: $ns, key: fact.head})
+MATCH (t:Entity {ns: $ns, key: fact.tail})
+CREATE (s)-[:STATES]->(f:Statement {ns: $ns, key: fact.key})
+CREATE (f)-[:FROM {name: fact.head_name}]->(h)
+CREATE (f)-[:TO {name: fact.tail_name}]->(t)
+SET f += fact.properties
 
 // :: show_properties
 // of several values the one said last
@@ -219,17 +215,12 @@ WHERE q.text = row.question
 MATCH (e:Entity {ns: $ns, key: row.entity})
 CREATE (q)-[:ADDED {name: row.name}]->(e)
 
-// :: link_relations
+// :: link_statements
 UNWIND $all.rows AS row
 MATCH (:Segment {ns: $ns, key: row.segment})<-[:ASKED_OF]-(q:Question)
 WHERE q.text = row.question
-MATCH (h:Entity {ns: $ns, key: row.head.entity})
-MATCH (t:Entity {ns: $ns, key: row.tail.entity})
-MERGE (r:Relation {ns: $ns, key: row.key})
-SET r.description = row.description
-CREATE (q)-[:ADDED]->(r)
-CREATE (r)-[:FROM {name: row.head.name}]->(h)
-CREATE (r)-[:TO {name: row.tail.name}]->(t)
+MATCH (f:Statement {ns: $ns, key: row.key})
+CREATE (q)-[:ADDED]->(f)
 
 // :: put_digests
 UNWIND $all.rows AS row

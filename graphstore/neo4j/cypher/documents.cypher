@@ -69,12 +69,7 @@ WHERE d.ns = $ns AND d.key IS NOT NULL
 CALL (d) {
   MATCH (d)-[:HAS]->(s:Segment)
   WITH s.state AS state, count(*) AS number,
-    sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }
-      + CASE WHEN s.types IS NULL THEN 0 ELSE COUNT {
-        MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types)]->(:Entity)
-        WHERE r.segment = s.key
-        RETURN DISTINCT r
-      } END) AS stated
+    sum(COUNT { (s)-[:STATES]->(:Statement) }) AS stated
   RETURN collect([state, number]) AS states, sum(stated) AS facts
 }
 RETURN d {.*, text: null}, states, facts
@@ -85,12 +80,7 @@ MATCH (d:Document {ns: $ns, key: key})
 CALL (d) {
   MATCH (d)-[:HAS]->(s:Segment)
   WITH s.state AS state, count(*) AS number,
-    sum(COUNT { (:Entity)-[:RELATES {ns: $ns, segment: s.key}]->(:Entity) }
-      + CASE WHEN s.types IS NULL THEN 0 ELSE COUNT {
-        MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types)]->(:Entity)
-        WHERE r.segment = s.key
-        RETURN DISTINCT r
-      } END) AS stated
+    sum(COUNT { (s)-[:STATES]->(:Statement) }) AS stated
   RETURN collect([state, number]) AS states, sum(stated) AS facts
 }
 RETURN collect([d {.*, text: null}, states, facts])

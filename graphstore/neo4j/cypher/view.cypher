@@ -64,15 +64,23 @@ CALL (e) {
     ELSE [s.document, s.index, coalesce(s.full, s.key)] END) AS segments
 }
 CALL (e) {
-  MATCH (e)-[r]-(o:Entity) WHERE o.key IS NOT NULL AND r.segment IS NOT NULL
-  MATCH (s:Segment {ns: $ns, key: r.segment})
-  RETURN collect([s.document, s.index, r.n, coalesce(o.full, o.key),
-    coalesce(o.full_name, o.name, ''), startNode(r) = e, r.description,
-    coalesce(s.full, s.key), r.question, coalesce(r.said_at, ''), coalesce(r.valid_from, ''),
-    coalesce(r.valid_until, ''), r.n, coalesce(r.type, ''),
-    [name IN coalesce(r.own, []) | [name, r[name]]]]) AS facts
+  MATCH (e)<-[own:FROM|TO]-(f:Statement)-[other:FROM|TO]->(o:Entity)
+  WHERE o.key IS NOT NULL AND type(own) <> type(other)
+  MATCH (s:Segment)-[:STATES]->(f)
+  RETURN collect([s.document, s.index, f.n, coalesce(o.full, o.key),
+    coalesce(o.full_name, o.name, ''), type(own) = 'FROM', f.description,
+    coalesce(s.full, s.key), f.question, coalesce(f.said_at, ''), coalesce(f.valid_from, ''),
+    coalesce(f.valid_until, ''), f.n, coalesce(f.type, ''),
+    [name IN coalesce(f.own, []) | [name, f[name]]]]) AS facts
 }
 RETURN collect([coalesce(e.full, e.key), coalesce(e.full_name, e.name, ''), segments, facts])
+
+// :: relations
+UNWIND $all.rows AS key
+MATCH (e:Entity {ns: $ns, key: key})
+MATCH (e)-[r]-(o:Entity) WHERE o.key IS NOT NULL AND r.statements IS NOT NULL
+RETURN collect([coalesce(e.full, e.key), coalesce(o.full, o.key), startNode(r) = e,
+  coalesce(r.type, ''), r.description, coalesce(r.questions, [])])
 
 // :: questions
 MATCH (q:Question)
@@ -100,14 +108,8 @@ RETURN
     WHERE e.ns = $ns AND e.name IS NOT NULL // made by hand, it may have no key
   } AS entities,
   COUNT {
-    MATCH (:Entity)-[r:RELATES]->(:Entity)
-    WHERE r.ns = $ns AND r.segment IS NOT NULL
-  } + COUNT {
-    MATCH (s:Segment)
-    WHERE s.ns = $ns AND s.key IS NOT NULL AND s.types IS NOT NULL
-    MATCH (s)-[:MENTIONS]->(:Entity)-[r:$any(s.types)]->(:Entity)
-    WHERE r.segment = s.key
-    RETURN DISTINCT r
+    MATCH (f:Statement)
+    WHERE f.ns = $ns AND f.key IS NOT NULL
   } AS facts,
   COUNT {
     MATCH (q:Question)

@@ -53,7 +53,9 @@ export async function entity(name) {
   const edges = view.relations.map((one) => ({ id: `edge ${one.key}`, source: one.head, target: one.tail }));
   const other = (one) => (one.head === view.key ? one.tail : one.head);
   const relation = (one) => make("div", {}, entityLink(other(one), named(other(one))), " ",
-    quiet(one.statements > 1 ? count(one.statements, "statement") : ""), make("blockquote", {}, one.description));
+    quiet([one.type, one.statements > 1 && count(one.statements, "statement")].filter(Boolean).join(" · ")),
+    make("blockquote", {}, one.head === view.key ? one.description : `← ${one.description}`),
+    one.questions.length ? quiet(`settled: ${one.questions.join(" ")}`) : "");
   const more = (what, render) => async (shown) => {
     const next = await part(address, shown, SOME);
     Object.assign(names, next.neighbours);

@@ -39,6 +39,7 @@ from qrmem.graphstore.protocol import (
     VectorKind,
     Vectors,
 )
+from qrmem.graphstore.reads import merged_relations
 from qrmem.text.blocks import blocks_of
 from qrmem.text.dates import said_at
 from qrmem.text.names import split_key
@@ -51,6 +52,7 @@ from qrmem.types import (
     LedgerRow,
     MergeDecision,
     Question,
+    Relation,
     Segment,
     Trail,
     Where,
@@ -359,6 +361,9 @@ class ReferenceStore:
             wanted = {id_ for ids in places.values() for id_ in ids}
             found = await self.segments(ns, sorted(wanted, key=self._space(ns).place))
         return Around({entity.key: entity.name for entity in named}, facts, places, found)
+
+    async def relations(self, ns: str, keys: Sequence[str]) -> Sequence[Relation]:
+        return await merged_relations(self, ns, keys)
 
     async def questions(
         self, ns: str, segment_ids: Sequence[str] | None = None

@@ -137,6 +137,7 @@ async def contents(store: GraphStore, ns: str, terms: Sequence[str] = ()) -> dic
         "entities in": {k: tuple(v) for k, v in (await entities_in(store, ns, ids)).items()},
         "places": {k: tuple(v) for k, v in (await store.around(ns, keys)).places.items()},
         "facts": list(await facts_of(store, ns, keys)),
+        "relations": list(await store.relations(ns, keys)),
         "questions": list(await store.questions(ns)),
         "counts": dict(await store.counts(ns)),
         "states": dict(await store.states(ns)),

@@ -17,7 +17,8 @@ from qrmem.graphstore.protocol import (
     MentionRow,
     NameRow,
 )
-from qrmem.graphstore.reads import entities_in, facts_of, merged_segments
+from qrmem.graphstore.reads import entities_in, facts_of, merged_relations, merged_segments
+from qrmem.graphstore.relations import chains
 from qrmem.types import Entity, Fact, Property, Question
 
 
@@ -296,6 +297,56 @@ class ViewContract(Contract):
             await add(store, f"n{number}", *order)
             seen.append(await contents(store, f"n{number}"))
         assert all(found == seen[0] for found in seen)
+
+    async def test_relations_are_merged_by_direction_and_follow_every_change(
+        self, store: GraphStore
+    ) -> None:
+        """Deleting leaves what a memory says that never held the document."""
+        kept, other = text("a", "Ann Bob ", "Ann Bob Ann "), text("b", "Ann Bob ")
+        await add(store, "n", kept)
+        before = await store.relations("n", ["Ann"])
+        assert [(r.key, len(r.facts)) for r in before] == [("Ann|Bob", 2), ("Bob|Ann", 1)]
+        assert before == await store.relations("n", ["Bob"])
+        await add(store, "n", other)
+        assert [len(r.facts) for r in await store.relations("n", ["Bob"])] == [3, 1]
+        assert await store.relations("n", ["Ann", "Bob"]) == await merged_relations(
+            store, "n", ["Ann", "Bob"]
+        )
+        await store.delete_documents("n", "b")
+        assert await store.relations("n", ["Ann"]) == before
+
+    async def test_a_relation_says_what_a_model_merged_it_into(self, store: GraphStore) -> None:
+        document, segments = text("a", "Ann Bob ", "Ann Bob now ")
+        await add(store, "n", (document, segments))
+        edit = FactRow(segments[1].id, 0, "Ann", "Bob", "Ann leaves Bob", type="LEAVES")
+        again = replace(edit, description="finally saw him", type="")
+        await apply(store, "n", Change(facts=[again]))
+        facts = await facts_of(store, "n", ["Ann"])
+        (chain,) = chains(facts, {segment.id: "a" for segment in segments})
+        value = {"description": "met, then saw", "questions": ["When?"]}
+        await store.put_cached("n", "fold", chain.key, value, segments=[segments[1].id])
+        (relation,) = await store.relations("n", ["Ann"])
+        assert (relation.description, relation.questions) == ("met, then saw", ("When?",))
+        assert relation.facts == tuple(facts)
+        await store.drop_cached("n", "fold", [chain.key])
+        (relation,) = await store.relations("n", ["Ann"])
+        assert (relation.description, relation.questions) == ("Ann meets Bob; finally saw him", ())
+        await store.put_cached("n", "fold", chain.key, value, segments=[segments[1].id])
+        await apply(store, "n", Change(facts=[edit]))
+        assert [(r.type, r.description) for r in await store.relations("n", ["Ann"])] == [
+            ("", "Ann meets Bob"),
+            ("LEAVES", "Ann leaves Bob"),
+        ]
+
+    async def test_relations_move_with_their_names(self, store: GraphStore) -> None:
+        await add(store, "n", text("a", "Ann Bob ", "Cy Bob ", "Ann Cy "))
+        await apply(store, "n", Change(names={"Cy": "Ann"}))
+        (relation,) = await store.relations("n", ["Bob"])
+        assert (relation.key, len(relation.facts)) == ("Ann|Bob", 2)
+        assert await store.relations("n", ["Ann"]) == [relation], "Ann Cy is of one entity now"
+        await apply(store, "n", Change(names={"Cy": "Cy"}, entities=[EntityRow("Cy", "Cy", "")]))
+        keys = [one.key for one in await store.relations("n", ["Ann", "Cy"])]
+        assert keys == ["Ann|Bob", "Ann|Cy", "Cy|Bob"]
 
     async def _two_segments(self, store: GraphStore) -> Text:
         document, segments = text("d", "one ", "two ")

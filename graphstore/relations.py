@@ -1,0 +1,176 @@
+"""Statements merged into relations: by the words alone, or by what a chat model made of them.
+
+A chat model merges what the segments of one document state of one pair, direction and type, from
+the left, in segment order. What is merged so far is a cached value (`fold`) under the statements
+that went in, with the questions Q_s that it settled: it goes with its last segment, and a statement
+that is gone leads to another key.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from qrmem.graphstore.records import relation_key
+from qrmem.text.rouge import THRESHOLD, rouge_l
+from qrmem.text.words import tokens
+from qrmem.types import Fact, Relation
+
+LONGEST = 600
+"""Characters of a folded description; the facts keep the rest."""
+
+SEPARATOR = "; "
+BACKWARD = "← "
+
+Told = tuple[Fact, ...]
+"""What one segment states of a pair of entities, in one direction and of one type."""
+
+
+def fold(facts: Iterable[Fact]) -> list[Relation]:
+    """Return what some facts say of each unordered pair of entities, by key, without a model.
+
+    Args:
+        facts: in (document id, segment index, n) order, as a store gives them.
+
+    Returns:
+        One relation for each pair; facts of an entity with itself are left out. In the
+        description `←` stands before what goes from the relation's tail to its head.
+    """
+    pairs: dict[str, list[Fact]] = {}
+    for fact in facts:
+        if fact.head != fact.tail:
+            pairs.setdefault(relation_key(fact.head, fact.tail), []).append(fact)
+    return [
+        Relation(key, found[0].head, found[0].tail, merged_text(found), tuple(found))
+        for key, found in sorted(pairs.items())
+    ]
+
+
+def merged_text(facts: Sequence[Fact]) -> str:
+    """Join the descriptions that say something new, in order, as far as they fit.
+
+    Args:
+        facts: of one pair, one at least.
+    """
+    kept: list[str] = []
+    said: dict[str, list[Sequence[str]]] = {}
+    room = LONGEST
+    for fact in facts:
+        words = tokens(fact.description)
+        alike = said.setdefault(fact.head, [])
+        text = fact.description if fact.head == facts[0].head else BACKWARD + fact.description
+        is_new = text not in kept and not any(_are_alike(words, other) for other in alike)
+        if is_new and (not kept or len(text) + len(SEPARATOR) <= room):
+            kept.append(text)
+            alike.append(words)
+            room -= len(text) + len(SEPARATOR)
+    joined = SEPARATOR.join(kept)
+    return joined if len(joined) <= LONGEST else f"{joined[: LONGEST - 1]}…"
+
+
+def _are_alike(first: Sequence[str], second: Sequence[str]) -> bool:
+    return bool(first) and rouge_l(first, second) >= THRESHOLD
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What the segments of one document state of one pair, in one direction and of one type.
+
+    Attributes:
+        told: what each segment states that no earlier one does, in order.
+        facts: all of it.
+    """
+
+    document_id: str
+    told: tuple[Told, ...]
+    facts: tuple[Fact, ...]
+
+    @property
+    def key(self) -> str:
+        """Under which is kept what a chat model merged it into; "" for a single segment's."""
+        return fold_key(self.told) if len(self.told) > 1 else ""
+
+
+def chains(facts: Iterable[Fact], document_of: Mapping[str, str]) -> list[Chain]:
+    """Return the chains of some facts, in the order of their first ones.
+
+    Args:
+        facts: in (document id, segment index, n) order; those of an entity with itself are left
+            out.
+        document_of: document id by segment id.
+    """
+    apart: dict[tuple[str, str, str, str], list[Fact]] = {}
+    for fact in facts:
+        if fact.head != fact.tail:
+            document = document_of.get(fact.segment_id, "")
+            apart.setdefault((document, fact.head, fact.tail, fact.type), []).append(fact)
+    return [Chain(doc, _by_segment(own), tuple(own)) for (doc, *_), own in apart.items()]
+
+
+def _by_segment(facts: Iterable[Fact]) -> tuple[Told, ...]:
+    first: dict[str, Fact] = {}
+    for fact in facts:
+        first.setdefault(fact.description, fact)
+    told: dict[str, list[Fact]] = {}
+    for fact in first.values():
+        told.setdefault(fact.segment_id, []).append(fact)
+    return tuple(map(tuple, told.values()))
+
+
+def fold_key(told: Sequence[Told]) -> str:
+    """Return the key under which a folded description is kept."""
+    facts = [fact for stated in told for fact in stated]
+    made = repr([(f.head, f.tail, f.description, f.segment_id) for f in facts])
+    return "fold:" + hashlib.sha256(made.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def folded_key(document_id: str, digest: str) -> str:
+    """Return the key under which is kept that all relations of a document's text are folded."""
+    return f"folded:{digest}:{document_id}"
+
+
+def folded_facts(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) -> list[Fact]:
+    """Return facts; in the place of a chain that a chat model merged, one with what it said.
+
+    Args:
+        kept: cached values by the keys of chains.
+    """
+    said: list[Fact] = []
+    for chain in found:
+        value = kept.get(chain.key)
+        told = chain.told[0][0]
+        said += [replace(told, description=str(value["description"]))] if value else chain.facts
+    return said
+
+
+def relation_id(head: str, tail: str, type: str = "") -> str:
+    """Return what tells the relation of a pair, direction and type from the others."""
+    return f"{head}|{tail}|{type}" if type else f"{head}|{tail}"
+
+
+def relations_of(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) -> list[Relation]:
+    """Return the relations of some chains: one for each pair, direction and type, by key.
+
+    Args:
+        found: by document, in order; all of these pairs.
+        kept: cached values by the keys of chains.
+    """
+    grouped: dict[tuple[str, str, str], list[Chain]] = {}
+    for chain in found:
+        first = chain.facts[0]
+        grouped.setdefault((first.head, first.tail, first.type), []).append(chain)
+    made = []
+    for (head, tail, type_), own in grouped.items():
+        settled = (kept[chain.key].get("questions", ()) for chain in own if chain.key in kept)
+        made.append(
+            Relation(
+                key=relation_id(head, tail, type_),
+                head=head,
+                tail=tail,
+                description=merged_text(folded_facts(own, kept)),
+                facts=tuple(fact for chain in own for fact in chain.facts),
+                type=type_,
+                questions=tuple(dict.fromkeys(q for questions in settled for q in questions)),
+            )
+        )
+    return sorted(made, key=lambda relation: relation.key)
