@@ -41,14 +41,13 @@ async def draw(work: Work, pairs: Collection[Pair]) -> None:
     found = chains(facts, document_of)
     keys = sorted({chain.key for chain in found} - {""})
     kept = {entry.key: entry.value for entry in await runs.cached(work, "fold", keys)}
-    made: dict[Pair, list[Relation]] = defaultdict(list)
+    rows: dict[str, Properties] = {}
+    for head, tail in wanted:
+        row = rows.setdefault(head, {"head": head, "tails": [], "relations": []})
+        row["tails"].append(tail)
     for relation in relations_of(found, kept):
-        made[short(relation.head), short(relation.tail)].append(relation)
-    rows = [
-        {"head": head, "tail": tail, "relations": list(map(_edge, made[head, tail]))}
-        for head, tail in wanted
-    ]
-    await work.together([("changes.put_relations", rows)])
+        rows[short(relation.head)]["relations"].append(_edge(relation))
+    await work.together([("changes.put_relations", list(rows.values()))])
 
 
 async def put_cached(
@@ -84,6 +83,7 @@ def _edge(relation: Relation) -> Properties:
     ends = [fact.valid_until for fact in relation.facts]
     own = {name: value for fact in relation.facts for name, value in fact.properties}
     return {
+        "tail": short(relation.tail),
         "label": relationship_type(relation.type),
         "properties": own
         | {

@@ -15,7 +15,7 @@ import qrmem
 from qrmem.errors import EmbedderMismatch, MissingError
 from qrmem.graphstore import open_store
 from qrmem.graphstore.neo4j import browser_queries
-from qrmem.graphstore.neo4j.schema import LABELS, SHOWN, TYPES, VERSION
+from qrmem.graphstore.neo4j.schema import LABELS, RELATES, SHOWN, TYPES, VERSION
 from qrmem.graphstore.neo4j.statements import statements
 
 pytestmark = pytest.mark.neo4j
@@ -63,7 +63,9 @@ def test_the_schema_names_all_that_statements_use() -> None:
     files = ("browser", "changes", "documents", "facts", "runs", "vectors", "view", "words")
     texts = [text for file in files for text in statements(file).values()]
     found = [re.findall(r"-\[\w*:([A-Z_|]+)", text) for text in texts]
-    assert {name for names in found for each in names for name in each.split("|")} == set(TYPES)
+    assert {name for names in found for each in names for name in each.split("|")} == {*TYPES} - {
+        RELATES
+    }, "a relation's type is a value"
     labels = {name for text in texts for name in re.findall(r"[(:]\w*:([A-Z][A-Za-z]+)", text)}
     assert labels <= {*LABELS, "TreeNode", *TYPES}
     assert {"Document", "TreeNode"} <= labels

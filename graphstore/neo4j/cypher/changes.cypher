@@ -57,14 +57,16 @@ RETURN collect([h.key, t.key, s.document, s.index, f.n, coalesce(h.full, h.key),
   coalesce(f.type, ''), [name IN coalesce(f.own, []) | [name, f[name]]]])
 
 // :: put_relations
+// by their heads: an edge between two known nodes is looked for among all, where there are few
 UNWIND $all.rows AS row
 MATCH (h:Entity {ns: $ns, key: row.head})
-MATCH (t:Entity {ns: $ns, key: row.tail})
-CALL (h, t) {
-  MATCH (h)-[old]->(t) WHERE old.statements IS NOT NULL
+CALL (h, row) {
+  MATCH (h)-[old]->(t:Entity)
+  WHERE old.statements IS NOT NULL AND t.key IN row.tails
   DELETE old
 }
 UNWIND row.relations AS relation
+MATCH (t:Entity {ns: $ns, key: relation.tail})
 CREATE (h)-[r:$(relation.label) {ns: $ns}]->(t)
 SET r += relation.properties
 
