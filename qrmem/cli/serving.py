@@ -2,8 +2,8 @@
 
 import argparse
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 from qrmem.cli import output
 from qrmem.cli.cost_options import Common
 from qrmem.cli.options import opened, settings_of, user_name
+from qrmem.config import Settings
+from qrmem.errors import UsageError
 from qrmem.types import Segment, Trail
 
 if TYPE_CHECKING:
     from qrmem.memory import Memory
+    from qrmem.web.tokens import Grant
 
 HOST, PORT = "127.0.0.1", 8321
 DOCS = ("/docs", "/openapi.json", "/static-offline-docs/")
@@ -38,6 +41,11 @@ def add_serving(commands: Any, common: Common) -> None:
         "serve",
         parents=common("memory", "model", "embedder"),
         help="serve the memory by REST (extra serve)",
+    )
+    serve.add_argument(
+        "--tokens",
+        metavar="FILE",
+        help="a table of tokens (TOML), each for a namespace and, if wanted, a user",
     )
     view = commands.add_parser(
         "view",
@@ -66,13 +74,15 @@ async def mcp(arguments: argparse.Namespace) -> int:
     async with opened(arguments, create=arguments.write) as memory:
         made = server(memory, write=arguments.write, user=arguments.user or "")
         if arguments.http:
-            from qrmem.web.guard import LARGEST_DOCUMENT
+            from qrmem.web.guard import LARGEST_DOCUMENT, check_host, digest
 
+            token = settings_of(arguments).token.reveal()
+            check_host(arguments.host, token)
             # On loopback, it refuses requests under another host name.
             app = made.streamable_http_app(
                 host=arguments.host, stateless_http=True, max_request_body_size=LARGEST_DOCUMENT
             )
-            await _serve(arguments, app, "/mcp", large="/mcp")
+            await _serve(arguments, {digest(token): app}, "/mcp", large=("/mcp",))
         else:
             # A thread waits for a line and cannot be told to stop: Ctrl-C ends the process at once.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -85,13 +95,44 @@ async def mcp(arguments: argparse.Namespace) -> int:
 
 async def serve(arguments: argparse.Namespace) -> int:
     """Serve REST clients until interrupted."""
+    from qrmem.memory import open
     from qrmem.web.api import api
+    from qrmem.web.guard import digest
 
-    async with opened(arguments, create=arguments.write) as memory:
-        secured = bool(settings_of(arguments).token.reveal())
-        app = api(memory, write=arguments.write, secured=secured)
-        await _serve(arguments, app, "/docs", large="/documents", open_paths=DOCS)
+    settings = settings_of(arguments)
+    table = _table(arguments, settings)
+    writes = {grant.namespace for grant in table if grant.write}
+    async with AsyncExitStack() as stack:
+        memories: dict[str, Memory] = {}
+        doors: dict[str, Any] = {}
+        for grant in table:
+            if (name := grant.namespace) not in memories:
+                opening = open(settings=settings.with_(namespace=name), create=name in writes)
+                memories[name] = await stack.enter_async_context(opening)
+            secured = grant.sha256 != digest("")
+            doors[grant.sha256] = api(
+                memories[name], write=grant.write, secured=secured, user=grant.user
+            )
+        large = ("/documents",) if writes else ()
+        await _serve(arguments, doors, "/docs", large=large, open_paths=DOCS)
     return 0
+
+
+def _table(arguments: argparse.Namespace, settings: Settings) -> "Sequence[Grant]":
+    """Return what each token lets in to; without a table the one token, or anybody, has a grant."""
+    from qrmem.web.guard import check_host, digest
+    from qrmem.web.tokens import Grant, grants
+
+    token = settings.token.reveal()
+    if not arguments.tokens:
+        check_host(arguments.host, token)
+        return [Grant(sha256=digest(token), namespace=settings.namespace, write=arguments.write)]
+    if token or arguments.write:
+        other = "QRMEM_TOKEN" if token else "--write"
+        raise UsageError(
+            f"{other} is for one token; with --tokens, leave it out: the table says it"
+        )
+    return grants(Path(arguments.tokens), settings.namespace)
 
 
 async def view(arguments: argparse.Namespace) -> int:
@@ -151,23 +192,19 @@ async def write_trail(memory: "Memory", trail: Trail, path: str) -> int:
 
 async def _serve(
     arguments: argparse.Namespace,
-    app: Any,
+    doors: "Mapping[str, Any]",
     path: str,
     *,
-    large: str,
+    large: tuple[str, ...],
     open_paths: tuple[str, ...] = (),
 ) -> None:
-    from qrmem.web.guard import Guard, check_host, digest, listening, local_hosts, run
+    from qrmem.web.guard import Guard, digest, listening, local_hosts, run
 
-    token = settings_of(arguments).token.reveal()
-    check_host(arguments.host, token)
+    is_open = digest("") in doors
     with listening(arguments.host, arguments.port) as socket:
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         port = socket.getsockname()[1]
         where = f"http://{host}:{port}{path}"
         output.note(f"serving {where} (Ctrl-C ends it)", quiet=arguments.quiet)
-        hosts = () if token else local_hosts(port)
-        allowed = (large,) if arguments.write else ()
-        await run(
-            Guard({digest(token): app}, open_paths=open_paths, hosts=hosts, large=allowed), socket
-        )
+        hosts = local_hosts(port) if is_open else ()
+        await run(Guard(doors, open_paths=open_paths, hosts=hosts, large=large), socket)

@@ -16,7 +16,7 @@ from qrmem.text.numbers import counted
 from qrmem.text.words import cut_note
 from qrmem.types import Answer, EntityView, FactView, Hit, MemoryStatus, Recalled, Scalar, Trail
 from qrmem.types.shown import continued, one_line
-from qrmem.types.turns import USER_KEY
+from qrmem.types.turns import USER_KEY, document_id_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -277,8 +277,7 @@ class Toolset:
         Raises:
             UsageError: a document of somebody else is there.
         """
-        # No slash is left in the user's name: so ids of two users are never the same.
-        id = f"{self.user.replace('%', '%25').replace('/', '%2F')}/{id}"
+        id = document_id_of(self.user, id)
         with suppress(NotFound):
             there = await self._memory.document(id)
             if there.metadata.get(USER_KEY) != self.user:

@@ -104,7 +104,12 @@ async def _stated(session: Session, entity: str, user: str) -> Around:
     store, ns = session.store, session.ns
     within = await _segments_of(session, user) if user else None
     if entity:
-        keys = [await entity_key(store, ns, entity)]
+        try:
+            keys = [await entity_key(store, ns, entity)]
+        except NotFound:
+            if within is None:
+                raise
+            keys = []  # the error names what comes near, in the texts of others too
     elif within is not None:
         found = await entities_in(store, ns, sorted(within))
         keys = sorted({key for own in found.values() for key in own})

@@ -29,6 +29,14 @@ _INDENT = " " * 4
 _ROLES = ("user", "assistant", "system", "developer")
 
 
+def document_id_of(user: str, id: str) -> str:
+    """Return the id that a document of a user is kept under, so that none is another user's.
+
+    No slash is left in the user's name: so ids of two users are never the same.
+    """
+    return f"{user.replace('%', '%25').replace('/', '%2F')}/{id}"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Turn(Short):
     """What somebody said in a conversation; a document of its own.

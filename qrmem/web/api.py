@@ -5,11 +5,10 @@ from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
-from qrmem.errors import MissingError, QrmemError, install, refused
+from qrmem.errors import MissingError, QrmemError, UsageError, install, refused
 from qrmem.llm.usage import By
 from qrmem.memory import EntityCount, Memory
 from qrmem.types import (
-    AddReport,
     Document,
     DocumentInfo,
     EntityView,
@@ -17,7 +16,6 @@ from qrmem.types import (
     Hit,
     MemoryStatus,
     Merge,
-    MetaValue,
     Relation,
     Segment,
     Trail,
@@ -25,28 +23,25 @@ from qrmem.types import (
 )
 from qrmem.types.trees import TreeNode, TreeTop
 from qrmem.types.usage import UsageRow
-from qrmem.web.asking import MOST, asking, error_of, note_length, whole
+from qrmem.web import changing, user_api
+from qrmem.web.asking import MOST, asking, error_of, note_length, own
 from qrmem.web.replies import (
-    Added,
     Around,
     BriefTrail,
-    Decision,
-    Deleted,
-    DeletedCount,
     MarkedSegment,
     RecalledTurns,
     Refusal,
     RelationRow,
     Totals,
     of,
+    part,
+    whole,
 )
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.requests import Request
 
-TOTAL = "x-total-count"
-"""The header that says how many rows there are, where a reply holds a part of them."""
 _UNREAD = {
     RecursionError: "the body is nested too deep",
     UnicodeDecodeError: "the body is not UTF-8",
@@ -57,7 +52,12 @@ _LONGEST = 600
 
 
 def api(
-    memory: Memory, *, ask: bool = True, write: bool = False, secured: bool = False
+    memory: Memory,
+    *,
+    ask: bool = True,
+    write: bool = False,
+    secured: bool = False,
+    user: str = "",
 ) -> "FastAPI":
     """Return the service of one memory, without protection; `qrmem.web.guard.Guard` is that.
 
@@ -65,6 +65,7 @@ def api(
         ask: whether questions are answered, which may call the chat model.
         write: whether documents and turns can be added, and documents deleted.
         secured: whether clients give a token; the page `/docs` then asks for it.
+        user: whose documents and turns alone are read and written; "": everybody's.
 
     Raises:
         MissingError: the extra `serve` is not installed.
@@ -128,13 +129,15 @@ def api(
         body = asdict(Refusal(whole(error)))
         return JSONResponse(body, exc.status_code, headers=exc.headers)
 
-    _looking(app, memory)
-    _searching(app, memory)
+    (user_api.looking(app, memory, user) if user else _looking(app, memory))
+    _searching(app, memory, user)
     if ask:
-        asking(app, memory)
-    if write:
-        _writing(app, memory)
-        deciding(app, memory)
+        asking(app, memory, user)
+    if write and user:
+        user_api.writing(app, memory, user)
+    elif write:
+        changing.writing(app, memory)
+        changing.deciding(app, memory)
     return app
 
 
@@ -173,10 +176,6 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     some = Annotated[int | None, Query(ge=1, le=1000, description="at most so many; default: all")]
     offset = Annotated[int, Query(ge=0, le=MOST, description="how many to pass over")]
     get = app.get
-
-    def part(rows: Sequence[Any], offset: int, limit: int | None, response: Response) -> Any:
-        response.headers[TOTAL] = str(len(rows))
-        return rows[offset:] if limit is None else rows[offset : offset + limit]
 
     @get("/status", summary="The memory in figures", responses=of(MemoryStatus))
     async def status(problems: some = None) -> Any:
@@ -366,7 +365,7 @@ def _row(relation: Relation) -> RelationRow:
     )
 
 
-def _searching(app: "FastAPI", memory: Memory) -> None:
+def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
     from fastapi import Body, Response
 
     asked = Annotated[str, Body(min_length=1)]
@@ -384,7 +383,9 @@ def _searching(app: "FastAPI", memory: Memory) -> None:
         as_of: Annotated[str, Body()] = "",
     ) -> Any:
         note_length(query, response)
-        return await memory.search(query, k=k, documents=documents, where=where, as_of=as_of)
+        return await memory.search(
+            query, k=k, documents=documents, where=own(of_user, where, documents), as_of=as_of
+        )
 
     @app.post(
         "/recall",
@@ -401,102 +402,10 @@ def _searching(app: "FastAPI", memory: Memory) -> None:
         as_of: Annotated[str, Body()] = "",
     ) -> Any:
         note_length(prompt, response)
+        if of_user and user not in (None, of_user):
+            raise UsageError(f"this token recalls what is {of_user}'s: leave out user")
+        user = of_user or user
         found = await memory.recall(
             prompt, session=session, tokens=tokens, user=user, min_score=min_score, as_of=as_of
         )
         return RecalledTurns(found.text, found.messages, found.tokens, found.scores)
-
-
-def _writing(app: "FastAPI", memory: Memory) -> None:
-    from fastapi import Body
-
-    @app.post("/documents", summary="Read a text into the memory", responses=of(AddReport))
-    async def add(
-        text: Annotated[str, Body(min_length=1)],
-        title: Annotated[str, Body()] = "",
-        id: Annotated[str | None, Body()] = None,
-        metadata: Annotated[Mapping[str, MetaValue] | None, Body()] = None,
-        update: Annotated[bool, Body()] = False,
-    ) -> Any:
-        document = {"text": text, "title": title, "id": id, "metadata": metadata or {}}
-        return await memory.add(document, update=update)
-
-    @app.delete("/documents/{id:whole}", summary="Forget a document", responses=of(Deleted))
-    async def delete(id: str) -> Any:
-        await memory.delete(id)
-        return Deleted(whole(id))
-
-    @app.post("/turns", summary="Keep what somebody said", responses=of(Added))
-    async def add_turn(
-        role: Annotated[str, Body()],
-        text: Annotated[str, Body()],
-        session: Annotated[str, Body()] = "",
-        speaker: Annotated[str, Body()] = "",
-        at: Annotated[str | None, Body()] = None,
-        user: Annotated[str, Body()] = "",
-        extract: Annotated[bool, Body()] = False,
-    ) -> Any:
-        id = await memory.add_turn(
-            role, text, at=at, session=session, speaker=speaker, user=user, extract=extract
-        )
-        return Added(id)
-
-    @app.delete(
-        "/users/{user:whole}",
-        summary="Forget all turns and documents of a user",
-        responses=of(DeletedCount),
-    )
-    async def forget_user(user: str) -> Any:
-        return DeletedCount(await memory.forget_user(user))
-
-
-def deciding(app: "FastAPI", memory: Memory) -> None:
-    """Let clients decide about names and statements."""
-    from fastapi import Body
-
-    @app.patch(
-        "/facts/{id:whole}",
-        summary="Say in other words what a statement says, or when",
-        responses=of(FactView),
-    )
-    async def edit_fact(
-        id: str,
-        text: Annotated[str | None, Body()] = None,
-        valid_from: Annotated[str | None, Body()] = None,
-        valid_until: Annotated[str | None, Body()] = None,
-    ) -> Any:
-        return await memory.edit_fact(id, text, valid_from=valid_from, valid_until=valid_until)
-
-    @app.post(
-        "/facts/{id:whole}/end",
-        summary="Say that a statement holds no longer",
-        responses=of(FactView),
-    )
-    async def end_fact(id: str, on: Annotated[str, Body(embed=True)] = "") -> Any:
-        return await memory.end_fact(id, on)
-
-    @app.post(
-        "/facts/{id:whole}/restore",
-        summary="Take back a decision on a statement",
-        responses=of(FactView),
-    )
-    async def restore_fact(id: str) -> Any:
-        return await memory.restore_fact(id)
-
-    @app.delete(
-        "/facts/{id:whole}", summary="Leave a statement out of the graph", responses=of(Deleted)
-    )
-    async def delete_fact(id: str) -> Any:
-        await memory.delete_fact(id)
-        return Deleted(whole(id))
-
-    @app.post(
-        "/merges", summary="Merge two names by hand, or keep them apart", responses=of(Decision)
-    )
-    async def decide(
-        first: Annotated[str, Body()],
-        second: Annotated[str, Body()],
-        same: Annotated[bool, Body()] = True,
-    ) -> Any:
-        await (memory.merge if same else memory.separate)(first, second)
-        return Decision(whole(first), whole(second), same)

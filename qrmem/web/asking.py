@@ -1,7 +1,7 @@
 """Questions over HTTP, answered whole or as events; and what an error says."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -18,9 +18,10 @@ from qrmem.errors import (
 from qrmem.memory import Memory
 from qrmem.memory.ask import answer_of
 from qrmem.text.words import cut_note
-from qrmem.types import Answer, Step, Strategy, Words
+from qrmem.types import Answer, Step, Strategy, Where, Words
+from qrmem.types.turns import USER_KEY
 from qrmem.web.guard import log
-from qrmem.web.replies import Refusal, of
+from qrmem.web.replies import Refusal, of, whole
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Response
@@ -42,8 +43,12 @@ MOST = 2**31 - 1
 """Tokens that can be asked for."""
 
 
-def asking(app: "FastAPI", memory: Memory) -> None:
-    """Let clients ask questions."""
+def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
+    """Let clients ask questions.
+
+    Args:
+        user: whose documents and turns alone are read; "": everybody's.
+    """
     from fastapi import Body, Response
 
     several = Annotated[list[str] | None, Body()]
@@ -70,7 +75,7 @@ def asking(app: "FastAPI", memory: Memory) -> None:
             window=window,
             choices=choices,
             documents=documents,
-            where=where,
+            where=own(user, where, documents),
             as_of=as_of,
         )
         return await (_streamed(memory, items) if stream else answer_of(items))
@@ -116,12 +121,20 @@ def error_of(memory: Memory, exc: QrmemError) -> tuple[Refusal, int]:
     return Refusal(said, type(exc).__name__, near), status
 
 
+def own(user: str, where: Where | None, documents: Sequence[str] | None) -> Where | None:
+    """Return where to look, for a token of one user: nowhere but among what is the user's.
+
+    Raises:
+        UsageError: the request names documents, or a user.
+    """
+    if not user:
+        return where
+    if documents is not None or USER_KEY in (where or {}):
+        raise UsageError(f"this token reads what is {user}'s: leave out documents and user")
+    return {**(where or {}), USER_KEY: user}
+
+
 def note_length(question: str, response: "Response") -> None:
     """Say in a header what of a long question is not used."""
     if note := cut_note(question):
         response.headers[WARNING] = note
-
-
-def whole(text: str) -> str:
-    """Escape halves of letters, which JSON can ask for and no reply can hold."""
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qrmem.types import Question, Segment
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,21 @@ class Decision:
     same: bool
 
 
+TOTAL = "x-total-count"
+"""The header that says how many rows there are, where a reply holds a part of them."""
+
+
+def part(rows: Sequence[Any], offset: int, limit: int | None, response: "Response") -> Any:
+    """Return a part of some rows, and say in the reply's head how many there are."""
+    response.headers[TOTAL] = str(len(rows))
+    return rows[offset:] if limit is None else rows[offset : offset + limit]
+
+
 def of(kind: Any) -> dict[int | str, dict[str, Any]]:
     """Return what OpenAPI says of a reply's type. Values are written as they are, unchecked."""
     return {200: {"model": kind}}
+
+
+def whole(text: str) -> str:
+    """Escape halves of letters, which JSON can ask for and no reply can hold."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from qrmem.memory import Memory
 from qrmem.types import Strategy
-from qrmem.web.api import api, deciding
+from qrmem.web.api import api
+from qrmem.web.changing import deciding
 from qrmem.web.guard import Guard, digest
 
 if TYPE_CHECKING:

@@ -1,0 +1,107 @@
+"""Routes of `qrmem serve --write` and of the page that change a memory."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from qrmem.memory import Memory
+from qrmem.types import AddReport, FactView, MetaValue
+from qrmem.web.replies import Added, Decision, Deleted, DeletedCount, of, whole
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+
+def writing(app: "FastAPI", memory: Memory) -> None:
+    """Let clients add, keep and forget."""
+    from fastapi import Body
+
+    @app.post("/documents", summary="Read a text into the memory", responses=of(AddReport))
+    async def add(
+        text: Annotated[str, Body(min_length=1)],
+        title: Annotated[str, Body()] = "",
+        id: Annotated[str | None, Body()] = None,
+        metadata: Annotated[Mapping[str, MetaValue] | None, Body()] = None,
+        update: Annotated[bool, Body()] = False,
+    ) -> Any:
+        document = {"text": text, "title": title, "id": id, "metadata": metadata or {}}
+        return await memory.add(document, update=update)
+
+    @app.delete("/documents/{id:whole}", summary="Forget a document", responses=of(Deleted))
+    async def delete(id: str) -> Any:
+        await memory.delete(id)
+        return Deleted(whole(id))
+
+    @app.post("/turns", summary="Keep what somebody said", responses=of(Added))
+    async def add_turn(
+        role: Annotated[str, Body()],
+        text: Annotated[str, Body()],
+        session: Annotated[str, Body()] = "",
+        speaker: Annotated[str, Body()] = "",
+        at: Annotated[str | None, Body()] = None,
+        user: Annotated[str, Body()] = "",
+        extract: Annotated[bool, Body()] = False,
+    ) -> Any:
+        id = await memory.add_turn(
+            role, text, at=at, session=session, speaker=speaker, user=user, extract=extract
+        )
+        return Added(id)
+
+    @app.delete(
+        "/users/{user:whole}",
+        summary="Forget all turns and documents of a user",
+        responses=of(DeletedCount),
+    )
+    async def forget_user(user: str) -> Any:
+        return DeletedCount(await memory.forget_user(user))
+
+
+def deciding(app: "FastAPI", memory: Memory) -> None:
+    """Let clients decide about names and statements."""
+    from fastapi import Body
+
+    @app.patch(
+        "/facts/{id:whole}",
+        summary="Say in other words what a statement says, or when",
+        responses=of(FactView),
+    )
+    async def edit_fact(
+        id: str,
+        text: Annotated[str | None, Body()] = None,
+        valid_from: Annotated[str | None, Body()] = None,
+        valid_until: Annotated[str | None, Body()] = None,
+    ) -> Any:
+        return await memory.edit_fact(id, text, valid_from=valid_from, valid_until=valid_until)
+
+    @app.post(
+        "/facts/{id:whole}/end",
+        summary="Say that a statement holds no longer",
+        responses=of(FactView),
+    )
+    async def end_fact(id: str, on: Annotated[str, Body(embed=True)] = "") -> Any:
+        return await memory.end_fact(id, on)
+
+    @app.post(
+        "/facts/{id:whole}/restore",
+        summary="Take back a decision on a statement",
+        responses=of(FactView),
+    )
+    async def restore_fact(id: str) -> Any:
+        return await memory.restore_fact(id)
+
+    @app.delete(
+        "/facts/{id:whole}", summary="Leave a statement out of the graph", responses=of(Deleted)
+    )
+    async def delete_fact(id: str) -> Any:
+        await memory.delete_fact(id)
+        return Deleted(whole(id))
+
+    @app.post(
+        "/merges", summary="Merge two names by hand, or keep them apart", responses=of(Decision)
+    )
+    async def decide(
+        first: Annotated[str, Body()],
+        second: Annotated[str, Body()],
+        same: Annotated[bool, Body()] = True,
+    ) -> Any:
+        await (memory.merge if same else memory.separate)(first, second)
+        return Decision(whole(first), whole(second), same)

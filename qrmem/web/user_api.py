@@ -1,0 +1,109 @@
+"""What `qrmem serve` offers to a token of one user: what belongs to that user, and nothing else.
+
+Entities, trails, figures and merged names are about all users together: they are not offered.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+from qrmem.errors import NotFound, UsageError
+from qrmem.memory import Memory
+from qrmem.types import AddReport, Document, DocumentInfo, FactView, MetaValue, Turn
+from qrmem.types.turns import SCOPES, USER_KEY, document_id_of
+from qrmem.web.replies import Added, Deleted, of, part, whole
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+
+async def own_document(memory: Memory, user: str, id: str) -> Document:
+    """Return a document of a user.
+
+    Raises:
+        NotFound: there is none; one of somebody else is said to be none.
+    """
+    with suppress(NotFound):
+        found = await memory.document(id)
+        if found.metadata.get(USER_KEY) == user:
+            return found
+    raise NotFound(f"no document {id!r} of {user}")
+
+
+def looking(app: "FastAPI", memory: Memory, user: str) -> None:
+    """Let a user's clients look at the user's documents, turns and facts."""
+    from fastapi import Query, Response
+
+    some = Annotated[int | None, Query(ge=1, le=1000, description="at most so many; default: all")]
+    offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="how many to pass over")]
+
+    @app.get("/documents", summary="The user's documents", responses=of(list[DocumentInfo]))
+    async def documents(response: Response, offset: offset = 0, limit: some = None) -> Any:
+        return part(await memory.documents(where={USER_KEY: user}), offset, limit, response)
+
+    @app.get("/documents/{id:whole}", summary="A document of the user", responses=of(Document))
+    async def document(id: str) -> Any:
+        return await own_document(memory, user, id)
+
+    @app.get("/turns", summary="What the user said", responses=of(list[Turn]))
+    async def turns(
+        response: Response, session: str | None = None, offset: offset = 0, limit: some = None
+    ) -> Any:
+        return part(await memory.turns(session, user=user), offset, limit, response)
+
+    @app.get("/facts", summary="What is held of the user for true", responses=of(list[FactView]))
+    async def facts(
+        response: Response,
+        entity: str = "",
+        as_of: str = "",
+        superseded: bool = False,
+        offset: offset = 0,
+        limit: some = None,
+    ) -> Any:
+        found = await memory.facts(entity=entity, user=user, as_of=as_of, superseded=superseded)
+        return part(found, offset, limit, response)
+
+
+def writing(app: "FastAPI", memory: Memory, user: str) -> None:
+    """Let a user's clients keep and forget what belongs to the user."""
+    from fastapi import Body
+
+    @app.post("/documents", summary="Read a text into the memory", responses=of(AddReport))
+    async def add(
+        text: Annotated[str, Body(min_length=1)],
+        id: Annotated[str, Body(min_length=1)],
+        title: Annotated[str, Body()] = "",
+        metadata: Annotated[Mapping[str, MetaValue] | None, Body()] = None,
+        update: Annotated[bool, Body()] = False,
+    ) -> Any:
+        if taken := SCOPES.intersection(metadata or ()):
+            raise UsageError(f"metadata {', '.join(sorted(taken))}: the service sets it")
+        id = document_id_of(user, id)
+        try:
+            await own_document(memory, user, id)
+        except NotFound:
+            update = False  # whatever is there is somebody else's: it is not replaced
+        of_user = {**(metadata or {}), USER_KEY: user}
+        document = {"text": text, "title": title, "id": id, "metadata": of_user}
+        return await memory.add(document, update=update)
+
+    @app.delete("/documents/{id:whole}", summary="Forget a document", responses=of(Deleted))
+    async def delete(id: str) -> Any:
+        await own_document(memory, user, id)
+        await memory.delete(id)
+        return Deleted(whole(id))
+
+    @app.post("/turns", summary="Keep what somebody said", responses=of(Added))
+    async def add_turn(
+        role: Annotated[str, Body()],
+        text: Annotated[str, Body()],
+        session: Annotated[str, Body()] = "",
+        speaker: Annotated[str, Body()] = "",
+        at: Annotated[str | None, Body()] = None,
+        extract: Annotated[bool, Body()] = False,
+    ) -> Any:
+        return Added(
+            await memory.add_turn(
+                role, text, at=at, session=session, speaker=speaker, user=user, extract=extract
+            )
+        )
