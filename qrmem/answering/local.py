@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from qrmem.answering import choosing, passages
 from qrmem.answering.evidence import Evidence
@@ -11,9 +10,7 @@ from qrmem.answering.query import content, names_in, query
 from qrmem.errors import WindowTooSmall
 from qrmem.extraction.extractive_summary import summary
 from qrmem.extraction.named_sentences import read_with
-from qrmem.extraction.rule_questions import questions
 from qrmem.extraction.rule_relations import statements
-from qrmem.extraction.rule_supplement import supplement
 from qrmem.types import (
     AskContext,
     Contribution,
@@ -25,7 +22,7 @@ from qrmem.types import (
     Verdict,
 )
 
-VERSION = "local.v3"
+VERSION = "local.v4"
 """Recorded with every segment; changes when the rules read a segment differently."""
 
 PROMPT = 105
@@ -53,7 +50,6 @@ class LocalReasoner:
         self,
         tokenizer: Tokenizer,
         *,
-        questions_per_600: int = 5,
         reserve: int = 512,
         check: Callable[[], None] = lambda: None,
     ) -> None:
@@ -65,7 +61,6 @@ class LocalReasoner:
         """
         self._tokenizer = tokenizer
         self._check = check
-        self._questions_per_600 = questions_per_600
         self._reserve = reserve
 
     # --- reading ---------------------------------------------------------------------------------
@@ -75,41 +70,18 @@ class LocalReasoner:
         return summary(title, segments, self._tokenizer.count)
 
     async def extract(self, segment: Segment, reading: Reading) -> Contribution:
-        """Return names, the sentences in which they meet, and questions made from sentences.
-
-        With the user's question in `reading`, what that question adds is in as well.
-        """
+        """Return names, and the sentences in which they meet; questions take a model."""
         self._check()
         seen = read_with(segment.text, reading.tagged)
-        first = Contribution(
-            segment.id,
-            "extraction",
-            mentions=seen.mentions,
-            statements=statements(seen),
-            questions=questions(seen, self._asked_of(segment)),
+        return Contribution(
+            segment.id, "extraction", mentions=seen.mentions, statements=statements(seen)
         )
-        if not reading.question:
-            return first
-        mentions, more = supplement(segment, seen, first, [reading.question])
-        return replace(
-            first, mentions=(*first.mentions, *mentions), statements=(*first.statements, *more)
-        )
-
-    def _asked_of(self, segment: Segment) -> int:
-        if not self._questions_per_600:
-            return 0
-        return max(1, round(self._questions_per_600 * segment.tokens / 600))
 
     async def supplement(
         self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
     ) -> Contribution:
-        """Return what the sentences that answer the questions hold beyond the first pass."""
-        self._check()
-        seen = read_with(segment.text, reading.tagged)
-        mentions, more = supplement(segment, seen, known, questions)
-        return Contribution(
-            segment.id, "supplement", mentions=mentions, statements=more, asked=tuple(questions)
-        )
+        """Return nothing beyond the first pass: the questions are a model's."""
+        return Contribution(segment.id, "supplement", asked=tuple(questions))
 
     async def fold(
         self,

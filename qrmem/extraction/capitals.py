@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qrmem.extraction import vocabulary as voc
+from qrmem.text.boilerplate import is_said
 from qrmem.text.scripts import MARKS
 
 _U = voc.UPPER
@@ -140,7 +141,7 @@ def _is_heading(line: str, lines: list[str], number: int) -> bool:
     alone = (number == 0 or not lines[number - 1].strip()) and (
         number + 1 >= len(lines) or not lines[number + 1].strip()
     )
-    if not alone or not line or len(line) > 90:
+    if not alone or not line or len(line) > 90 or is_said(line):
         return False
     if line.rstrip()[-1:] in _NO_HEADING_ENDS and not line.isupper():
         return False
@@ -329,9 +330,9 @@ def _is_acronym(text: str, run: Run, seen: Counter[str], words: Counter[str]) ->
 
 _LOWER_NEXT = re.compile(r"(?:[’']s)?[ \n][a-z]")
 _ROMAN = re.compile(r"[IVXLC]+\.?")
-_NEXT_WORD = re.compile(
-    r"[ \n](?:(?:had|was|has|is|did|could|would|will|does|who|and [^\W\d_])|[a-z]+ed\b)"
-)
+_NEXT_WORD = re.compile(r"[ \n](?:and [^\W\d_]|([a-z]+(?:n['’]t)?))(?![\w’'])")
+_OF_ANY = frozenset("had was has is did could would will does who".split())  # noqa: SIM905
+_VERBS_OF_NAMES = _OF_ANY | voc.FINITE_VERBS | voc.PERSON_VERBS | voc.DOES
 _NOT_NAMES = re.compile(r".*(?:ing|ly|ed|ness|ment|tion|sion|ity|ism|ance|ence|ful|less|ous|s)\Z")
 
 
@@ -342,4 +343,6 @@ def _acts_as_name(text: str, run: Run) -> bool:
         return False
     if run.possessive and text[run.end + 1 : run.end + 2] in ("s", "S"):
         return True
-    return not _NOT_NAMES.match(low) and bool(_NEXT_WORD.match(text, run.end))
+    following = None if _NOT_NAMES.match(low) else _NEXT_WORD.match(text, run.end)
+    verb = following and (following[1] or "and")
+    return bool(verb) and (verb in _VERBS_OF_NAMES or verb.endswith("ed") or verb == "and")

@@ -31,7 +31,7 @@ _DIGITS = re.compile(
 _BIG = "|".join(sorted(voc.BIG_NUMBER_WORDS, key=len, reverse=True))
 _SMALL = "|".join(voc.SMALL_NUMBER_WORDS)
 _SPELLED = re.compile(
-    rf"\b(?:(?:{_SMALL}|a)[\s-])?(?:{_BIG})(?:(?:[\s-]|\sand\s)(?:{_BIG}|{_SMALL})){{0,8}}\s([a-z]+)\b",
+    rf"\b(?:(?:{_SMALL})[\s-]|a\s(?=(?:hundred|thousand|million|billion)\b))?(?:{_BIG})(?:(?:[\s-]|\sand\s)(?:{_BIG}|{_SMALL})){{0,8}}\s([a-z]+)\b",
     re.IGNORECASE,
 )
 

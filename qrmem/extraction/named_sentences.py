@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from qrmem.extraction.rules_tagger import Occurrence, Tagged, tagged
+from qrmem.text.boilerplate import apparatus
 from qrmem.text.sentences import sentences
 from qrmem.types import Mention
 
-_OPENERS = "\"'“”‘’«»*_#>-–— \t"
-
 FIGURES = frozenset({"DATE", "NUMBER"})
-"""Types of which two together tell nothing: "1884" and "31 metres"."""
+"""Types that are no end of a relation by rule: "1884" and "31 metres"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,6 @@ class SegmentReading:
 
     sentences: tuple[Sentence, ...]
     mentions: tuple[Mention, ...]
-
-    def names(self, sentence: Sentence, but: frozenset[str] = frozenset()) -> list[str]:
-        """The names in a sentence, in order, those of some types left out."""
-        found = (self.mentions[index] for index in sentence.entities)
-        return [mention.name for mention in found if mention.type not in but]
 
 
 @lru_cache(maxsize=512)
@@ -92,7 +86,9 @@ def _is_free(span: tuple[int, int], places: Sequence[Occurrence]) -> bool:
 
 
 def _sentences(text: str, found: Tagged) -> list[Sentence]:
+    """Return the sentences of a text, without headings and what else is not to be read."""
     result, at, places = [], 0, found.occurrences
+    skipped = apparatus(text)
     for start, end in sentences(text):
         raw = text[start:end]
         inner = raw.strip()
@@ -100,7 +96,8 @@ def _sentences(text: str, found: Tagged) -> list[Sentence]:
         first = at
         while at < len(places) and places[at].start < end:
             at += 1
-        if inner:
+        is_read = not any(a <= start and start + len(inner) <= b for a, b in skipped)
+        if inner and is_read:
             result.append(Sentence(start, start + len(inner), inner, places[first:at]))
     return result
 
@@ -108,8 +105,3 @@ def _sentences(text: str, found: Tagged) -> list[Sentence]:
 def flat(text: str) -> str:
     """Return a text with every run of white space as one space."""
     return " ".join(text.split())
-
-
-def opening(sentence: Sentence) -> int:
-    """Return the first character of a sentence that is not a mark, counted in the segment."""
-    return sentence.start + len(sentence.text) - len(sentence.text.lstrip(_OPENERS))

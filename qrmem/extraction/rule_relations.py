@@ -7,8 +7,8 @@ is that clause, from the one who acts; else it is the whole sentence.
 import re
 from collections.abc import Iterable, Iterator
 
+from qrmem.extraction import vocabulary as voc
 from qrmem.extraction.named_sentences import FIGURES, SegmentReading, Sentence, flat
-from qrmem.extraction.rule_questions import LEAD, is_verb
 from qrmem.extraction.rules_tagger import Occurrence
 from qrmem.types import Statement
 
@@ -22,6 +22,8 @@ _WORDS_BETWEEN = 9
 """Words between two names that a statement of its own may have."""
 _WORDS_AFTER = 7
 """Words up to the end of the clause that are a part of it; more of them are left out."""
+_LEAD = re.compile(r"(?:^|[,;:—“]\s*|,\s(?:and|but)\s|^\W+)((?:[Tt]he\s)?)\Z")
+"""What may stand before the subject of a clause."""
 _BREAK = re.compile(r"[^\w\s'’-]|--|\s-\s")
 _OTHER_CLAUSE = """
 and but or who whom whose which that when while where because if though although as than so
@@ -33,7 +35,10 @@ _PASSIVE = re.compile(r"\s(?:was|were|is|are|been)\s(?:\w+ly\s)?\w+\sby\s(?:the\
 
 
 def statements(reading: SegmentReading) -> tuple[Statement, ...]:
-    """Return the statements of a segment in text order, without repeats."""
+    """Return the statements of a segment in text order, without repeats.
+
+    A date or number is no end of one: when something was said or holds is kept beside it.
+    """
     found: dict[tuple[str, str, str], Statement] = {}
     for sentence in reading.sentences:
         for statement in _of_sentence(reading, sentence):
@@ -42,11 +47,12 @@ def statements(reading: SegmentReading) -> tuple[Statement, ...]:
 
 
 def _of_sentence(reading: SegmentReading, sentence: Sentence) -> Iterator[Statement]:
-    places = _first_places(sentence.places)
+    named = [p for p in sentence.places if reading.mentions[p.entity].type not in FIGURES]
+    places = _first_places(named)
     if len(places) < 2:
         return
     text = flat(sentence.text)
-    for head, tail in _nearest(reading, places):
+    for head, tail in _nearest(places):
         said = _clause(sentence, head, tail)
         if said:
             ends = (tail, head) if _is_passive(sentence, head, tail) else (head, tail)
@@ -64,12 +70,12 @@ def _of_sentence(reading: SegmentReading, sentence: Sentence) -> Iterator[Statem
 
 def _clause(sentence: Sentence, head: Occurrence, tail: Occurrence) -> str:
     """Return the clause from one name to another of which the first is the subject, or ""."""
-    lead = LEAD.search(sentence.text, 0, head.start - sentence.start)
+    lead = _LEAD.search(sentence.text, 0, head.start - sentence.start)
     between = sentence.text[head.end - sentence.start : tail.start - sentence.start]
     words = between.casefold().split()
     if not lead or not words or len(words) > _WORDS_BETWEEN or not between[0].isspace():
         return ""
-    if _BREAK.search(between) or not _CLAUSE_WORDS.isdisjoint(words) or not is_verb(words[0]):
+    if _BREAK.search(between) or not _CLAUSE_WORDS.isdisjoint(words) or not _is_verb(words[0]):
         return ""
     end = tail.end - sentence.start
     rest = _BREAK.search(sentence.text, end)
@@ -78,6 +84,14 @@ def _clause(sentence: Sentence, head: Occurrence, tail: Occurrence) -> str:
     said = flat(sentence.text[lead.start(1) : after if is_short else end])
     whole = flat(sentence.text)
     return whole if whole.rstrip(".!") == said else said
+
+
+def _is_verb(word: str) -> bool:
+    """Whether a word looks like the verb of a subject that stands before it."""
+    if word in voc.FINITE_VERBS or (word.islower() and len(word) > 3 and word.endswith("ed")):
+        return True
+    is_third = word.islower() and len(word) > 3 and word[-1] == "s"
+    return is_third and word[-2:] not in {"ss", "us"} and word not in voc.FUNCTION_WORDS
 
 
 def _is_passive(sentence: Sentence, head: Occurrence, tail: Occurrence) -> bool:
@@ -92,23 +106,16 @@ def _first_places(places: Iterable[Occurrence]) -> list[Occurrence]:
     return list(first.values())
 
 
-def _nearest(
-    reading: SegmentReading, places: list[Occurrence]
-) -> list[tuple[Occurrence, Occurrence]]:
+def _nearest(places: list[Occurrence]) -> list[tuple[Occurrence, Occurrence]]:
     """The pairs that stand nearest to each other, in text order."""
     pairs: list[tuple[int, int, int]] = []
     for step in range(1, len(places)):
         for i in range(len(places) - step):
-            if not _are_figures(reading, places[i], places[i + step]):
-                pairs.append((places[i + step].start - places[i].end, i, i + step))
+            pairs.append((places[i + step].start - places[i].end, i, i + step))
         if len(pairs) >= MOST_PAIRS:
             break
     nearest = sorted(sorted(pairs)[:MOST_PAIRS], key=lambda pair: pair[1:])
     return [(places[i], places[j]) for _, i, j in nearest]
-
-
-def _are_figures(reading: SegmentReading, *places: Occurrence) -> bool:
-    return all(reading.mentions[place.entity].type in FIGURES for place in places)
 
 
 def around(text: str, start: int, end: int, limit: int = LONGEST) -> str:

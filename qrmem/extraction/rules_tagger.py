@@ -14,6 +14,7 @@ from qrmem.extraction import vocabulary as voc
 from qrmem.extraction.capitals import Run, runs, vocabulary_of
 from qrmem.extraction.figures import dates, numbers
 from qrmem.extraction.marked_names import titles, uncased
+from qrmem.text.boilerplate import apparatus
 from qrmem.text.names import differ_in_number
 from qrmem.types import Mention
 
@@ -85,9 +86,11 @@ def gathered(text: str, spans: Iterable[tuple[int, int, str]]) -> Tagged:
 
 def _spans(text: str) -> list[tuple[int, int, str]]:
     """All names as `(start, end, type)`; figures and quoted titles come before capitals."""
+    skipped = [(a, b, "") for a, b in apparatus(text)]
     found = [(a, b, "DATE") for a, b in dates(text)]
     taken = [(a, b) for a, b, _ in found]
     found += [(a, b, "NUMBER") for a, b in numbers(text, taken)]
+    found = [span for span in found if _is_free(span, skipped)] + skipped
     for span in (*titles(text), *uncased(text)):
         if _is_free(span, found):
             found.append(span)
@@ -95,7 +98,7 @@ def _spans(text: str) -> list[tuple[int, int, str]]:
     words = vocabulary_of(text)
     for run in runs(text, [(a, b) for a, b, _ in found], words):
         found.append((run.start, run.end, _kind(text, run)))
-    return sorted(found)
+    return sorted(span for span in found if span not in skipped)
 
 
 def _is_free(span: tuple[int, int, str], found: Iterable[tuple[int, int, str]]) -> bool:
@@ -193,8 +196,12 @@ def _stands_for(short: _Name, long: _Name) -> bool:
     if "of" in many or not (few == many[: len(few)] or few == many[-len(few) :]):
         return False
     if len(few) == len(many):
-        return not title and bool(other) and other not in voc.FEMALE_TITLES
+        return not title and bool(other) and other not in voc.FEMALE_TITLES | _OF_GIVEN_NAMES
     return title in {"", other} or (not other and title in voc.NEUTRAL_TITLES)
+
+
+_OF_GIVEN_NAMES = frozenset("king prince emperor abbot brother father pope saint st".split())  # noqa: SIM905
+"""Titles before given names, of which a place has several bearers: Otto may be no Abbot Otto."""
 
 
 def _take_in(target: _Name, name: _Name) -> None:

@@ -17,6 +17,7 @@ from qrmem.extraction.named_sentences import flat
 from qrmem.llm.found_json import candidates
 from qrmem.llm.prompting import Caller
 from qrmem.prompts import fenced
+from qrmem.text.boilerplate import apparatus
 from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 from qrmem.types import Segment
@@ -100,7 +101,12 @@ def surprises(text: str, around: Sequence[str] = ()) -> tuple[str, ...]:
     A sentence's surprise is the mean of -log p of its content words, where p is half their share in
     the rest of the text and half their share in the texts around it, smoothed.
     """
-    spans = [flat(text[a:b]) for a, b in sentences(text)]
+    skipped = apparatus(text)
+    spans = [
+        flat(text[a:b])
+        for a, b in sentences(text)
+        if not any(start <= a and len(text[:b].rstrip()) <= end for start, end in skipped)
+    ]
     own = [terms(span) for span in spans]
     most = len(spans) // ONE_IN
     if not most:

@@ -37,6 +37,11 @@ FUNCTION_WORDS = _words(
     directly at-last further apart aside away back forth together alone both less worse better
     best such-like etc eg ie vs don't doesn't didn't isn't aren't wasn't weren't can't cannot
     couldn't won't wouldn't shan't shouldn't haven't hasn't hadn't mustn't needn't
+    whereupon thereupon whereat thereat whereby whereof thereof therein wherein thereby therewith
+    wherefore herein hereby hither thither whither thence whence henceforth thenceforth forthwith
+    elsewhere somewhere anywhere everywhere nowhere somehow anyhow anyway anyways somewhat twas tis
+    twere twill methinks methought verily forsooth lest albeit notwithstanding nonetheless likewise
+    similarly additionally ok okay yeah yep yup nope nah wow ooh aw haha lol congrats hi whoa ugh
     """
 )
 """Words that carry no name and no meaning of their own, at the start of a sentence or elsewhere."""
@@ -65,7 +70,23 @@ BARE_OPENERS = _words(
     trade industry government society language english-speaking part chapter section volume book
     letter page figure table appendix act scene note number item step question answer example
     contents preface introduction conclusion summary index footnote prologue epilogue nonsense
-    heavens goodness gracious lo behold farewell welcome amen bravo
+    heavens goodness gracious lo behold farewell welcome amen bravo super traffic blood dawn dusk
+    twilight daylight sunlight moonlight sunshine thunder lightning weather heat cold dinner yoga
+    painting pottery cooking gardening dancing basketball football soccer tennis chess hiking guitar
+    piano laughter injury care change form coverage training practice exercise meditation therapy
+    counseling journaling photography fashion design research feedback communication networking
+    marketing management support progress success failure pressure stress anxiety energy focus
+    balance confidence courage patience trust faith luck fate fortune fame wealth poverty health
+    illness disease pain hunger thirst sleep sorrow pity mercy shame guilt pride envy rage despair
+    horror terror panic danger trouble evil virtue reason wisdom knowledge memory fancy imagination
+    opinion advice news gossip rumour rumor conversation dialogue speech writing reading poetry
+    drama theatre theater cinema television radio internet software hardware data code security
+    performance testing deployment customer client user team staff labour labor production supply
+    demand trade inflation interest debt credit rent income profit loss cost price tax labor oil gas
+    coal iron steel gold silver copper wood stone glass paper cloth leather cotton wool silk salt
+    sugar rice milk butter cheese chicken beef pork honey garlic cat dog horse baby grandma grandpa
+    granny auntie hubby boss neighbour neighbor everyday tradition religion democracy freedom
+    liberty justice revenge victory defeat death birth youth age childhood marriage divorce
     """
 )
 """Words that often open a sentence, or a line, in capitals without being a name."""
@@ -76,11 +97,13 @@ MONTHS = _words(
 )
 SEASONS = _words("spring summer autumn fall winter christmas easter midsummer michaelmas lent")
 
-MALE_TITLES = _words("mr mr. sir lord master father brother uncle king prince duke baron monsieur")
+MALE_TITLES = _words(
+    "mr mr. sir lord master father brother uncle king prince duke baron monsieur emperor abbot"
+)
 FEMALE_TITLES = _words(
     """
     mrs mrs. miss ms ms. lady madam madame mme mme. mlle mlle. mother sister aunt queen princess
-    duchess baroness countess dame
+    duchess baroness countess dame empress abbess
     """
 )
 NEUTRAL_TITLES = _words(
@@ -211,14 +234,16 @@ PERSON_VERBS = _words(
 )
 """Verbs whose subject is nearly always a person."""
 
-VAGUE_NOUNS = _words(
+DOES = _words(
     """
-    way ways thing things time times day days moment man men woman women person people part parts
-    kind sort case fact matter end top side bit lot number others rest same one ones first last
-    place year years hand hands word words name course
+    says thinks knows wants likes loves hates lives dies believes hopes sleeps eats drinks sails
+    teaches learns studies owns prefers enjoys speaks writes reads visits smiles laughs sings dances
+    walks drives swims cooks works wishes plans agrees refuses remembers forgets asks answers
+    doesn't
+    didn't wasn't isn't hasn't hadn't won't couldn't wouldn't
     """
 )
-"""Nouns that make no entity by themselves."""
+"""The same of today."""
 
 
 def uppercase_class() -> str:

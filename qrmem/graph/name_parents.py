@@ -12,7 +12,7 @@ from qrmem.graphstore.protocol import NameRow
 from qrmem.text.aliases import core_of, is_alias, plain_spelling
 from qrmem.text.blocks import own_block
 from qrmem.text.names import best_form, differ_in_number, spells, split_key
-from qrmem.text.titles import COURTESY, MEN, sex, titled, titles_clash
+from qrmem.text.titles import BEFORE_GIVEN, COURTESY, MEN, sex, titled, titles_clash
 
 MOST = 32
 """Names of a block that are compared; a block with more of them decides nothing."""
@@ -110,6 +110,8 @@ class Judge:
             if _plain_words(split_key(name)[0])[-len(words) :] == words
         ]
         fullest = [name for name in meant if not self._leads(name, meant)]
+        if not titles_of(split_key(key)[0]):
+            fullest = [name for name in fullest if not _is_titled_woman(name, words)] or fullest
         weights = {
             name: sum(self._uses[n].count for n in meant if n == name or self._leads(n, [name]))
             for name in fullest
@@ -126,7 +128,10 @@ class Judge:
             is_titled_only = (
                 bool(titles_of(split_key(other)[0])) and _plain_words(split_key(other)[0]) == words
             )
-            rest += 0 if is_bare and is_titled_only and count < weights[best] else count
+            is_less = count < weights[best] or _is_titled_woman(other, words)
+            of_ranks = titles_clash(titles_of(split_key(best)[0]), titles_of(split_key(other)[0]))
+            is_known = is_bare and is_titled_only and is_less
+            rest += 0 if is_known and not of_ranks else count
         evidence = weights[best] + self._uses[key].count
         is_clear = evidence >= _ENOUGH and weights[best] >= _FAR_MORE * rest
         return best if is_clear and best in ranked else ""
@@ -145,6 +150,13 @@ class Judge:
             return False
         if titles and any(_speak_of_two(titles, rank) for rank in ranks if rank):
             return False
+        if (BEFORE_GIVEN - COURTESY).intersection(titles) and len(core_of(norm)) < len(
+            core_of(split_key(other)[0])
+        ):
+            # Where a baron has a given name, too, a master of that name may be anybody's servant.
+            bearers = [titles_of(split_key(n)[0]) for n in block if own_block(n) == own_block(key)]
+            if any(titles_clash(titles, rank) for rank in bearers):
+                return False
         is_short_form = titled(norm)[1] != core_of(norm)
         return not is_short_form or all(COURTESY.issuperset(rank) for rank in ranks)
 
@@ -220,6 +232,12 @@ class Judge:
 
     def _display(self, key: str) -> str:
         return display(self._uses[key])
+
+
+def _is_titled_woman(key: str, words: tuple[str, ...]) -> bool:
+    """Whether a name is a surname after Mrs or Miss: the surname alone does not mean her."""
+    norm = split_key(key)[0]
+    return sex(titles_of(norm), ()) == "f" and _plain_words(norm) == words
 
 
 def _is_of_type(key: str, kind: str, short: str) -> bool:

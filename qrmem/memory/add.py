@@ -387,7 +387,7 @@ class Adder:
         """Commit what a turn says as far as no model is needed: nobody waits for one to answer."""
         from qrmem.answering.local import LocalReasoner
 
-        reasoner = LocalReasoner(self._models.counter, questions_per_600=0)
+        reasoner = LocalReasoner(self._models.counter)
         for segment in await self._unread(document):
             found = await reasoner.extract(segment, Reading(document.title))
             row = LedgerRow(segment.id, "ok", reasoner=reasoner.name)

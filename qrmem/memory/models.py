@@ -290,7 +290,6 @@ class Models:
 
         return LocalReasoner(
             self.counter,
-            questions_per_600=self.settings.questions,
             reserve=self.settings.reserve,
             check=budget.check,
         )

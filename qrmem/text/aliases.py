@@ -43,7 +43,7 @@ sons foundation society association committee commission council department mini
 project program programme system theory day week month year night king queen prince princess
 president minister man woman boy girl airline airlines airways falls municipality nation pond
 creek tavern inn restaurant center centre parish borough bureau line lines railway union
-federation alliance entertainment records studios pictures awards games
+federation alliance entertainment records studios pictures awards games fund funds trust
 """
 _GENERIC = word_set(_HEADS)
 _LONE_LETTERS = re.compile(r"\b([^\W\d_]) (?=[^\W\d_]\b)")

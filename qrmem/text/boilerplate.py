@@ -1,4 +1,4 @@
-"""Headings, and segments that are no text to read: contents, title pages, indexes, licences."""
+"""Headings, and what is no text to read: contents, title pages, licences, notes of editors."""
 
 import re
 from functools import lru_cache
@@ -18,19 +18,39 @@ _ENTRY = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"(?:[ivxlcdm]+|\d+)\b[.:)]?(?:\s+|\Z)", re.IGNORECASE)
+_ROMAN = re.compile(r"[IVXLC]+[.:)]\s")
 _INDEXED = re.compile(r".*[^\W\d_],?\s+\d+(?:\s*[-–,;]\s*\d+)*[.;]?\Z")
 _LICENCE = re.compile(
     r"\b(?:licen[cs]e[ds]?|copyright(?:ed)?|trademark|redistribut\w+|warrant(?:y|ies)|liability"
     r"|royalt(?:y|ies)|refund|public domain|permission|all rights reserved|terms of use"
-    r"|derivative works)\b",
+    r"|derivative works|project gutenberg(?:-tm|™)?|e-?books?|electronic works?|donations?)\b",
     re.IGNORECASE,
 )
+_BOOK_PARTS = frozenset(("contents", "table of contents", "illustrations", "the end", "finis"))
 _FEWEST_LINES = 5
 _MOST_WORDS_A_LINE = 12
 _MOSTLY = 0.6
 _FEWEST_CUES, _WORDS_A_CUE = 5, 60
 """A licence has at least so many of its words, one in at most so many."""
 _SENTENCE_END = re.compile(r"[a-z]{2}[.!?]['\"”’»)]*(?:\s|\Z)")
+_BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
+"""A run of lines without an empty one between them."""
+_STARTS = re.compile(r"^\*\*\*\s?START OF (?:THE|THIS) .*$", re.MULTILINE)
+_FINISHES = re.compile(
+    r"^(?:\*\*\*\s?END OF (?:THE|THIS) |End of (?:the |this )?Project Gutenberg).*$", re.MULTILINE
+)
+_NOTE = re.compile(
+    r"[\W_]*(?:transcriber['’]?s?['’]? notes?\b|\[illustration\b"
+    r"|(?:produced|transcribed|digiti[sz]ed|scanned|prepared)\s+(?:by|from)\s"
+    r"|e-?(?:text|book)\s(?:produced|prepared|transcribed)\s)",
+    re.IGNORECASE,
+)
+_CREDIT = re.compile(r"\b(?:e-?texts?|e-?books?|proofread\w*|html|edition)\b|@|://", re.IGNORECASE)
+_IS_SAID = re.compile(
+    r"\b(?:am|is|are|was|were|be|been|has|have|had|do|does|did|will|would|can|could|may|might|must"
+    r"|shall|should|said|says)\b"
+)
+"""Small words of a sentence that no heading has: there they begin with a capital."""
 
 
 def is_heading(text: str) -> bool:
@@ -81,7 +101,9 @@ def boilerplate(text: str, index: int = 1) -> str:
 def _is_entry(row: str) -> bool:
     """Whether a line is of a table of contents; a number alone makes none: lists have numbers."""
     numbered = _NUMBERED.match(row)
-    return bool(_ENTRY.match(row)) or (numbered is not None and is_heading(row[numbered.end() :]))
+    if _ENTRY.match(row):
+        return True
+    return numbered is not None and is_heading(row[numbered.end() :].rstrip(" .,;"))
 
 
 def _is_licence(text: str, words: int) -> bool:
@@ -93,3 +115,62 @@ def _is_licence(text: str, words: int) -> bool:
     first = sum(place < len(text) // 2 for place in places)
     is_dense = len(places) >= _FEWEST_CUES and words <= _WORDS_A_CUE * len(places)
     return is_dense and min(first, len(places) - first) >= 2
+
+
+@lru_cache(maxsize=1024)
+def apparatus(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the parts of a text, `(start, end)` in order, that are no text to read.
+
+    Headings before text, contents, licences, who made an electronic book, and what stands before
+    its start or after its end.
+    """
+    start = max((match.end() for match in _STARTS.finditer(text)), default=0)
+    finish = min((match.start() for match in _FINISHES.finditer(text)), default=len(text))
+    if (start, finish) == (0, len(text)) and _is_apparatus(text):
+        return ((0, len(text)),)
+    blocks = [match.span() for match in _BLOCK.finditer(text, start, max(start, finish))]
+    kinds = [_kind_of_block(text[a:b]) for a, b in blocks]
+    found = [(0, start)] if start else []
+    for n, (span, kind) in enumerate(zip(blocks, kinds, strict=True)):
+        following = kinds[n + 1] if n + 1 < len(kinds) else "heading"
+        before = kinds[n - 1] if n else ""
+        # Of lines alone that follow each other nobody knows whether they are names in a list.
+        is_one = kind == "heading" and following != "heading" and before != "heading"
+        if is_one or kind == "apparatus":
+            found.append(span)
+    return (*found, (finish, len(text))) if finish < len(text) else tuple(found)
+
+
+def _is_apparatus(text: str) -> bool:
+    """Whether a text as a whole is none to read; a numbered list of names is one."""
+    kind = boilerplate(text)
+    if kind != "contents":
+        return bool(kind)
+    rows = [row.strip() for row in text.split("\n") if row.strip()]
+    entries = sum(bool(_ENTRY.match(row) or _ROMAN.match(row)) for row in rows)
+    is_list = all(len(row.split()) <= _MOST_WORDS_A_LINE for row in rows)
+    return is_list and (entries >= _MOSTLY * len(rows) or rows[0].casefold() in _BOOK_PARTS)
+
+
+def _kind_of_block(block: str) -> str:
+    """Return `heading`, `apparatus` (what is surely not to be read) or ""."""
+    line = " ".join(block.split())
+    if _NOTE.match(block):
+        is_bracketed = line.lstrip("_*").lower().startswith(("[", "transcriber"))
+        return "apparatus" if is_bracketed or _is_credit(line) else ""
+    if "\n" not in block and _ROMAN.match(line) and _is_entry(line):
+        return "apparatus"
+    if "\n" in block or is_said(line) or not is_heading(line):
+        return "apparatus" if _is_apparatus(block) else ""
+    is_marked = _HEADING.match(line) or line.casefold() in _BOOK_PARTS
+    return "apparatus" if is_marked else "heading"
+
+
+def is_said(line: str) -> bool:
+    """Whether a line has a small word that sentences have, but no heading."""
+    return bool(_IS_SAID.search(line))
+
+
+def _is_credit(line: str) -> bool:
+    """Whether a line that begins as one says who made a book: it tells nothing else."""
+    return bool(_CREDIT.search(line)) or not (is_said(line) or _ENDS.search(line))

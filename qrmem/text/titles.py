@@ -58,7 +58,7 @@ COURTESY = word_set("m mr mrs ms miss monsieur mme mlle sr sra herr frau sir dr 
 BEFORE_GIVEN = word_set(
     """
     sir lady lord dame king queen prince princess emperor empress pope st brother sister father
-    mother  uncle aunt miss master fr
+    mother uncle aunt miss master fr abbot abbess
     """
 )
 """Titles that may stand before a given name alone; all others stand before a surname."""
@@ -159,7 +159,10 @@ michael mike mikey; nicholas nick nicky; philip phil; peter pete; stephen steve;
 tobias toby; zachary zach; joshua josh; nathaniel nat; archibald archie;
 albert bertie; anthony tony; christopher chris; douglas doug; edward eddie eddy;
 gregory greg; jeffrey jeff; kenneth ken; leonard len lenny; raymond ray; ronald ron; vincent vince;
-walter walt; quincey quince; abraham abe; ebenezer eben;
+walter walt; quincey quince; abraham abe; ebenezer eben; melanie mel; nathan nate; jonathan jon;
+jessica jess; victoria vicky vicki; abigail abby; amanda mandy; cassandra cassie; cynthia cindy;
+dorothy dot dottie; gabriel gabe; jacob jake; madeleine maddie; penelope penny; stephanie steph;
+theodore theo ted teddy; valerie val; vivian viv; lawrence larry; gerald gerry; bartholomew bart;
 """
 BASE_NAMES = {
     short: base

@@ -1,12 +1,18 @@
 """What the built-in rules take for an entity, and what not."""
 
+import json
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qrmem.extraction.named_sentences import read
 from qrmem.extraction.rules_tagger import RulesTagger, tagged
+from qrmem.extraction.tree_summaries import surprises
+
+DATA = Path(__file__).parent / "data"
 
 
 def names(text: str) -> list[str]:
@@ -176,3 +182,35 @@ def test_any_text_gives_entities_that_occur_in_it(text: str) -> None:
 )
 def test_spelled_numbers_count_if_they_are_large(spelled: str, isolated: bool) -> None:
     assert (types(f"it was {spelled} at least") == {spelled: "NUMBER"}) is isolated
+
+
+def test_headings_contents_licences_and_notes_of_editors_name_nothing() -> None:
+    lines = (DATA / "apparatus.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in map(json.loads, lines):
+        reading = read(row["text"])
+        forms = {form for mention in reading.mentions for form in (mention.name, *mention.forms)}
+        assert set(row["names"]) <= forms, row["text"]
+        assert not [one for one in row["absent"] if any(one in form for form in forms)]
+        sentences = [sentence.text for sentence in reading.sentences]
+        assert not any(one in text for one in row["absent"] for text in sentences), row["text"]
+
+
+def test_a_licence_and_a_heading_surprise_nobody() -> None:
+    told = "The whaler left the harbour at dawn with oil and salt on board. " * 8
+    text = f"CHAPTER 1. Loomings.\n\n{told}\n\nAhab's Leg\n\n{told}"
+    assert surprises(text)
+    assert not [one for one in surprises(text) if "CHAPTER" in one or "Leg" in one]
+
+
+def test_a_name_at_the_head_of_a_short_text_is_found_and_nearly_nothing_else() -> None:
+    lines = (DATA / "short_names.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    found = [({*names(row["text"])}, {*row["names"]}) for row in rows]
+    right = sum(len(one & wanted) for one, wanted in found)
+    assert right >= 0.99 * sum(len(one) for one, _ in found)
+    assert right >= 0.87 * sum(len(wanted) for _, wanted in found)
+
+
+@pytest.mark.parametrize("text", ["A forty years war began.", "There was a forty years silence."])
+def test_an_article_before_a_number_is_no_part_of_it(text: str) -> None:
+    assert names(text) == ["forty years"]
