@@ -127,7 +127,7 @@ class Settings:
         replay: a cassette that answers instead of the chat model.
         embed_base_url: server of `openai:` embedders; "" is `base_url`.
         embed_api_key: its key; empty is `api_key`, and only for the same server.
-        questions: generated questions per 600 tokens of segment.
+        questions: questions that a chat model makes of 600 tokens of segment.
         shared_tokens: short segments share a chat call up to so many tokens (`compact`); 0: never.
         similar_names: cosine from which two names of a type count as one; 0, the default, turns
             it off: an encoder finds two brothers alike.

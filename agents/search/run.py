@@ -15,6 +15,7 @@ from qrmem.graph.budget import Packed, Weighed, pack
 from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.codec import to_plain
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.text.names import split_key
 from qrmem.text.sentences import sentences
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
@@ -229,6 +230,11 @@ class Search:
         """Return the names of the question that stand nowhere in what the question may look at."""
         question = self.context.question
         texts = [f"{passage.title} {passage.segment.text}" for passage in passages]
+        if not absent_names(question, texts):
+            return []
+        # Who speaks a turn is an entity of it, whether or not the turn has the name.
+        named = await self.graph.entities_in([passage.segment.id for passage in passages])
+        texts += [split_key(key)[0].title() for keys in named.values() for key in keys]
         for name in absent_names(question, texts):
             hits = await self.searcher.search(name, k=NAME_HITS, documents=self.options.documents)
             texts += [f"{hit.title} {hit.text}" for hit in hits]

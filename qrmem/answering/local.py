@@ -72,7 +72,7 @@ class LocalReasoner:
     async def extract(self, segment: Segment, reading: Reading) -> Contribution:
         """Return names, and the sentences in which they meet; questions take a model."""
         self._check()
-        seen = read_with(segment.text, reading.tagged)
+        seen = read_with(segment.text, reading.tagged, reading.speaker)
         return Contribution(
             segment.id, "extraction", mentions=seen.mentions, statements=statements(seen)
         )

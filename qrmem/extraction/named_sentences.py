@@ -9,9 +9,12 @@ from qrmem.extraction.rules_tagger import Occurrence, Tagged, tagged
 from qrmem.text.boilerplate import apparatus
 from qrmem.text.sentences import sentences
 from qrmem.types import Mention
+from qrmem.types.readings import SPEAKER
 
 FIGURES = frozenset({"DATE", "NUMBER"})
 """Types that are no end of a relation by rule: "1884" and "31 metres"."""
+
+_SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself)\b(?![.&])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,35 @@ def read(text: str) -> SegmentReading:
     return SegmentReading(tuple(_sentences(text, found)), found.mentions)
 
 
-def read_with(text: str, others: Sequence[Mention]) -> SegmentReading:
-    """Return the same with the entities that another tagger found, and the types that it knows."""
+def read_with(text: str, others: Sequence[Mention], speaker: str = "") -> SegmentReading:
+    """Return the same with the entities that another tagger found, and the types that it knows.
+
+    Args:
+        speaker: whom "I" means; an entity then, in words or not.
+    """
+    found = _read_with(text, others)
+    return _said_by(speaker, text, found) if speaker else found
+
+
+def _said_by(speaker: str, text: str, found: SegmentReading) -> SegmentReading:
+    places = [place for sentence in found.sentences for place in sentence.places]
+    spans = [m.span() for m in _SELF.finditer(text) if _is_free(m.span(), places)]
+    known = (n for n, m in enumerate(found.mentions) if _is_called(m, speaker))
+    at = next(known, len(found.mentions))
+    mentions = list(found.mentions)
+    if at == len(mentions):
+        mentions.append(Mention(speaker, "PERSON", SPEAKER, max(1, len(spans))))
+    places += [Occurrence(a, b, at) for a, b in spans]
+    places.sort(key=lambda place: (place.start, place.end))
+    tagged_so = Tagged(tuple(mentions), tuple(places))
+    return SegmentReading(tuple(_sentences(text, tagged_so)), tuple(mentions))
+
+
+def _is_called(mention: Mention, name: str) -> bool:
+    return name.casefold() in {form.casefold() for form in (mention.name, *mention.forms)}
+
+
+def _read_with(text: str, others: Sequence[Mention]) -> SegmentReading:
     own = tagged(text)
     if not others or tuple(others) == own.mentions:
         return read(text)

@@ -41,7 +41,8 @@ FUNCTION_WORDS = _words(
     wherefore herein hereby hither thither whither thence whence henceforth thenceforth forthwith
     elsewhere somewhere anywhere everywhere nowhere somehow anyhow anyway anyways somewhat twas tis
     twere twill methinks methought verily forsooth lest albeit notwithstanding nonetheless likewise
-    similarly additionally ok okay yeah yep yup nope nah wow ooh aw haha lol congrats hi whoa ugh
+    similarly additionally ok okay yeah yep yup nope nah wow ooh aw haha lol congrats hi
+    whoa ugh woohoo yay
     """
 )
 """Words that carry no name and no meaning of their own, at the start of a sentence or elsewhere."""

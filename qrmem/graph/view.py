@@ -33,6 +33,7 @@ from qrmem.types import (
     Segment,
     Statement,
 )
+from qrmem.types.readings import SPEAKER
 
 VERSION = 5
 """Of the way in which rows are made; a change of it makes all rows anew."""
@@ -264,6 +265,8 @@ class _Names:
         """
         wanted = dict.fromkeys((mention.name, *mention.forms))
         found = {form: self._in_text.spelled(form) for form in wanted}
+        if mention.forms == SPEAKER:
+            found = {mention.name: found[mention.name] or mention.name}
         spelled = [s for s in dict.fromkeys(found.values()) if s is not None and normalise_name(s)]
         if not spelled:
             return

@@ -41,7 +41,7 @@ from qrmem.types import (
     Segment,
 )
 from qrmem.types.options import AddOptions
-from qrmem.types.turns import turn_number
+from qrmem.types.turns import speaker_of, turn_number
 
 BATCH_CHARACTERS = 16_000_000
 """Documents are read and merged together until they have so many."""
@@ -389,7 +389,8 @@ class Adder:
 
         reasoner = LocalReasoner(self._models.counter)
         for segment in await self._unread(document):
-            found = await reasoner.extract(segment, Reading(document.title))
+            reading = Reading(document.title, speaker=speaker_of(document.metadata))
+            found = await reasoner.extract(segment, reading)
             row = LedgerRow(segment.id, "ok", reasoner=reasoner.name)
             await self._store.record(self._ns, [(row, found)])
             self._tally.read += 1

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from qrmem.types.kinds import ContributionKind, Properties, SegmentState
 
+SPEAKER = ("I",)
+"""The forms of a mention of the one who speaks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mention:
@@ -14,6 +17,7 @@ class Mention:
         type: `PERSON`, `PLACE`, `ORGANISATION`, `DATE`, `NUMBER`, `WORK`, …, a type of the schema
             (`ShipYard` is `SHIP_YARD`), or "" if unknown.
         forms: all surface forms in the segment, each found in it up to white space; holds `name`.
+            `SPEAKER`: the one who says the segment, named there or not.
         count: how often any of the forms occurs, at least 1.
         question: text of the generated question that added it, "" for the first extraction.
         properties: what the segment says of it, by the properties of its type.

@@ -92,6 +92,7 @@ class Reading:
         window: L of the run that the reading is part of; 0 where it is the reasoner's own.
         attempt: number of the first try; lower ones were made, and something of them was lost.
         open_entity: `False`: only the tagger's entities count, so none are asked for (ablation).
+        speaker: who says it, if it is a turn and that is known; "I" in it means them.
     """
 
     title: str = ""
@@ -101,6 +102,7 @@ class Reading:
     window: int = 0
     attempt: int = 0
     open_entity: bool = True
+    speaker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Turns of a conversation, and what is recalled of them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -106,6 +107,24 @@ class Recalled(Short):
         not at all, is told in the text of a user's message.
         """
         return [as_message(turn) for turn in self.recent]
+
+
+_NAME = re.compile(r"[^\W\d_]+(?:[-.'’ ]{1,2}[^\W\d_]+){0,3}\.?")
+"""What a person may be called: words of letters, no number and no address."""
+_NOBODY = frozenset(
+    "user human me you default admin anonymous guest assistant system test bot ai".split()  # noqa: SIM905
+)
+
+
+def speaker_of(metadata: Mapping[str, Scalar]) -> str:
+    """Return the name of who spoke a turn; "" where it has none, or an id that is no name."""
+    named = metadata.get("speaker") or (
+        metadata.get(USER_KEY) if metadata.get(ROLE_KEY) == "user" else ""
+    )
+    name = " ".join(str(named or "").split())
+    if not _NAME.fullmatch(name) or name.casefold() in _NOBODY:
+        return ""
+    return name.title() if name.islower() else name
 
 
 def turn_id(number: int) -> str:

@@ -100,3 +100,25 @@ async def test_a_where_of_a_thousand_names_is_refused() -> None:
         assert await memory.documents(where=few) == []
         with pytest.raises(UsageError, match="at most 100"):
             await memory.search("boat", where={f"n{n}": "x" for n in range(1000)})
+
+
+async def test_who_speaks_a_turn_is_an_entity_of_it_and_i_means_them() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add_messages(
+            [("user", "I live in Berlin."), ("assistant", "Fine.")], user="ann"
+        )
+        await memory.add_messages([("user", "I live in Oslo with Ben.")], user="u-17")
+        said = [
+            {"role": "user", "content": "Mel came along.", "name": "Caroline"},
+            {"role": "user", "content": "I loved it!", "name": "Melanie"},
+        ]
+        await memory.add_messages(said)
+        answer = await memory.ask("Where does Ann live?", where={"user": "ann"})
+        assert answer.text == "I live in Berlin."
+        answer = await memory.ask("Where does Ann live?", where={"user": "u-17"})
+        assert answer.status == "unanswerable"
+        assert (await memory.entity("ann")).neighbours == {"berlin|": "Berlin"}
+        assert (await memory.entity("Mel")).entity.name == "Melanie"
+        names = {entity.name for entity in await memory.entities()}
+        assert "Caroline" in names
+        assert not [name for name in names if "17" in name or name in {"I", "User"}]

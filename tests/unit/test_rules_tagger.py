@@ -205,7 +205,10 @@ def test_a_licence_and_a_heading_surprise_nobody() -> None:
 def test_a_name_at_the_head_of_a_short_text_is_found_and_nearly_nothing_else() -> None:
     lines = (DATA / "short_names.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
-    found = [({*names(row["text"])}, {*row["names"]}) for row in rows]
+    found = [
+        ({name for name, kind in types(row["text"]).items() if kind != "NUMBER"}, {*row["names"]})
+        for row in rows
+    ]
     right = sum(len(one & wanted) for one, wanted in found)
     assert right >= 0.99 * sum(len(one) for one, _ in found)
     assert right >= 0.87 * sum(len(wanted) for _, wanted in found)
