@@ -344,5 +344,5 @@ def _acts_as_name(text: str, run: Run) -> bool:
     if run.possessive and text[run.end + 1 : run.end + 2] in ("s", "S"):
         return True
     following = None if _NOT_NAMES.match(low) else _NEXT_WORD.match(text, run.end)
-    verb = following and (following[1] or "and")
-    return bool(verb) and (verb in _VERBS_OF_NAMES or verb.endswith("ed") or verb == "and")
+    verb = (following[1] or "and") if following else ""
+    return verb in _VERBS_OF_NAMES or verb.endswith("ed") or verb == "and"

@@ -116,7 +116,7 @@ _NOBODY = frozenset(
 )
 
 
-def speaker_of(metadata: Mapping[str, Scalar]) -> str:
+def speaker_of(metadata: Mapping[str, object]) -> str:
     """Return the name of who spoke a turn; "" where it has none, or an id that is no name."""
     named = metadata.get("speaker") or (
         metadata.get(USER_KEY) if metadata.get(ROLE_KEY) == "user" else ""
