@@ -267,6 +267,15 @@ class GraphView(Protocol):
     async def list_entities(self, ns: str, /, limit: int = 100) -> Sequence[EntityCount]:
         """Return entities by falling number of segments, then key."""
 
+    async def types(self, ns: str, /) -> Sequence[str]:
+        """Return the types that entities and statements have, sorted."""
+
+    async def segments_of_types(self, ns: str, /, types: Collection[str]) -> Sequence[str]:
+        """Return the ids of the segments that name an entity, or state something, of some types.
+
+        They are in no order.
+        """
+
     async def mentions(self, ns: str, /, segment_ids: Sequence[str], most: int = 0) -> Mentions:
         """Return who is named in some segments, and where the rare ones are named besides.
 
@@ -319,6 +328,8 @@ class GraphView(Protocol):
         groups: Sequence[Sequence[str]],
         limit: int,
         documents: Collection[str] | None = None,
+        *,
+        among: Collection[str] | None = None,
     ) -> Sequence[str]:
         """Return the ids of segments with a term of every group, best first by the index's score.
 
@@ -326,6 +337,7 @@ class GraphView(Protocol):
             groups: lists of terms; nothing is found for none, nor for an empty one.
             limit: upper bound on their number.
             documents: ids of the only documents to look at; `None`: all.
+            among: ids of the only segments to look at; `None`: all.
         """
 
     async def nearest(

@@ -25,6 +25,7 @@ class MemoryGraph:
 
     Attributes:
         documents: ids of the only documents that it shows; `None`: all.
+        only: the same of segments.
         is_folded: whether relations have descriptions that were folded by the reasoner.
         single_types: relation types of which an entity has one at a time.
         as_of: when it is looked at, a date or moment in ISO form; "": now.
@@ -35,6 +36,7 @@ class MemoryGraph:
     ns: str
     searcher: "Searcher"
     documents: Collection[str] | None = None
+    only: Collection[str] | None = None
     is_folded: bool = False
     single_types: Collection[str] = ()
     as_of: str = ""
@@ -198,6 +200,8 @@ class MemoryGraph:
         return await folded_by_reasoner(self.store, self.ns, edge, places)
 
     async def _within(self, segment_ids: Sequence[str]) -> list[str]:
+        if self.only is not None:
+            segment_ids = [id for id in segment_ids if id in self.only]
         if self.documents is None:
             return list(segment_ids)
         found = await self._entries(segment_ids)

@@ -108,6 +108,7 @@ class Search:
             self.ns,
             self.searcher,
             options.documents,
+            options.segments,
             self.folded_by_reasoner,
             options.single_types,
             str(options.as_of),
@@ -214,7 +215,11 @@ class Search:
 
     async def all_segments(self, most: int) -> Sequence[Segment]:
         """Return all segments that the question may look at, in order; none if there are more."""
-        documents = self.options.documents
+        documents, only = self.options.documents, self.options.segments
+        if only is not None:
+            found = await self.store.segments(self.ns, sorted(only)) if len(only) <= most else ()
+            inside = [s for s in found if documents is None or s.document_id in documents]
+            return sorted(inside, key=lambda s: (s.document_id, s.index))
         if documents is None:
             if sum((await self.store.states(self.ns)).values()) > most:
                 return ()

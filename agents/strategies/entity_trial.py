@@ -4,7 +4,7 @@ begin -> read -> (answered: end | trials used up: conclude | move) ; move -> (re
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.start import important
@@ -46,18 +46,22 @@ async def revise(run: Search, state: SearchState) -> SearchState:
 async def _candidates(run: Search) -> list[tuple[str, str, int]]:
     """Return name, key and number of segments of all entities, most frequent first."""
     documents = run.options.documents
-    if documents is None:
+    if documents is None and run.options.segments is None:
         listed = await run.store.list_entities(run.ns, MOST_CANDIDATES)
         return [(entity.name, entity.key, entity.segments) for entity in listed]
-    counts = Counter(await _occurrences(run, sorted(documents)))
+    counts = Counter(await _occurrences(run, documents))
     best = sorted(counts, key=lambda key: (-counts[key], key))[:MOST_CANDIDATES]
     names = await run.graph.names(best)
     return [(name, key, counts[key]) for name, key in zip(names, best, strict=True)]
 
 
-async def _occurrences(run: Search, documents: Sequence[str]) -> list[str]:
+async def _occurrences(run: Search, documents: Collection[str] | None) -> list[str]:
     found: list[str] = []
-    for document_id in documents:
+    if run.options.segments is not None:
+        ids = [segment.id for segment in await run.all_segments(len(run.options.segments))]
+        inside = await run.graph.entities_in(ids)
+        return [key for keys in inside.values() for key in keys]
+    for document_id in sorted(documents or ()):
         segments = await run.store.segments(run.ns, documents=[document_id])
         inside = await run.graph.entities_in([segment.id for segment in segments])
         found += [key for keys in inside.values() for key in keys]

@@ -19,7 +19,9 @@ async def begin(run: Search, state: SearchState) -> SearchState:
     """Take segments from both ends of the text until the window is full."""
     store, ns, documents = run.searcher.store, run.searcher.ns, run.options.documents
     rows = () if documents == frozenset() else await store.ledger(ns, *sorted(documents or ()))
-    ids = [entry.id for entry in await store.entries(ns, [row.segment_id for row in rows])]
+    only = run.options.segments
+    there = [row.segment_id for row in rows if only is None or row.segment_id in only]
+    ids = [entry.id for entry in await store.entries(ns, there)]
     if not ids:
         run.tell("start", reason="there is nothing to read")
         return began({})

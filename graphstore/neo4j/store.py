@@ -107,6 +107,8 @@ class Neo4jStore:
     names = _reads(view.names)
     entities = _reads(view.entities)
     list_entities = _reads(view.list_entities)
+    types = _reads(view.types)
+    segments_of_types = _reads(view.segments_of_types)
     mentions = _reads(view.mentions)
     shared_entities = _reads(view.shared_entities)
     around = _reads(view.around)

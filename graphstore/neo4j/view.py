@@ -1,7 +1,7 @@
 """Reading the view: names, entities, facts, questions; one round trip each."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter, itemgetter
 
@@ -89,6 +89,17 @@ async def list_entities(work: Work, limit: int = 100) -> list[EntityCount]:
     rows = await work.rows("view.list", candidates=2 * max(limit, 0) + 100)
     counts = [EntityCount(*row) for row in rows]
     return sorted(counts, key=lambda count: (-count.segments, count.key))[: max(limit, 0)]
+
+
+async def types(work: Work) -> list[str]:
+    """Return the types that entities and statements have, sorted."""
+    return sorted(type_ for (type_,) in await work.rows("view.types"))
+
+
+async def segments_of_types(work: Work, types: Collection[str]) -> list[str]:
+    """Return the segments that name an entity, or state something, of some types."""
+    ((ids,),) = await work.rows("view.segments_of_types", types=sorted(types))
+    return list(ids)
 
 
 async def mentions(work: Work, segment_ids: Sequence[str], most: int = 0) -> Mentions:

@@ -123,17 +123,21 @@ async def matching(
     groups: Sequence[Sequence[str]],
     limit: int,
     documents: Collection[str] | None = None,
+    *,
+    among: Collection[str] | None = None,
 ) -> list[str]:
     """Return the segments with a term of every group, best first by Lucene's BM25."""
     if not groups or not all(groups):
         return []
     query = _query(work, (dict.fromkeys(group) for group in groups))
-    if documents is None:
+    if documents is None and among is None:
         ((rows,),) = await work.rows("words.matching", asked=query, limit=limit)
     else:
-        ((rows,),) = await work.rows(
-            "words.matching_in", asked=query, limit=limit, documents=sorted(documents)
-        )
+        only = {
+            "documents": None if documents is None else sorted(documents),
+            "among": None if among is None else sorted({short(id_) for id_ in among}),
+        }
+        ((rows,),) = await work.rows("words.matching_in", asked=query, limit=limit, **only)
     rows.sort(key=lambda row: (-round(row[1], 5), row[2], row[3]))
     return [id_ for id_, *_ in rows]
 

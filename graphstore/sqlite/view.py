@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -128,6 +128,30 @@ def list_entities(db: sqlite3.Connection, ns: str, limit: int = 100) -> list[Ent
         (namespace_number(db, ns), max(limit, 0)),
     )
     return [EntityCount(*row) for row in rows]
+
+
+_TYPES = """
+    SELECT e.type FROM entity e WHERE e.ns = ?1
+    UNION SELECT f.type FROM segment s CROSS JOIN fact f ON f.segment = s.num WHERE s.ns = ?1
+"""
+_OF_TYPES = """
+    SELECT s.id FROM entity e CROSS JOIN name n ON n.entity = e.num
+    CROSS JOIN mention m ON m.name = n.num CROSS JOIN segment s ON s.num = m.segment
+    WHERE e.ns = ?1 AND e.type IN (SELECT value FROM json_each(?2))
+    UNION SELECT s.id FROM segment s CROSS JOIN fact f ON f.segment = s.num
+    WHERE s.ns = ?1 AND f.type IN (SELECT value FROM json_each(?2))
+"""
+
+
+def types(db: sqlite3.Connection, ns: str) -> list[str]:
+    """Return the types that entities and statements have, sorted."""
+    return sorted(type_ for (type_,) in db.execute(_TYPES, (namespace_number(db, ns),)) if type_)
+
+
+def segments_of_types(db: sqlite3.Connection, ns: str, types: Collection[str]) -> list[str]:
+    """Return the segments that name an entity, or state something, of some types."""
+    given = (namespace_number(db, ns), json.dumps(sorted(types)))
+    return [id_ for (id_,) in db.execute(_OF_TYPES, given)]
 
 
 def mentions(

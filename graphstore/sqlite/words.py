@@ -14,7 +14,7 @@ from heapq import nsmallest
 
 from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
 from qrmem.graphstore.records import K1, B
-from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in
+from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in, segment_numbers
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
 
@@ -189,6 +189,8 @@ def matching(
     groups: Sequence[Sequence[str]],
     limit: int,
     documents: Collection[str] | None = None,
+    *,
+    among: Collection[str] | None = None,
 ) -> list[str]:
     """Return the segments with a term of every group, best first by BM25."""
     known = vocabulary(db, ns, list({term for group in groups for term in group}))
@@ -197,6 +199,9 @@ def matching(
         return []
     number = namespace_number(db, ns)
     found = None if documents is None else _segments_of(db, number, documents)
+    if among is not None:
+        picked = set(segment_numbers(db, number, among).values())
+        found = picked if found is None else found & picked
     counts: dict[tuple[int, str], int] = {}
     for group in sorted(rarest, key=lambda group: sum(map(known.frequencies.__getitem__, group))):
         held = _counted(db, number, group, found)

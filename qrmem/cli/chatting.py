@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
 from qrmem.cli.cost_options import Common
+from qrmem.cli.facts import add_types
 from qrmem.cli.options import agreed, opened, user_name
 from qrmem.errors import BadDocument, UsageError
 from qrmem.text.budget import ByteBudget, open_file
@@ -64,6 +65,7 @@ def add_chat(commands: Any, common: Common) -> None:
         metavar="X",
         help="leave out turns that fit worse (see docs/chat.md)",
     )
+    add_types(recall)
     turns = actions.add_parser(
         "turns", parents=common("memory"), help="list what was said, in order"
     )
@@ -165,6 +167,7 @@ async def _recall(arguments: argparse.Namespace) -> int:
             tokens=arguments.tokens,
             user=arguments.user,
             min_score=arguments.min_score,
+            types=arguments.types,
         )
         if not (found.related or found.recent):
             await memory.status()  # says so where there is no such namespace

@@ -61,6 +61,21 @@ def add_as_of(parser: Any) -> None:
     )
 
 
+def add_types(parser: Any) -> None:
+    """Add the option that looks only at what the graph has some types in."""
+    parser.add_argument(
+        "--types",
+        type=_names,
+        metavar="A,B",
+        help="use only segments that name an entity of these types, or state a relation of them:"
+        " Person,WorksFor",
+    )
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 async def facts(arguments: Namespace) -> int:
     """List statements."""
     async with opened(arguments) as memory:

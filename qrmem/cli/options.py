@@ -141,6 +141,7 @@ def narrowed(arguments: Namespace) -> Mapping[str, Any]:
     return {
         "documents": arguments.document,
         "where": _where(arguments.where) or None,
+        "types": arguments.types,
         "as_of": arguments.as_of or "",
     }
 

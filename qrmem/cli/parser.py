@@ -10,7 +10,7 @@ from typing import Any, NoReturn, get_args
 from qrmem.cli.chatting import add_chat
 from qrmem.cli.cost_options import Common, add_caps, add_cost_commands, add_models, add_tapes
 from qrmem.cli.eval_options import add_eval
-from qrmem.cli.facts import add_as_of, add_facts
+from qrmem.cli.facts import add_as_of, add_facts, add_types
 from qrmem.cli.help_text import DESCRIPTION, Help
 from qrmem.cli.serving import add_serving
 from qrmem.cli.settings_file import add_settings
@@ -240,6 +240,7 @@ def _narrowing(parser: argparse.ArgumentParser) -> None:
         " 'tag has sea' (repeatable; all must hold)",
     )
     add_as_of(group)
+    add_types(group)
 
 
 def _add(commands: Any, common: Common) -> None:

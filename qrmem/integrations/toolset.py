@@ -129,15 +129,18 @@ class Toolset:
                 return None
             raise
 
-    async def search_memory(self, query: str, k: int = 5) -> str:
+    async def search_memory(self, query: str, k: int = 5, types: str = "") -> str:
         """Find passages of the documents that fit a query; returns them with their ids.
 
         Args:
             query: what to look for, as a question or in keywords.
             k: how many passages, from 1 to 50.
+            types: only passages about these types, such as Person, Company; empty for all.
         """
         query, k = _said(query, "query"), _count(k)
-        hits = await self._found(self._memory.search(query, k=k, where=self._where))
+        hits = await self._found(
+            self._memory.search(query, k=k, where=self._where, types=_types(types))
+        )
         if hits is None:
             return hits_text([])
         corrected = await self._memory.corrections({hit.document_id for hit in hits})
@@ -150,26 +153,36 @@ class Toolset:
         cut = cut_note(query)
         return "\n".join([*([cut] if cut else []), hits_text(hits), *corrected_by])
 
-    async def ask_memory(self, question: str) -> str:
+    async def ask_memory(self, question: str, types: str = "") -> str:
         """Answer a question from the documents, with quoted sources; says so if they do not.
 
         Args:
             question: one question, complete in itself.
+            types: only from passages about these types, such as Person, Company; empty for all.
         """
         question = _said(question, "question")
-        answer = await self._found(self._memory.ask(question, where=self._where))
+        answer = await self._found(
+            self._memory.ask(question, where=self._where, types=_types(types))
+        )
         return _NO_ANSWER if answer is None else answer_text(answer)
 
-    async def recall_conversation(self, prompt: str, session: str = "", tokens: int = 2000) -> str:
+    async def recall_conversation(
+        self, prompt: str, session: str = "", tokens: int = 2000, types: str = ""
+    ) -> str:
         """Return earlier turns of conversations that belong to a prompt, in order of time.
 
         Args:
             prompt: what the user says now.
             session: the conversation that goes on; turns of all conversations are found.
             tokens: upper bound of what the turns take, with speakers and times.
+            types: only turns about these types, such as Person, Company; empty for all.
         """
         found = await self._memory.recall(
-            _said(prompt, "prompt"), session=session, tokens=tokens, user=self.user or None
+            _said(prompt, "prompt"),
+            session=session,
+            tokens=tokens,
+            user=self.user or None,
+            types=_types(types),
         )
         return recalled_text(found)
 
@@ -344,6 +357,10 @@ def _said(text: str, what: str) -> str:
     if not text.strip():
         raise UsageError(f"{what} is empty")
     return text
+
+
+def _types(names: str) -> list[str] | None:
+    return [name.strip() for name in names.split(",") if name.strip()] or None
 
 
 def _count(k: int) -> int:

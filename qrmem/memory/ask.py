@@ -42,13 +42,14 @@ async def search(
     k: int,
     documents: Sequence[str] | None,
     where: Where | None,
+    types: Sequence[str] | None = None,
     as_of: str | date = "",
 ) -> list[Hit]:
     """See `Memory.search`."""
     narrowed = await session.readable(documents, where, as_of_moment(as_of))
     require_text(question, "the query")
     note_length(question, listener)
-    searcher = await session.searcher()
+    searcher = (await session.searcher()).within(await session.of_types(types))
     hits = await searcher.search(question, k=k, documents=narrowed)
     if not hits:
         await session.require_any()
@@ -86,6 +87,7 @@ async def resolved(session: Session, options: AskOptions) -> AskOptions:
         paper_exact=settings.paper_exact,
         keep_trail=keep_trail,
         documents=await session.readable(options.documents, options.where, as_of),
+        segments=await session.of_types(options.types),
         as_of=as_of,
         single_types=session.single_types,
     )
@@ -219,7 +221,7 @@ class QuestionRun:
         from qrmem.agents import Search
         from qrmem.retrieval.similarity import EdgeScorer
 
-        searcher = self.searcher.on_account(run.embedder)
+        searcher = self.searcher.on_account(run.embedder).within(self.options.segments)
         is_read_again = self.options.orientation == "local"
         return Search(
             store=self.store,

@@ -1,6 +1,6 @@
 """Methods of a memory of conversations: keep turns, recall what belongs to a prompt."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -146,6 +146,7 @@ class ChatMethods(Handle):
         user: str | None = None,
         min_score: float = 0.0,
         as_of: str | date = "",
+        types: Sequence[str] | None = None,
     ) -> Recalled:
         """Return what a model is to know before it answers a prompt.
 
@@ -163,11 +164,14 @@ class ChatMethods(Handle):
             user: whose turns alone are recalled; `None`: all users'. `search` and `ask` take
                 `where={"user": …}` for the same.
             min_score: turns that fit worse are left out; see `Recalled.scores`.
+            types: only turns that name an entity of one of these types, or state a relation of
+                one, after the last turns; see `search`.
             as_of: only turns that were said by then: a date, `2026-05-03`, `2026-05` or `2026`, or
                 a moment; "": all.
 
         Raises:
-            UsageError: the prompt is empty, or `tokens` is below 1.
+            UsageError: the prompt is empty, `tokens` is below 1, or a type is unknown.
+            NotFound: nothing is of these types.
         """
         from qrmem.memory.ask import note_length
         from qrmem.memory.chat import recall as recalling
@@ -181,6 +185,7 @@ class ChatMethods(Handle):
             user=user,
             min_score=min_score,
             as_of=as_of_moment(as_of),
+            types=types,
         )
         note_length(prompt, self._emit)
         return await recalling.recall(self._session, options)

@@ -44,6 +44,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         k: int = 10,
         documents: Sequence[str] | None = None,
         where: Where | None = None,
+        types: Sequence[str] | None = None,
         as_of: str | date = "",
     ) -> list[Hit]:
         """Rank segments for a question; no chat model is called.
@@ -56,15 +57,25 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             documents: only these documents.
             where: only documents of this metadata: `{"kind": "novel"}`, or with conditions,
                 `{"year": {">=": 1851, "<": 1900}, "tag": {"has": "sea"}, "by": {"in": [...]}}`.
+            types: only segments that name an entity of one of these types, or state a relation of
+                one: `["Person", "WorksFor"]`.
             as_of: only what was said by then, and undated documents: a date, `2026-05-03`,
                 `2026-05` or `2026`, or a moment; "": all.
 
         Raises:
-            UsageError: the question is empty, `as_of` is no date, or k is below 1.
+            UsageError: the question is empty, `as_of` is no date, k is below 1, or `where` or
+                `types` cannot be.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
         return await ask.search(
-            self._session, question, self._emit, k=k, documents=documents, where=where, as_of=as_of
+            self._session,
+            question,
+            self._emit,
+            k=k,
+            documents=documents,
+            where=where,
+            types=types,
+            as_of=as_of,
         )
 
     async def ask(
@@ -76,6 +87,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         choices: Sequence[str] | None = None,
         documents: Sequence[str] | None = None,
         where: Where | None = None,
+        types: Sequence[str] | None = None,
         as_of: str | date = "",
         orientation: Orientation | None = None,
         share_orientation: bool = False,
@@ -99,6 +111,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
                 one `passages`.
             window: L in tokens, a hard bound on every call; `None` or 0: that of the settings.
             choices: options of a multiple-choice question.
+            types: as for `search`; not for strategies over trees, nor for `fragment`.
             as_of: what was said by then, and held then: a date, `2026-05-03`, `2026-05` or `2026`,
                 or a moment; "": now.
             orientation: `local` extracts the nearest segments again with the question, once.
@@ -126,6 +139,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             choices=choices or (),
             documents=documents,
             where=where,
+            types=types,
             as_of=as_of,
             orientation=orientation or "",
             share_orientation=share_orientation,

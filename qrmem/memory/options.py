@@ -74,6 +74,7 @@ class AskKeywords(CapOptions, total=False):
     choices: Sequence[str] | None
     documents: Sequence[str] | None
     where: Where | None
+    types: Sequence[str] | None
     as_of: str | date
     orientation: Orientation | None
     share_orientation: bool

@@ -14,6 +14,7 @@ from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder
 from qrmem.memory.models import Models, namespace_embedder, new_namespace
 from qrmem.text.dates import is_said_by, said_at
+from qrmem.text.names import camel_case, type_key
 from qrmem.text.normalise import normalise_id, normalise_where
 from qrmem.types import Embedder, Where
 from qrmem.types.where import conditions, written
@@ -30,6 +31,8 @@ OTHER_LOOP = (
 )
 _LOOKED_AT = 64
 """Documents that are looked at together for one that has been read."""
+_MOST_TYPES = 50
+"""Types that one question may name, as many as a schema has."""
 
 
 class BackgroundWork(Protocol):
@@ -249,6 +252,34 @@ class Session:
         found = frozenset(i.id for i in infos if is_said_by(said_at(i.metadata), as_of))
         if not found:
             raise NotFound(f"nothing in {self.where} was said by {as_of}")
+        return found
+
+    async def of_types(self, types: Sequence[str] | None) -> frozenset[str] | None:
+        """Return the ids of the segments that speak of some types, `None` for all.
+
+        Args:
+            types: of entities or relations, as a schema or `TYPES` calls them.
+
+        Raises:
+            UsageError: one is of no schema and of nothing that was read.
+            NotFound: nothing that was read is of them.
+        """
+        if types is None:
+            return None
+        if isinstance(types, str) or not all(isinstance(name, str) for name in types):
+            raise UsageError("types are a list of names, such as Person, not one text")
+        if not 1 <= len(types) <= _MOST_TYPES:
+            raise UsageError(f"types are 1 to {_MOST_TYPES} names, not {len(types):,}")
+        wanted = {type_key(name): name for name in types}
+        schema = self.settings.schema
+        known = {*await self.store.types(self.ns), *(kind.key for kind in schema or ())}
+        if unknown := [name for key, name in wanted.items() if key not in known]:
+            there = ", ".join(map(camel_case, sorted(known)[:_MOST_TYPES])) or "none"
+            message = f"no type is called {unknown[0][:40]!r}"
+            raise UsageError(message, private=f"; there are: {there}")
+        found = frozenset(await self.store.segments_of_types(self.ns, wanted))
+        if not found:
+            raise NotFound(f"nothing in {self.where} is of type {', '.join(wanted.values())}")
         return found
 
     async def _require_read(self, documents: frozenset[str] | None) -> None:

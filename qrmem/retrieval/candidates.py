@@ -38,6 +38,7 @@ class Question:
         vocabulary: of the namespace, for its terms.
         vector: `(dimension,)` of its meaning; `None` without an embedder.
         documents: ids of the only documents that may be found; `None`: all.
+        segments: the same of segments.
         titled: the names it gives that are titles of documents.
         names: all that may be a name in it, lower-cased.
     """
@@ -47,6 +48,7 @@ class Question:
     vocabulary: "Vocabulary"
     vector: "NDArray[np.float32] | None"
     documents: Collection[str] | None
+    segments: Collection[str] | None
     titled: "Mapping[str, Sequence[Titled]]"
     names: frozenset[str]
 
@@ -78,6 +80,7 @@ async def understood(
     *,
     vector: "NDArray[np.float32] | None",
     documents: Collection[str] | None,
+    segments: Collection[str] | None = None,
 ) -> Question:
     """Look up a question's terms and the names that it gives."""
     wanted = scoring.query_terms(text)
@@ -93,6 +96,7 @@ async def understood(
         vocabulary=vocabulary,
         vector=vector,
         documents=documents,
+        segments=segments,
         titled={name: known[name] for name in given},
         names=names,
     )
@@ -137,11 +141,21 @@ class Neighborhood:
         """Take the best segments by words and by meaning, and what the question names."""
         question, limit = self.question, self._limit
         ids = list(
-            await self.store.matching(self.ns, [list(question.weights)], limit, question.documents)
+            await self.store.matching(
+                self.ns,
+                [list(question.weights)],
+                limit,
+                question.documents,
+                among=question.segments,
+            )
         )
         if question.vector is not None:
             ids += await self.store.nearest(
-                self.ns, question.vector, limit, documents=question.documents
+                self.ns,
+                question.vector,
+                limit,
+                documents=question.documents,
+                among=None if question.segments is None else list(question.segments),
             )
         for meant in question.titled.values():
             ids += [id_ for one in meant for id_ in one.segments]
@@ -150,6 +164,8 @@ class Neighborhood:
     async def add(self, ids: Iterable[str]) -> None:
         """Take segments in; those that are known, or may not be found, are passed over."""
         new = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.row_of]
+        if self.question.segments is not None:
+            new = [id_ for id_ in new if id_ in self.question.segments]
         found = await self.store.entries(self.ns, new) if new else ()
         allowed = self.question.documents
         fresh = [e for e in found if allowed is None or e.document_id in allowed]

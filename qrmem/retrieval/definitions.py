@@ -98,7 +98,8 @@ async def find(near: "Neighborhood", question: str, texts: "Texts") -> dict[str,
     for name in identifiers(question):
         groups = [[term] for term in dict.fromkeys(terms(name))]
         limit = MOST + 1
-        ids = await near.store.matching(near.ns, groups, limit, near.question.documents)
+        only = near.question
+        ids = await near.store.matching(near.ns, groups, limit, only.documents, among=only.segments)
         languages = {
             entry.id: str(entry.metadata[CODE_KEY])
             for entry in await near.store.entries(near.ns, ids)

@@ -123,7 +123,10 @@ async def _ask_again(
         lacking = 1 - np.minimum(near.profiles[row], 1)
         missing = [term for term, left in zip(near.question.weights, lacking, strict=True) if left]
         groups = [missing, list(bag)]
-        return row, await near.store.matching(near.ns, groups, _ASKED, near.question.documents)
+        only = near.question
+        return row, await near.store.matching(
+            near.ns, groups, _ASKED, only.documents, among=only.segments
+        )
 
     found = dict(await asyncio.gather(*(asked(row, bag) for row, bag in bags.items())))
     await near.add(id_ for ids in found.values() for id_ in ids)

@@ -63,6 +63,15 @@ class Searcher:
         self.embedder = embedder
         self._texts = Texts(store, ns)
         self._looked_up: dict[tuple[str, ...], Vocabulary] | None = None
+        self._only: frozenset[str] | None = None
+
+    def within(self, segments: "Collection[str] | None") -> "Searcher":
+        """Return a searcher that finds no other segments than these; `None`: all."""
+        if segments is None:
+            return self
+        other = copy(self)
+        other._only = frozenset(segments)
+        return other
 
     def on_account(self, embedder: "Embedder | None") -> "Searcher":
         """Return a searcher for one run.
@@ -235,6 +244,7 @@ class Searcher:
             searched(question),
             vector=vector,
             documents=None if documents is None else frozenset(documents),
+            segments=self._only,
         )
         near = Neighborhood(self.store, self.ns, asked, at_least)
         await near.start()

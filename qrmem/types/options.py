@@ -62,6 +62,8 @@ class AskOptions:
         window: L in tokens; 0: that of the settings.
         documents: ids of the only documents to read; `None`: all.
         where: what a document's metadata must be; resolved into `documents`.
+        types: of entities and relations; resolved into `segments`.
+        segments: ids of the only segments to read; `None`: all.
         as_of: when the memory is looked at; "": now.
         single_types: relation types of which an entity has one at a time.
         orientation: "": that of the settings.
@@ -92,6 +94,8 @@ class AskOptions:
     choices: Sequence[str] = ()
     documents: Collection[str] | None = None
     where: Where | None = None
+    types: Sequence[str] | None = None
+    segments: Collection[str] | None = None
     as_of: str | date = ""
     single_types: Collection[str] = ()
     orientation: Orientation | Literal[""] = ""
@@ -126,6 +130,11 @@ class AskOptions:
                 raise UsageError(f"{name} is {chosen!r}; choose one of {known}")
         if self.orientation == "full":
             raise UsageError("orientation full shapes a memory while it is built: add(question=…)")
+        if self.types is not None and self.strategy in _WHOLE:
+            raise UsageError(
+                f"strategy {self.strategy} reads more than what the graph has types of; leave types"
+                " out, or choose another strategy"
+            )
         self._require_choices()
         require_count(self.max_trials, "max_trials")
         require_count(self.window or 1, "window")
@@ -149,11 +158,13 @@ class AskOptions:
         """What shapes the answer, as one text: equal for a call that is made again."""
         documents = None if self.documents is None else sorted(self.documents)
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        plain |= {"documents": documents, "where": None, "keep_trail": None}
+        plain |= {"documents": documents, "where": None, "segments": None, "keep_trail": None}
         plain |= {"checkpointer": None, "caps": None, "single_types": sorted(self.single_types)}
         return repr(plain)
 
 
+_WHOLE = ("fragment", "inner-loop", "raptor", "raptor-layered")
+"""Strategies over trees of whole documents, and over all fragments of them."""
 _ALLOWED: Mapping[str, tuple[str, ...]] = {
     "start": ("search", "entities"),
     "on_exhausted": ("abstain", "force"),
@@ -184,6 +195,7 @@ class RecallOptions:
     user: str | None = None
     min_score: float = 0.0
     as_of: str = ""
+    types: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         require_text(self.prompt, "the prompt")

@@ -380,11 +380,17 @@ def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
         k: Annotated[int, Body(ge=1, le=1000, strict=True)] = 10,
         documents: several = None,
         where: narrowed = None,
+        types: several = None,
         as_of: Annotated[str, Body()] = "",
     ) -> Any:
         note_length(query, response)
         return await memory.search(
-            query, k=k, documents=documents, where=own(of_user, where, documents), as_of=as_of
+            query,
+            k=k,
+            documents=documents,
+            where=own(of_user, where, documents),
+            types=types,
+            as_of=as_of,
         )
 
     @app.post(
@@ -400,12 +406,19 @@ def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
         user: Annotated[str | None, Body()] = None,
         min_score: Annotated[float, Body(ge=0)] = 0.0,
         as_of: Annotated[str, Body()] = "",
+        types: several = None,
     ) -> Any:
         note_length(prompt, response)
         if of_user and user not in (None, of_user):
             raise UsageError(f"this token recalls what is {of_user}'s: leave out user")
         user = of_user or user
         found = await memory.recall(
-            prompt, session=session, tokens=tokens, user=user, min_score=min_score, as_of=as_of
+            prompt,
+            session=session,
+            tokens=tokens,
+            user=user,
+            min_score=min_score,
+            as_of=as_of,
+            types=types,
         )
         return RecalledTurns(found.text, found.messages, found.tokens, found.scores)

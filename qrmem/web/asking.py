@@ -64,6 +64,7 @@ def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
         choices: several = None,
         documents: several = None,
         where: Annotated[dict[str, Any] | None, Body()] = None,
+        types: Annotated[list[str] | None, Body()] = None,
         as_of: Annotated[str, Body()] = "",
         stream: Annotated[bool, Body(description="tell it step by step, as events")] = False,
     ) -> Any:
@@ -76,6 +77,7 @@ def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
             choices=choices,
             documents=documents,
             where=own(user, where, documents),
+            types=types,
             as_of=as_of,
         )
         return await (_streamed(memory, items) if stream else answer_of(items))

@@ -53,6 +53,29 @@ MATCH (e)<-[:MENTIONS]-(s:Segment)
 WITH e, count(DISTINCT s) AS segments
 RETURN coalesce(e.full, e.key), coalesce(e.full_name, e.name, ''), coalesce(e.type, ''), segments
 
+// :: types
+CALL () {
+  MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL
+  RETURN DISTINCT e.type AS type
+  UNION
+  MATCH (f:Statement) WHERE f.ns = $ns AND f.key IS NOT NULL
+  RETURN DISTINCT f.type AS type
+}
+WITH DISTINCT type WHERE type <> ''
+RETURN type
+
+// :: segments_of_types
+CALL () {
+  MATCH (e:Entity) WHERE e.ns = $ns AND e.key IS NOT NULL AND e.type IN $all.types
+  MATCH (e)<-[:MENTIONS]-(s:Segment)
+  RETURN s
+  UNION
+  MATCH (f:Statement) WHERE f.ns = $ns AND f.key IS NOT NULL AND f.type IN $all.types
+  MATCH (s:Segment)-[:STATES]->(f)
+  RETURN s
+}
+RETURN collect(DISTINCT coalesce(s.full, s.key))
+
 // :: around
 UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})

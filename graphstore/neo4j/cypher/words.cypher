@@ -58,7 +58,8 @@ RETURN collect([coalesce(node.full, node.key), score, node.document, node.index]
 
 // :: matching_in
 CALL db.index.fulltext.queryNodes('qrmem_terms', $all.asked) YIELD node, score
-WHERE node.document IN $all.documents
+WHERE ($all.documents IS NULL OR node.document IN $all.documents)
+  AND ($all.among IS NULL OR node.key IN $all.among)
 WITH node, score ORDER BY score DESC LIMIT $all.limit
 RETURN collect([coalesce(node.full, node.key), score, node.document, node.index])
 

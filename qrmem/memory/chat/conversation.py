@@ -1,6 +1,6 @@
 """A memory of conversations: turns go in one by one, and what belongs to a prompt comes back."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
@@ -155,6 +155,8 @@ class Chat:
         count: tokens of a text.
         user: whose turns are looked at; `None`: all users'.
         as_of: only what was said by then; "": all.
+        among: the only documents of turns, and of what was noted of them, each with the number of
+            its turn; `None`: all.
         is_printed: whether a budget counts what `Recalled.text` prints; else what turns say.
     """
 
@@ -166,6 +168,11 @@ class Chat:
     user: str | None = None
     is_printed: bool = False
     as_of: str = ""
+    among: Mapping[str, int] | None = None
+
+    def may_say(self, number: int) -> bool:
+        """Whether a turn is among those that are looked at."""
+        return self.among is None or number in self.among.values()
 
     def said(self, turn: Turn) -> int:
         """Return the tokens of a turn as it is shown to the model."""

@@ -66,8 +66,20 @@ async def recall(memory: Session, options: RecallOptions) -> Recalled:
         options.user,
         is_printed=True,
         as_of=options.as_of,
+        among=await _of_types(memory, options.types),
     )
     return await recalled(chat, replace(options, prompt=searched(options.prompt)))
+
+
+async def _of_types(memory: Session, types: Sequence[str] | None) -> dict[str, int] | None:
+    """Return the documents that speak of some types, each with the number of its turn."""
+    segments = await memory.of_types(types)
+    if segments is None:
+        return None
+    found = await memory.store.segments(memory.ns, sorted(segments))
+    infos = await memory.store.documents(memory.ns, {segment.document_id for segment in found})
+    numbers = {info.id: turn_number(info.id, info.metadata) for info in infos}
+    return {id: number for id, number in numbers.items() if number}
 
 
 async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
@@ -216,7 +228,7 @@ async def _best(
     # What little matches leaves room for the newest.
     newest = range(last, max(0, last - _FAR), -1)
     wanted = dict.fromkeys([*sorted(bound, key=lambda n: (-bound[n], n)), *newest])
-    numbers = [n for n in wanted if turn_id(n) not in known]
+    numbers = [n for n in wanted if turn_id(n) not in known and chat.may_say(n)]
     turns, parts = await _up_to(chat, numbers, infos, _SPARE * tokens)
 
     wish = turn_ranking.standing_bonus(asked)
@@ -237,6 +249,8 @@ async def _best(
 async def _only(chat: Chat) -> frozenset[str] | None:
     """Return the ids of the only documents to look at; `None`: all."""
     only = None if chat.user is None else await ids_of(chat, chat.user)
+    if chat.among is not None:
+        only = frozenset(chat.among if only is None else only.intersection(chat.among))
     if not chat.as_of:
         return only
     infos = await chat.store.documents(chat.ns, only)
@@ -395,6 +409,7 @@ async def _by_fragments(
     """Return the best turns by FragRel (B.3), best first; it looks at all of them."""
     turns = await dialog.last_turns(chat.store, chat.ns, 0, of_user(chat))
     turns = [info for info in turns if is_said_by(said_at(info.metadata), chat.as_of)]
+    turns = [info for info in turns if chat.may_say(dialog.number_of(info))]
     infos = {info.id: info for info in turns if info.id not in known}
     found = await chat.scorer.assess(query, settings=settings, documents=infos) if infos else None
     if found is None:

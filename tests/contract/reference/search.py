@@ -56,6 +56,8 @@ def matching(
     groups: Sequence[Sequence[str]],
     limit: int,
     documents: Collection[str] | None = None,
+    *,
+    among: Collection[str] | None = None,
 ) -> list[str]:
     """Return the segments with a term of every group, best first by BM25."""
     wanted = list(dict.fromkeys(term for group in groups for term in group))
@@ -63,6 +65,8 @@ def matching(
     scores: dict[str, float] = {}
     for entry in _indexed(space).values():
         if documents is not None and entry.document_id not in documents:
+            continue
+        if among is not None and entry.id not in among:
             continue
         counts = Counter(entry.terms)
         if groups and all(any(counts[term] for term in group) for group in groups):

@@ -338,6 +338,22 @@ class ReferenceStore:
         counts = [EntityCount(e.key, e.name, e.type, len(e.segments)) for e in found]
         return sorted(counts, key=lambda count: (-count.segments, count.key))[: max(limit, 0)]
 
+    async def types(self, ns: str) -> Sequence[str]:
+        rows = self._space(ns).rows
+        found = [
+            *(row.type for row in rows.entities.values()),
+            *(f.type for f in rows.facts.values()),
+        ]
+        return sorted({type_ for type_ in found if type_})
+
+    async def segments_of_types(self, ns: str, types: Collection[str]) -> Sequence[str]:
+        rows = self._space(ns).rows
+        named = {key for key, row in rows.entities.items() if row.type in types}
+        return [
+            *{id_ for id_, name in rows.mentions if rows.names[name] in named}
+            | {id_ for (id_, _), fact in rows.facts.items() if fact.type in types}
+        ]
+
     async def mentions(self, ns: str, segment_ids: Sequence[str], most: int = 0) -> Mentions:
         space = self._space(ns)
         named: dict[str, list[tuple[str, str]]] = {

@@ -17,7 +17,15 @@ from contract.suite.samples import (
 )
 
 from qrmem.errors import EmbedderMismatch
-from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Change, GraphStore
+from qrmem.graphstore.protocol import (
+    FIRST_TITLED,
+    MOST_TITLED,
+    Change,
+    EntityRow,
+    FactRow,
+    GraphStore,
+    MentionRow,
+)
 
 
 class SearchContract(Contract):
@@ -50,6 +58,50 @@ class SearchContract(Contract):
         nothings: list[list[list[str]]] = [[], [[]], [["whale"], []], [["nowhere"]]]
         for nothing in nothings:
             assert list(await store.matching("n", nothing, 9)) == []
+
+    async def test_segments_are_found_by_the_types_of_what_they_speak_of(
+        self, store: GraphStore
+    ) -> None:
+        _, (a, b, c) = given = text("d", "whale sea ", "whale boat ", "whale tree ")
+        await add(store, "n", given)
+        rows = Change(
+            names={"ann": "ann", "acme": "acme", "bob": "bob"},
+            entities=[
+                EntityRow("ann", "Ann", "PERSON"),
+                EntityRow("acme", "Acme", "COMPANY"),
+                EntityRow("bob", "Bob", ""),
+            ],
+            mentions=[
+                MentionRow(a.id, "ann", (("Ann", 1),)),
+                MentionRow(a.id, "bob", (("Bob", 1),)),
+                MentionRow(b.id, "ann", (("Ann", 1),)),
+                MentionRow(b.id, "acme", (("Acme", 1),)),
+                MentionRow(c.id, "bob", (("Bob", 1),)),
+            ],
+            facts=[
+                FactRow(b.id, 0, "ann", "acme", "works for", type="WORKS_FOR"),
+                FactRow(a.id, 0, "ann", "bob", "knows", type="KNOWS"),
+                FactRow(a.id, 1, "bob", "ann", "met"),
+            ],
+        )
+        await apply(store, "n", rows)
+
+        async def found(*types: str) -> set[str]:
+            return set(await store.segments_of_types("n", types))
+
+        assert list(await store.types("n")) == ["COMPANY", "KNOWS", "PERSON", "WORKS_FOR"]
+        assert await found("PERSON") == {a.id, b.id}
+        assert await found("COMPANY") == await found("WORKS_FOR") == {b.id}
+        assert await found("KNOWS", "COMPANY") == {a.id, b.id}
+        assert await found("NOTHING") == await found() == set()
+        assert await store.types("missing") == []
+        matching = store.matching
+        assert set(await matching("n", [["whale"]], 9, among=[b.id, c.id])) == {b.id, c.id}
+        assert list(await matching("n", [["whale"]], 9, ["other"], among=[b.id])) == []
+        assert list(await matching("n", [["whale"]], 9, among=[])) == []
+        await apply(store, "n", Change(clear=[b.id]))
+        assert list(await store.types("n")) == ["KNOWS", "PERSON"]
+        assert await found("COMPANY", "WORKS_FOR") == set()
 
     async def test_a_segment_without_words_is_indexed(self, store: GraphStore) -> None:
         _, (segment,) = given = text("d", "")
