@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from qrmem.errors import MissingError, QrmemError, UsageError, install, refused
 from qrmem.llm.usage import By
-from qrmem.memory import EntityCount, Memory
+from qrmem.memory import Memory
 from qrmem.types import (
     Document,
     DocumentInfo,
-    EntityView,
     FactView,
     Hit,
     MemoryStatus,
     Merge,
-    Relation,
     Segment,
     Trail,
     Turn,
@@ -25,14 +23,13 @@ from qrmem.types.trees import TreeNode, TreeTop
 from qrmem.types.usage import UsageRow
 from qrmem.web import changing, user_api
 from qrmem.web.asking import MOST, asking, error_of, note_length, own
+from qrmem.web.conversations import conversing, is_turn
+from qrmem.web.entities import naming
 from qrmem.web.replies import (
-    Around,
     BriefTrail,
     MarkedSegment,
     RecalledTurns,
     Refusal,
-    RelationRow,
-    Totals,
     of,
     part,
     whole,
@@ -42,13 +39,12 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.requests import Request
 
+_DOUBT = {"similar": 0, "alias": 1, "user": 2, "exact": 3}
 _UNREAD = {
     RecursionError: "the body is nested too deep",
     UnicodeDecodeError: "the body is not UTF-8",
 }
 """What is wrong with a body that JSON's parser gives up."""
-_LONGEST = 600
-"""Characters of a relation's description; one of two common names may have thousands."""
 
 
 def api(
@@ -172,6 +168,9 @@ def _refused(errors: Sequence[Mapping[str, Any]], body: Any) -> str:
 def _looking(app: "FastAPI", memory: Memory) -> None:
     from fastapi import Body, Query, Response
 
+    conversing(app, memory)
+    naming(app, memory)
+
     limit = Annotated[int, Query(ge=1, le=1000)]
     some = Annotated[int | None, Query(ge=1, le=1000, description="at most so many; default: all")]
     offset = Annotated[int, Query(ge=0, le=MOST, description="how many to pass over")]
@@ -183,9 +182,14 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         name = PurePath(found.location).name  # no client needs to know where it is
         return replace(found, location=name, problems=found.problems[:problems])
 
-    @get("/merges", summary="Which names count as one, and why", responses=of(list[Merge]))
+    @get(
+        "/merges",
+        summary="Which names count as one, and why; the doubtful first",
+        responses=of(list[Merge]),
+    )
     async def merges(response: Response, offset: offset = 0, limit: some = None) -> Any:
-        return part(await memory.merges(), offset, limit, response)
+        found = sorted(await memory.merges(), key=lambda one: (_DOUBT[one.reason], one.score))
+        return part(found, offset, limit, response)
 
     @get("/usage", summary="What all runs used", responses=of(list[UsageRow]))
     async def usage(by: By = "stage") -> Any:
@@ -211,10 +215,16 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         return await memory.segments(ids=ids)
 
     @get(
-        "/documents", summary="All documents, without their texts", responses=of(list[DocumentInfo])
+        "/documents",
+        summary="All documents, or those that are no turns, without their texts",
+        responses=of(list[DocumentInfo]),
     )
-    async def documents(response: Response, offset: offset = 0, limit: some = None) -> Any:
-        return part(await memory.documents(), offset, limit, response)
+    async def documents(
+        response: Response, turns: bool = True, offset: offset = 0, limit: some = None
+    ) -> Any:
+        found = await memory.documents()
+        shown = found if turns else [info for info in found if not is_turn(info)]
+        return part(shown, offset, limit, response)
 
     @get(
         "/documents/{id:whole}",
@@ -256,30 +266,6 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     ) -> Any:
         found = await memory.facts(entity=entity, user=user, as_of=as_of, superseded=superseded)
         return part(found, offset, limit, response)
-
-    @get(
-        "/entities",
-        summary="Entities by falling number of segments",
-        responses=of(list[EntityCount]),
-    )
-    async def entities(limit: limit = 100) -> Any:
-        return await memory.entities(limit)
-
-    @get(
-        "/entities/{name:whole}",
-        summary="An entity with its relations, questions and segments",
-        responses=of(EntityView),
-    )
-    async def entity(name: str, as_of: str = "") -> Any:
-        return await memory.entity(name, as_of=as_of)
-
-    @get(
-        "/around/{name:whole}",
-        summary="An entity and what is near it, a part at a time",
-        responses=of(Around),
-    )
-    async def around(name: str, offset: offset = 0, limit: limit = 20) -> Any:
-        return _neighbourhood(await memory.entity(name, offset=offset, limit=limit), offset, limit)
 
     @get("/trees", summary="Trees of summaries, without their nodes", responses=of(list[TreeTop]))
     async def trees(
@@ -326,43 +312,6 @@ def _marked(query: str, segments: Sequence[Segment]) -> list[MarkedSegment]:
     from qrmem.answering.passages import matches  # which loads what searches
 
     return [MarkedSegment(**asdict(one), matches=matches(query, one.text)) for one in segments]
-
-
-def _neighbourhood(view: EntityView, offset: int, limit: int) -> Around:
-    """Return a part of an entity's view in few bytes, and how much there is in all.
-
-    Args:
-        offset: how many names are passed over; relations and segments are a part already.
-    """
-    entity = view.entity
-    return Around(
-        key=entity.key,
-        name=entity.name,
-        type=entity.type,
-        forms=entity.forms[offset : offset + limit],
-        relations=[_row(relation) for relation in view.relations],
-        neighbours=view.neighbours,
-        questions=view.questions,
-        segments=view.segments,
-        totals=Totals(
-            forms=len(entity.forms),
-            relations=view.relation_count,
-            segments=len(entity.segments),
-        ),
-    )
-
-
-def _row(relation: Relation) -> RelationRow:
-    told = relation.description
-    return RelationRow(
-        key=relation.key,
-        head=relation.head,
-        tail=relation.tail,
-        description=told if len(told) <= _LONGEST else f"{told[:_LONGEST]}…",
-        statements=len(relation.facts),
-        type=relation.type,
-        questions=relation.questions,
-    )
 
 
 def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:

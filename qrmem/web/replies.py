@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from qrmem.types import Question, Segment
+from qrmem.types import Question, Segment, Turn
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -44,16 +44,53 @@ class BriefTrail:
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation: how many turns it has, when it began and when it ended, and who speaks."""
+
+    session: str
+    user: str
+    turns: int
+    first: str
+    last: str
+    speakers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SaidTurn(Turn):
+    """A turn, with what was noted of it and the later turns that seem to correct it."""
+
+    facts: Sequence[str] = ()
+    corrected_by: Sequence[Turn] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedFact:
+    """A statement of a relation, its times, and the segment that states it, counted from 0."""
+
+    description: str
+    said_at: str
+    valid_from: str
+    valid_until: str
+    document_id: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class RelationRow:
-    """A relation, its description cut where it is long; its questions are those of its merging."""
+    """A relation, its description cut where it is long, with its first statements.
+
+    Attributes:
+        questions: those of its merging.
+    """
 
     key: str
     head: str
     tail: str
     description: str
     statements: int
-    type: str
-    questions: Sequence[str]
+    type: str = ""
+    questions: Sequence[str] = ()
+    facts: Sequence[SourcedFact] = ()
 
 
 @dataclass(frozen=True, slots=True)

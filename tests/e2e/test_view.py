@@ -40,6 +40,11 @@ TEXTS = [
     },
     {"id": "..", "title": "Above", "text": "The ferry is late."},
 ]
+TURNS = (
+    ("2026-04-02T18:03", f"My desk is 140 cm wide. {HOSTILE}"),
+    ("2026-04-02T18:05", "My sister Ana lives in Porto."),
+    ("2026-04-03T08:10", "Sorry, my desk is 160 cm wide, not 140."),
+)
 QUESTION = "Who built an engine in London?"
 PLACES = ("documents", "trees/ilm")
 PARTS = (
@@ -51,6 +56,10 @@ PARTS = (
     "documents/b",
     "documents/b/1/engine",
     "documents/..",
+    "conversations",
+    "conversations/u:Jan",
+    "conversations/u:Jan/s:a%2Fdesk",
+    "conversations/u:/s:",
     "entities",
     "entities/Ada Lovelace",
     "trees",
@@ -69,6 +78,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with sync.open(str(at), embedder="none") as memory:
         memory.add(TEXTS)
         memory.build_tree()
+        for when, said in TURNS:
+            memory.add_turn("user", said, at=when, session="a/desk", user="Jan", speaker="Jan")
+        memory.add_turn("assistant", "Good morning.", at="2026-05-01T09:00")
         for strategy in ("reflection", "graph-expansion"):
             memory.ask(QUESTION, strategy=strategy)
     return at
@@ -301,6 +313,32 @@ def test_a_question_that_is_stopped_costs_no_more(
         assert question not in [trail.question for trail in memory.trails(100)]
 
 
+def test_a_conversation_shows_what_was_said_corrected_and_stated(page: Any) -> None:
+    assert "turn-" not in go(page, "#/documents")
+    assert "No user named" in go(page, "#/conversations")
+    page.click("main >> text=a/desk")
+    page.wait_for_selector(".turn")
+    turns = page.locator(".turn").all_inner_texts()
+    assert len(turns) == 3
+    assert HOSTILE in turns[0]
+    assert "Apr 2, 2026" in turns[0]
+    assert "corrected later" in turns[0].lower()
+    assert "160 cm" in turns[0]
+    assert "Apr 3, 2026" in turns[2]
+    facts = page.inner_text("main section >> nth=1")
+    assert "My sister Ana lives in Porto." in facts
+    assert "said Apr 2, 2026" in facts
+    go(page, "#/conversations/u:/s:")
+    assert "Good morning." in page.inner_text(".turn")
+
+
+def test_a_relation_says_when_it_was_said_and_leads_there(page: Any) -> None:
+    assert "My sister Ana lives in Porto." in go(page, "#/entities/Ana")
+    page.click("text=said Apr 2, 2026 >> nth=0")
+    page.wait_for_selector(".passage")
+    assert "My sister Ana lives in Porto." in page.inner_text(".passage")
+
+
 def test_two_trails_stand_beside_each_other(page: Any) -> None:
     go(page, "#/trails")
     for box in page.query_selector_all("main input[type=checkbox]"):
@@ -361,10 +399,16 @@ def test_all_parts_are_reached_by_the_keyboard_alone(page: Any) -> None:
     assert page.query_selector("main details[open]")
 
 
-def test_a_merge_is_undone_by_its_button(open_page: Any, changing: Path) -> None:
+def test_a_merge_is_declared_right_undone_and_made_again_by_buttons(
+    open_page: Any, changing: Path
+) -> None:
     page = open_page
     shown = go(page, "#/merges")
     assert "Mr. Babbage" in shown
+    page.click("main .row:has-text('Mr. Babbage') >> text=Right")
+    page.wait_for_selector("main .row:has-text('Mr. Babbage') >> text=your decision")
+    with sync.open(str(changing)) as memory:
+        assert {one.name: one.reason for one in memory.merges()}["Mr. Babbage"] == "user"
     page.click("text=Keep “Mr. Babbage” apart")
     page.wait_for_selector("text=Mr. Babbage →", state="detached")
     with sync.open(str(changing)) as memory:

@@ -41,6 +41,25 @@ def test_a_client_looks_searches_and_asks(served: Served) -> None:
         assert "//cdn" not in page
 
 
+def test_conversations_are_listed_with_what_corrects_their_turns(served: Served) -> None:
+    with served("serve", "--write") as url, httpx.Client(base_url=url, timeout=60) as client:
+        said = ("My desk is 140 cm wide.", "Sorry, my desk is 160 cm wide, not 140.")
+        for day, text in enumerate(said, 1):
+            turn = {"role": "user", "text": text, "at": f"2026-04-0{day}", "session": "desk"}
+            assert client.post("/turns", json=turn | {"user": "Jan"}).is_success
+        assert client.post("/turns", json=turn | {"text": "Hello."}).is_success
+        sessions = client.get("/sessions").json()
+        assert [(one["session"], one["user"], one["turns"]) for one in sessions] == [
+            ("desk", "Jan", 2),
+            ("desk", "", 1),
+        ]
+        reply = client.get("/conversation", params={"session": "desk", "user": "Jan", "limit": 1})
+        (first,) = reply.json()
+        assert reply.headers["x-total-count"] == "2"
+        assert [later["text"] for later in first["corrected_by"]] == [said[1]]
+        assert client.get("/documents", params={"turns": False}).json() == []
+
+
 def test_an_answer_is_streamed_as_events(served: Served) -> None:
     with served("serve", text=TEXT) as url, httpx.Client(base_url=url, timeout=60) as client:
         asked = {"question": "Whom did Ada Lovelace meet?", "stream": True}

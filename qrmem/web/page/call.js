@@ -10,8 +10,8 @@ async function answer(path, body, signal) {
   const given = await fetch(path, options);
   if (given.status === 401) throw new Error("This address is no longer valid: open the one that `qrmem view` printed last.");
   if (given.ok) return given;
-  const { error, near } = await given.json();
-  throw Object.assign(new Error(error ?? `${given.status}`), { near: near ?? [] });
+  const { error, near } = await given.json().catch(() => ({ error: `The server failed (${given.status}): its terminal says why.` }));
+  throw Object.assign(new Error(error), { near: near ?? [] });
 }
 
 export async function call(path, body) {

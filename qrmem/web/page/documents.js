@@ -11,8 +11,8 @@ export const documentRow = (info) => make("div", {}, link(info.title || info.id,
   quiet(`${count(info.segments, "segment")}, ${number(info.characters)} characters`));
 
 export async function documents() {
-  const [total, shown] = await paged("/documents", documentRow, "document");
-  return [make("h2", {}, "Documents"), about(count(total, "document")), total ? shown() : nothing()];
+  const [total, shown] = await paged("/documents?turns=false", documentRow, "document");
+  return [make("h2", {}, "Documents"), about(count(total, "document"), "what was said is under Conversations"), total ? shown() : nothing()];
 }
 
 // A segment as running text; its number in the margin leads to it.

@@ -37,6 +37,12 @@ export function when(stamp) {
   return Number.isNaN(at.getTime()) ? stamp : at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 }
 
+// A date as people write it; a year or a month alone stays what it is.
+export function day(stamp) {
+  const at = new Date(stamp);
+  return stamp.length < 10 || Number.isNaN(at.getTime()) ? stamp : at.toLocaleDateString(undefined, { dateStyle: "medium" });
+}
+
 export function table(caption, heads, rows, { numbers = [], classes = {}, foot = null } = {}) {
   const kind = (at) => (numbers.includes(at) ? "number" : classes[at] ?? "");
   const cell = (tag, value, at) => make(tag, { class: kind(at), scope: tag === "th" ? "col" : null }, value);

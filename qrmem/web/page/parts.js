@@ -2,12 +2,14 @@
 
 import { askBox } from "./asking.js";
 import { allowed, call, part } from "./call.js";
+import { sessionRow, times } from "./conversations.js";
 import { documentRow, nothing } from "./documents.js";
 import { about, chip, code, count, empty, entityLink, folded, items, link, list, long, make, number, paged, quiet, segmentBox, table } from "./dom.js";
 import { draw } from "./graph.js";
 import { trailRow } from "./trails.js";
 
 const SOME = 20;
+const FEW = 8;
 const MANY = 50;
 
 function figures(counts) {
@@ -17,8 +19,8 @@ function figures(counts) {
 
 export async function overview() {
   // The figures of a large memory take a moment: the lists do not wait for them.
-  const [first, named, asked] = await Promise.all([
-    part("/documents", 0, 6), call("/entities?limit=12"), call("/trails?limit=6&brief=true")]);
+  const [first, named, asked, said] = await Promise.all([
+    part("/documents?turns=false", 0, 6), call("/entities?limit=12"), call("/trails?limit=6&brief=true"), part("/sessions", 0, 6)]);
   const head = make("div", {}, make("h2", {}, "A memory"), about("counting …"));
   const status = call("/status?problems=100").then((found) => {
     head.replaceChildren(make("h2", {}, found.namespace), about(found.location), figures(found.counts),
@@ -27,9 +29,10 @@ export async function overview() {
         folded(found.problems, ([id, index, why]) => make("div", {}, link(`${id}, segment ${index + 1}`, "documents", id, `${index + 1}`), ` ${why}`), "", "segment")) : "");
   }, (error) => head.replaceChildren(make("p", { class: "error", role: "alert" }, error.message)));
   if (first.total < 1000) await status;
-  if (!first.length) return [head, nothing()];
+  if (!first.length && !said.length) return [head, nothing()];
   return [head, await askBox(), make("div", { class: "columns three" },
-    make("section", {}, make("h3", {}, link("Documents", "documents")), list(first.map(documentRow), "")),
+    make("section", {}, make("h3", {}, link("Documents", "documents")), list(first.map(documentRow), "none"),
+      said.length ? [make("h3", {}, link("Conversations", "conversations")), list(said.map(sessionRow), "")] : []),
     make("section", {}, make("h3", {}, link("Named most often", "entities")),
       list(named.map((one) => [entityLink(one.key, one.name), " ", quiet(count(one.segments, "segment"))]), "No entity was found.")),
     make("section", {}, make("h3", {}, link("Asked last", "trails")), list(asked.map(trailRow), "Nothing has been asked yet.")))];
@@ -52,10 +55,19 @@ export async function entity(name) {
     .map((key) => ({ id: key, label: named(key), kind: key === view.key ? "centre" : "entity" }));
   const edges = view.relations.map((one) => ({ id: `edge ${one.key}`, source: one.head, target: one.tail }));
   const other = (one) => (one.head === view.key ? one.tail : one.head);
+  const statement = (fact) => make("div", {}, fact.description, " ", make("span", { class: "small" },
+    link(times(fact) || "source", "documents", fact.document_id, `${fact.index + 1}`)));
+  // The first statement stands for all, unless a chat model put them into words of its own.
+  const statements = (one) => {
+    const isMerged = one.statements > 1 && one.facts.length > 0 && !one.description.includes(one.facts[0].description);
+    const shown = isMerged || !one.facts.length ? make("div", {}, one.head === view.key ? "" : "← ", one.description) : statement(one.facts[0]);
+    const rest = one.facts.slice(isMerged ? 0 : 1);
+    const isCut = one.facts.length < one.statements;
+    return [shown, rest.length ? make("details", { class: "small" }, make("summary", {}, isMerged ? "the statements" : "the others", isCut ? `: the first ${rest.length}` : ""), rest.map(statement)) : ""];
+  };
   const relation = (one) => make("div", {}, entityLink(other(one), named(other(one))), " ",
-    quiet([one.type, one.statements > 1 && count(one.statements, "statement")].filter(Boolean).join(" · ")),
-    make("blockquote", {}, one.head === view.key ? one.description : `← ${one.description}`),
-    one.questions.length ? quiet(`settled: ${one.questions.join(" ")}`) : "");
+    quiet([one.type, one.statements > 1 && count(one.statements, "statement")].filter(Boolean).join(" · ")), ...statements(one),
+    one.questions.length ? make("p", { class: "small quiet" }, `settled: ${one.questions.join(" ")}`) : "");
   const more = (what, render) => async (shown) => {
     const next = await part(address, shown, SOME);
     Object.assign(names, next.neighbours);
@@ -75,9 +87,9 @@ export async function entity(name) {
         make("h3", {}, view.segments.length < totals.segments ? "Questions about the segments shown" : "Questions that added it"),
         list(view.questions.map((question) => question.text), "none")),
       make("section", {}, make("h3", {}, "Relations"),
-        totals.relations ? long(items(), view.relations.map(relation), totals.relations, more("relations", relation), "relation") : quiet("none"),
+        totals.relations ? long(items(), view.relations.slice(0, FEW).map(relation), totals.relations, more("relations", relation), "relation") : quiet("none"),
         make("h3", {}, "Segments"),
-        long(items(), view.segments.map((one) => segmentBox(one)), totals.segments, more("segments", (one) => segmentBox(one)), "segment")))];
+        long(items(), view.segments.slice(0, FEW).map((one) => segmentBox(one)), totals.segments, more("segments", (one) => segmentBox(one)), "segment")))];
 }
 
 export const readOnly = () => make("p", { class: "notice" }, make("span", {}, "This page changes nothing. To decide here, start it with ", code("qrmem view --write"), "."));
@@ -87,26 +99,32 @@ const WHY = { exact: "the same name", alias: "a form of the name", similar: "sim
 export async function merges() {
   const { write } = await allowed();
   const [total, shown] = await paged("/merges", (merge) => mergeRow(merge, write), "merged name");
-  return [make("h2", {}, "Merged names"), about("Names that count as one entity. Your decision overrides the rules and is kept."), write ? null : readOnly(),
+  return [make("h2", {}, "Merged names"), about("Names that count as one entity; the doubtful first. Your decision overrides the rules and is kept."), write ? null : readOnly(),
     make("div", { id: "undo" }), total ? shown() : empty("No names are merged.")];
 }
 
 function mergeRow(merge, write) {
-  const row = make("div", { class: "row" }, make("div", {}, `${merge.name} → `, entityLink(merge.entity, merge.into), " ",
-    quiet(merge.reason === "similar" ? `${WHY.similar} (${merge.score.toFixed(2)})` : WHY[merge.reason])));
+  const why = quiet(merge.reason === "similar" ? `${WHY.similar} (${merge.score.toFixed(2)})` : WHY[merge.reason]);
+  const row = make("div", { class: "row" }, make("div", {}, `${merge.name} → `, entityLink(merge.entity, merge.into), " ", why));
   if (!write) return row;
-  const decide = async (same) => call("/merges", { first: merge.name, second: merge.into, same });
-  const apart = make("button", { type: "button" }, `Keep “${merge.name}” apart`);
-  apart.addEventListener("click", () => trying(apart, async () => {
+  const decide = (same) => call("/merges", { first: merge.name, second: merge.into, same });
+  const button = (text, work) => {
+    const made = make("button", { type: "button", class: "light" }, text);
+    made.addEventListener("click", () => trying(made, work));
+    return made;
+  };
+  const right = button("Right", async () => { await decide(true); why.textContent = WHY.user; right.remove(); });
+  const again = async () => { await decide(true); window.dispatchEvent(new Event("show-again")); };
+  const apart = button(`Keep “${merge.name}” apart`, async () => {
     await decide(false);
-    const undo = make("button", { type: "button" }, "Merge them again");
-    undo.addEventListener("click", () => trying(undo, async () => { await decide(true); window.dispatchEvent(new Event("show-again")); }));
+    const undo = button("Merge them again", again);
     document.getElementById("undo").replaceChildren(make("p", { class: "notice" },
       `“${merge.name}” and “${merge.into}” are kept apart.`, undo));
     row.remove();
     undo.focus();
-  }));
-  row.append(apart);
+  });
+  right.setAttribute("aria-label", `Right: “${merge.name}” is “${merge.into}”`);
+  row.append(make("span", { class: "decide" }, merge.reason === "user" ? "" : right, apart));
   return row;
 }
 
