@@ -9,18 +9,21 @@ from urllib.parse import parse_qs
 
 from qrmem.config import Settings, shown
 from qrmem.errors import UsageError
-from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.protocol import GraphStore, Superseding
 
 _NEO4J = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 
 
-async def open_store(uri: str, settings: Settings, *, create: bool = True) -> GraphStore:
+async def open_store(
+    uri: str, settings: Settings, *, create: bool = True, superseding: Superseding | None = None
+) -> GraphStore:
     """Open a memory's database.
 
     Args:
         uri: a path, `sqlite://PATH` (with `?mode=ro` for reading only), `memory://`, or the address
             of a Neo4j server.
         create: make the database if it is missing.
+        superseding: tells a store that shows edges when these end.
 
     Raises:
         NotFound: it is missing and is not to be made.
@@ -49,7 +52,9 @@ async def open_store(uri: str, settings: Settings, *, create: bool = True) -> Gr
     if scheme in _NEO4J:
         from qrmem.graphstore.neo4j import open_neo4j
 
-        return await open_neo4j(uri, settings, create=create)
+        store = await open_neo4j(uri, settings, create=create)
+        store.db.superseding = superseding
+        return store
     raise UsageError(
         f"a memory is a path, sqlite://PATH, memory:// or neo4j://HOST, not {scheme}://…"
     )

@@ -13,6 +13,7 @@ from qrmem.errors import NotFound, StoreUnavailable
 from qrmem.graphstore.neo4j.errors import too_old, translated
 from qrmem.graphstore.neo4j.keys import short
 from qrmem.graphstore.neo4j.statements import statement
+from qrmem.graphstore.protocol import Superseding
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,9 +46,12 @@ class Work:
     like sizes only: with lists of their own nearly every change of real texts was planned anew.
     """
 
-    def __init__(self, tx: AsyncManagedTransaction, ns: str) -> None:
+    def __init__(
+        self, tx: AsyncManagedTransaction, ns: str, superseding: Superseding | None = None
+    ) -> None:
         self._tx = tx
         self.ns = ns
+        self.superseding = superseding
 
     async def rows(self, name: str, **values: Any) -> list[Row]:
         """Run a named statement; return its rows."""
@@ -130,6 +134,10 @@ class Connection:
         self._bookmarks = AsyncGraphDatabase.bookmark_manager()
         self._writers = asyncio.Semaphore(MAX_WRITERS)
         self._is_closed = False
+        self.superseding: Superseding | None = None
+
+    def _work(self, tx: AsyncManagedTransaction, ns: str) -> Work:
+        return Work(tx, ns, self.superseding)
 
     async def read(
         self,
@@ -141,7 +149,9 @@ class Connection:
         """Run work in a transaction that only reads."""
         with translated(self.location):
             async with self._session(default_access_mode=READ_ACCESS) as session:
-                return await session.execute_read(lambda tx: work(Work(tx, ns), *args, **kwargs))
+                return await session.execute_read(
+                    lambda tx: work(self._work(tx, ns), *args, **kwargs)
+                )
 
     async def write(
         self,
@@ -153,7 +163,9 @@ class Connection:
         """Run work in a transaction that writes."""
         with translated(self.location):
             async with self._writers, self._session() as session:
-                return await session.execute_write(lambda tx: work(Work(tx, ns), *args, **kwargs))
+                return await session.execute_write(
+                    lambda tx: work(self._work(tx, ns), *args, **kwargs)
+                )
 
     async def outside(self, text: str, **values: Any) -> list[Row]:
         """Run a statement that no transaction may hold (schema, deleting in portions).

@@ -23,31 +23,54 @@ Pair = tuple[str, str]
 
 
 async def draw(work: Work, pairs: Collection[Pair]) -> None:
-    """Write the edges of some pairs anew, from what is stated of them now."""
-    wanted = sorted({pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1]})
+    """Write the edges of some pairs anew, from what is stated of them now.
+
+    What replaces a statement has the same head: where statements may be replaced, the other edges
+    from the same heads are written, too.
+    """
+    wanted = {pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1]}
     if not wanted:
         return
+    told = work.superseding
+    is_judged = told is not None and bool(await work.rows("runs.has_judged"))
+    if told and (told.single or is_judged):
+        heads = sorted({head for head, _ in wanted})
+        types = None if is_judged else sorted(told.single)
+        beside = await work.each("changes.pairs_beside", heads, types=types)
+        wanted |= {(head, tail) for head, tail in beside if head != tail}
+    facts, document_of = await _stated(work, sorted(wanted))
+    found = chains(facts, document_of)
+    kept = await _kept(work, "fold", (chain.key for chain in found))
+    verdicts = await _kept(work, "judgement", told.asked(facts)) if told and is_judged else {}
+    since = told.since(facts, verdicts) if told else {}
+    rows: dict[str, Properties] = {}
+    for head, tail in sorted(wanted):
+        row = rows.setdefault(head, {"head": head, "tails": [], "relations": []})
+        row["tails"].append(tail)
+    for relation in relations_of(found, kept):
+        rows[short(relation.head)]["relations"].append(_edge(relation, since))
+    await work.together([("changes.put_relations", list(rows.values()))])
+
+
+async def _stated(work: Work, pairs: Sequence[Pair]) -> tuple[list[Fact], dict[str, str]]:
+    """Return what is stated of some pairs, pair by pair, and the document of each segment."""
     stated: dict[Pair, list[tuple[str, int, int, Fact]]] = defaultdict(list)
     document_of: dict[str, str] = {}
-    for row in await work.gathered("changes.statements", [list(pair) for pair in wanted]):
+    for row in await work.gathered("changes.statements", [list(pair) for pair in pairs]):
         head, tail, document, index, n, *said, type_, own = row
         properties = tuple((name, value) for name, value in own)
         fact = replace(Fact(*said), type=type_, properties=properties)
         stated[head, tail].append((document, index, n, fact))
         document_of[fact.segment_id] = document
     facts = [
-        fact for pair in wanted for *_, fact in sorted(stated[pair], key=lambda place: place[:3])
+        fact for pair in pairs for *_, fact in sorted(stated[pair], key=lambda place: place[:3])
     ]
-    found = chains(facts, document_of)
-    keys = sorted({chain.key for chain in found} - {""})
-    kept = {entry.key: entry.value for entry in await runs.cached(work, "fold", keys)}
-    rows: dict[str, Properties] = {}
-    for head, tail in wanted:
-        row = rows.setdefault(head, {"head": head, "tails": [], "relations": []})
-        row["tails"].append(tail)
-    for relation in relations_of(found, kept):
-        rows[short(relation.head)]["relations"].append(_edge(relation))
-    await work.together([("changes.put_relations", list(rows.values()))])
+    return facts, document_of
+
+
+async def _kept(work: Work, kind: CacheKind, keys: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    found = await runs.cached(work, kind, sorted({*keys} - {""}))
+    return {entry.key: entry.value for entry in found}
 
 
 async def put_cached(
@@ -59,15 +82,15 @@ async def put_cached(
     segments: Sequence[str] = (),
     calls: Sequence[CallRecord] = (),
 ) -> None:
-    """Keep a value; what a chat model merged statements into is what their edge says."""
+    """Keep a value; what a chat model made of statements is what their edges say."""
     await runs.put_cached(work, kind, key, value, segments=segments, calls=calls)
-    if kind == "fold" and "description" in value:
+    if kind == "judgement" or (kind == "fold" and "description" in value):
         await _draw_stated(work, segments)
 
 
 async def drop_cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> None:
     """Forget what is cached under some keys."""
-    dropped = await runs.cached(work, kind, keys) if kind == "fold" else []
+    dropped = await runs.cached(work, kind, keys) if kind in ("fold", "judgement") else []
     await runs.drop_cached(work, kind, keys)
     await _draw_stated(work, (segment for entry in dropped for segment in entry.segments))
 
@@ -77,10 +100,14 @@ async def _draw_stated(work: Work, segments: Iterable[str]) -> None:
     await draw(work, {(short(head), short(tail)) for _, _, head, tail in rows})
 
 
-def _edge(relation: Relation) -> Properties:
-    """Return an edge as a person reads it."""
+def _edge(relation: Relation, since: Mapping[tuple[str, int], str]) -> Properties:
+    """Return an edge as a person reads it.
+
+    Args:
+        since: from when on statements, by segment and number, are replaced.
+    """
     starts = [fact.valid_from for fact in relation.facts if fact.valid_from]
-    ends = [fact.valid_until for fact in relation.facts]
+    ends = [f.valid_until or since.get((f.segment_id, f.n), "")[:10] for f in relation.facts]
     own = {name: value for fact in relation.facts for name, value in fact.properties}
     return {
         "tail": short(relation.tail),

@@ -7,9 +7,9 @@ the segment of either: so a deleted document un-supersedes by itself.
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.text.dates import end_of, is_said_by, start_of
@@ -141,11 +141,39 @@ async def _replacements(
     store: GraphStore, ns: str, facts: Sequence[Fact], judged: Collection[str]
 ) -> list[tuple[Place, Place]]:
     """Return the pairs among some statements of which it is kept that one replaces the other."""
-    pairs = [(pair_key(old, new), old, new) for old, new in may_clash(facts)] if judged else []
-    asked = {key for key, *_ in pairs}.intersection(judged)
+    asked = _asked(facts).intersection(judged) if judged else ()
     entries = await store.cached(ns, "judgement", sorted(asked)) if asked else ()
-    said = {entry.key for entry in entries if entry.value.get("verdict") == "replaces"}
-    return [(place_of(old), place_of(new)) for key, old, new in pairs if key in said]
+    return _said(facts, {entry.key: entry.value for entry in entries})
+
+
+def _asked(facts: Iterable[Fact]) -> set[str]:
+    return {pair_key(old, new) for old, new in may_clash(facts)}
+
+
+def _said(
+    facts: Iterable[Fact], verdicts: Mapping[str, Mapping[str, Any]]
+) -> list[tuple[Place, Place]]:
+    said = {key for key, value in verdicts.items() if value.get("verdict") == "replaces"}
+    pairs = may_clash(facts) if said else []
+    return [(place_of(old), place_of(new)) for old, new in pairs if pair_key(old, new) in said]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a store that shows edges is told; see `qrmem.graphstore.protocol.Superseding`."""
+
+    single: Collection[str] = ()
+
+    def asked(self, facts: Sequence[Fact]) -> Collection[str]:
+        """Return the keys under which a chat model's word on pairs of some facts is kept."""
+        return _asked(facts)
+
+    def since(
+        self, facts: Sequence[Fact], verdicts: Mapping[str, Mapping[str, Any]]
+    ) -> Mapping[Place, str]:
+        """Return from when on which facts are replaced."""
+        found = endings(facts, self.single, _said(facts, verdicts))
+        return {place: ending.since for place, ending in found.items()}
 
 
 async def kept_endings(

@@ -89,13 +89,18 @@ class Opening:
 
     async def open(self) -> "Memory":
         """Open it; see `open`."""
+        from qrmem.graph.superseding import Shown
         from qrmem.graphstore import missing_file, open_store, withdraw
 
         # Files are read in a thread: a server's event loop has other work meanwhile.
         settings = await asyncio.to_thread(self._settings)
         address = revealed(settings.memory)
         made = await asyncio.to_thread(missing_file, address)
-        opening = asyncio.ensure_future(open_store(address, settings, create=self._create))
+        schema = settings.schema
+        ends = Shown(schema.single if schema else ())
+        opening = asyncio.ensure_future(
+            open_store(address, settings, create=self._create, superseding=ends)
+        )
         try:
             store = await (opening if made is None else asyncio.shield(opening))
         except BaseException:

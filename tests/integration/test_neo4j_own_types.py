@@ -60,3 +60,45 @@ async def test_a_person_writes_cypher_over_own_types(neo4j: Server) -> None:
             await memory.delete("d")
             assert neo4j.query("MATCH (:Entity)-[r]->(:Entity) RETURN count(r)") == [[0]]
             assert neo4j.query("MATCH (n) WHERE n:Person OR n:Company RETURN count(n)") == [[0]]
+
+
+LIVES = "MATCH (:Person {name: 'Ann Lee'})-[l:LIVES_IN]->(c)"
+
+
+class LivesIn(BaseModel):
+    single: ClassVar = True
+
+
+def moved(request: Any) -> str:
+    said = json.dumps(request)
+    city = next(name for name in ("Rome", "Oslo", "Bonn") if f"in {name}" in said)
+    relations = [f"Ann Lee|lives in|{city}|LivesIn"]
+    return json.dumps({"entities": ["Ann Lee|Person"], "relations": relations, "questions": []})
+
+
+async def test_an_edge_ends_where_a_later_statement_replaces_it_and_a_deletion_undoes_that(
+    neo4j: Server,
+) -> None:
+    neo4j.clear()
+    said = {"a": ("Rome", "2024-03-01"), "b": ("Oslo", "2025-06-01"), "c": ("Bonn", "2026-01-01")}
+    async with OpenAIServer(answer=moved) as server:
+        given: dict[str, Any] = {"model": "gpt-4o-mini", "base_url": server.url}
+        settings = neo4j.settings.with_(**given)
+        schema = Schema([Person], [LivesIn])
+        async with qrmem.open(settings=settings, embedder="none", schema=schema) as memory:
+            for id, (city, date) in said.items():
+                text = f"Ann Lee lives in {city}."
+                await memory.add({"id": id, "text": text, "metadata": {"date": date}})
+            until = f"{LIVES} RETURN c.name, l.valid_until ORDER BY c.name"
+            assert neo4j.query(until) == [
+                ["Bonn", None],
+                ["Oslo", "2026-01-01"],
+                ["Rome", "2025-06-01"],
+            ]
+            assert neo4j.query(f"{LIVES} WHERE l.valid_until IS NULL RETURN c.name") == [["Bonn"]]
+            await memory.delete("c")
+            assert neo4j.query(until) == [["Oslo", None], ["Rome", "2025-06-01"]]
+            await memory.delete("b")
+            assert neo4j.query(until) == [["Rome", None]]
+            held = [fact.tail for fact in await memory.facts(entity="Ann Lee")]
+            assert held == ["Rome"]

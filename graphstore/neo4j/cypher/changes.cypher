@@ -56,6 +56,14 @@ RETURN collect([h.key, t.key, s.document, s.index, f.n, coalesce(h.full, h.key),
   coalesce(f.said_at, ''), coalesce(f.valid_from, ''), coalesce(f.valid_until, ''), f.n,
   coalesce(f.type, ''), [name IN coalesce(f.own, []) | [name, f[name]]]])
 
+// :: pairs_beside
+// the pairs with some heads of which something of some types is stated, or anything
+UNWIND $all.rows AS key
+MATCH (h:Entity {ns: $ns, key: key})<-[:FROM]-(f:Statement)
+WHERE $all.types IS NULL OR f.type IN $all.types
+MATCH (f)-[:TO]->(t:Entity) WHERE t.key IS NOT NULL
+RETURN DISTINCT key, t.key
+
 // :: put_relations
 // by their heads: an edge between two known nodes is looked for among all, where there are few
 UNWIND $all.rows AS row

@@ -122,6 +122,11 @@ MATCH (r:Reply)
 WHERE r.ns = $ns AND r.key STARTS WITH $all.start
 RETURN collect(r.full)
 
+// :: has_judged
+MATCH (r:Reply)
+WHERE r.ns = $ns AND r.key STARTS WITH 'judgement:'
+RETURN 1 LIMIT 1
+
 // :: cached
 UNWIND $all.rows AS key
 MATCH (r:Reply {ns: $ns, key: key})
