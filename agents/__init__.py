@@ -1,10 +1,16 @@
-"""LangGraph state machines: building a memory, and one for all strategies of asking it."""
+"""LangGraph state machines: building a memory, and one for all strategies of asking it.
 
-from qrmem.agents.building import build_documents
-from qrmem.agents.search.run import Search
-from qrmem.agents.search.state import Outcome
-from qrmem.agents.state import BuildDeps, BuildOutcome
-from qrmem.agents.strategies import STRATEGIES, run_strategy, strategy_of
+They are loaded when they are first named: a worker that only reads does without LangGraph.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from qrmem.agents.building import build_documents
+    from qrmem.agents.search.run import Search
+    from qrmem.agents.search.state import Outcome
+    from qrmem.agents.state import BuildDeps, BuildOutcome
+    from qrmem.agents.strategies import STRATEGIES, run_strategy, strategy_of
 
 __all__ = [
     "STRATEGIES",
@@ -16,3 +22,22 @@ __all__ = [
     "run_strategy",
     "strategy_of",
 ]
+
+_LAZY = {
+    "STRATEGIES": "qrmem.agents.strategies",
+    "BuildDeps": "qrmem.agents.state",
+    "BuildOutcome": "qrmem.agents.state",
+    "Outcome": "qrmem.agents.search.state",
+    "Search": "qrmem.agents.search.run",
+    "build_documents": "qrmem.agents.building",
+    "run_strategy": "qrmem.agents.strategies",
+    "strategy_of": "qrmem.agents.strategies",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'qrmem.agents' has no attribute {name!r}")

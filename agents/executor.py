@@ -1,4 +1,4 @@
-"""Reading segments in this process: the executor that a build uses if it is given no other.
+"""Where segments are read: in this process, or by workers that read without a chat model.
 
 The parallel work is `each`: LangGraph's `Send` per segment is far too slow for it.
 """
@@ -6,7 +6,7 @@ The parallel work is `each`: LangGraph's `Send` per segment is far too slow for 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 from qrmem.agents.tagging import Tagged, of_tagger_alone, tagged, united
 from qrmem.errors import ContextExceeded, ModelOutputError, WindowTooSmall
@@ -20,6 +20,7 @@ from qrmem.types import (
     Reasoner,
     Sharer,
 )
+from qrmem.workers import Crew, WorkerLost
 
 LOCAL_BATCH = 64
 """Segments that a local reasoner reads before their results are handed on."""
@@ -158,3 +159,103 @@ class InProcess:
         if not self._open_entity:
             made = of_tagger_alone(made, found.mentions)
         return united(made, found) if self._tagger and phase == "extract" else made
+
+
+# --- by workers ----------------------------------------------------------------------------------
+
+READ_TWICE = "a worker was lost each of the two times that it read this"
+
+
+@dataclass(frozen=True, slots=True)
+class HowRead:
+    """How a worker reads: all that the driver's own reading depends on, as plain data.
+
+    Attributes:
+        tokenizer: as in the settings.
+        questions: generated for 600 tokens.
+        open_entity: see `InProcess`.
+        tagger: the settings that a tagger is opened by; empty for none.
+    """
+
+    tokenizer: str
+    questions: int
+    open_entity: bool = True
+    tagger: tuple[tuple[str, str | float], ...] = ()
+
+
+class ByWorkers:
+    """Has segments read by rules elsewhere; what comes back is what this process would read."""
+
+    def __init__(self, crew: Crew, how: HowRead, check: Callable[[], None]) -> None:
+        """Take who reads.
+
+        Args:
+            check: asked before work is handed out; raises where the run is to stop.
+        """
+        self._crew = crew
+        self._how = how
+        self._check = check
+
+    async def map(
+        self,
+        phase: Phase,
+        calls: Sequence[Sequence[Job]],
+        done: Done,
+        *,
+        was_answered: bool = False,
+    ) -> None:
+        """Read segments; see `qrmem.types.Executor`.
+
+        A batch whose worker was lost is read once more, each segment for itself: the one that
+        ends workers, if there is one, then fails alone.
+        """
+        jobs = [job for together in calls for job in together]
+        size = max(1, min(LOCAL_BATCH, -(-len(jobs) // self._crew.at_once)))
+        again: list[Job] = []
+
+        async def first(batch: Sequence[Job]) -> None:
+            try:
+                found = await self._read(phase, batch)
+            except WorkerLost:
+                again.extend(batch)
+            else:
+                await done(found)
+
+        async def second(job: Job) -> None:
+            try:
+                found = await self._read(phase, [job])
+            except WorkerLost:
+                found = [JobResult(job.segment.id, error=READ_TWICE)]
+            await done(found)
+
+        await each(list(in_batches(jobs, size)), first, concurrency=self._crew.at_once)
+        await each(again, second, concurrency=self._crew.at_once)
+
+    async def _read(self, phase: Phase, jobs: Sequence[Job]) -> list[JobResult]:
+        self._check()
+        found: list[JobResult] = await self._crew.do(read_jobs, self._how, phase, jobs)
+        return found
+
+
+async def read_jobs(how: HowRead, phase: Phase, jobs: Sequence[Job]) -> list[JobResult]:
+    """Read segments in a worker."""
+    found: list[JobResult] = []
+
+    async def done(results: Sequence[JobResult]) -> None:
+        found.extend(results)
+
+    await _reader(how).map(phase, [[job] for job in jobs], done)
+    return found
+
+
+@cache
+def _reader(how: HowRead) -> InProcess:
+    """Return what reads in a worker; a tagger starts once in each."""
+    from qrmem.answering.local import LocalReasoner
+    from qrmem.config import Settings
+    from qrmem.extraction.taggers import open_tagger
+    from qrmem.llm.tokenizers import open_tokenizer
+
+    tagger = open_tagger(Settings().with_(**dict(how.tagger))) if how.tagger else None
+    reasoner = LocalReasoner(open_tokenizer(how.tokenizer), questions_per_600=how.questions)
+    return InProcess(reasoner, tagger, open_entity=how.open_entity)

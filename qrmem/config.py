@@ -111,6 +111,9 @@ class Settings:
             most, and `UNKNOWN_WINDOW` where the model's is not known.
         reserve: tokens kept free for a reply within the window.
         concurrency: chat calls in flight.
+        executor: what does the work of the processor in an `add`, reading without a chat model and
+            parsing files: `inline` (this process), `processes` or `processes:N` (of this machine),
+            `ray` or `ray:N` (the cluster at RAY_ADDRESS, else one of this machine).
         timeout: seconds for one whole reply; a connection has 4. A server that never answers is
             given up after two of them.
         retries: how often a call is sent again after a failure that may pass.
@@ -162,6 +165,7 @@ class Settings:
     window: Harmless[int] = 0
     reserve: Harmless[int] = 512
     concurrency: Harmless[int] = 8
+    executor: str = "inline"
     timeout: Harmless[float] = 60.0
     retries: Harmless[int] = 4
     requests_per_minute: Harmless[int] = 0
@@ -219,6 +223,11 @@ class Settings:
         if not re.fullmatch(r"sentences|words:[1-9]\d{0,5}", self.text_fragments):
             raise UsageError(
                 f"text_fragments is {self.text_fragments!r}; choose sentences or words:N"
+            )
+        if not EXECUTOR.fullmatch(self.executor):
+            raise UsageError(
+                f"executor is {self.executor!r}; choose inline, processes, ray, processes:N or "
+                "ray:N (N workers)"
             )
         if not self.namespace or len(self.namespace) > 200 or "\x00" in self.namespace:
             raise UsageError("a namespace has 1 to 200 characters and no NUL")
@@ -280,6 +289,8 @@ def _nearest(name: str) -> str:
     return next(iter(get_close_matches(name, _FIELDS, 1, cutoff=0.75)), "")
 
 
+EXECUTOR = re.compile(r"inline|(processes|ray)(?::([1-9]\d{0,3}))?")
+"""What `executor` may be: what does the work, and with how many workers."""
 _ADDRESSES = ("memory", "base_url", "embed_base_url", "tagger")
 """Settings that may hold a URL, and with it a password."""
 _CHOICES: Mapping[str, tuple[str, ...]] = {

@@ -15,6 +15,7 @@ QrmemError                    catch this to catch everything of ours
 │   ├── ModelUnavailable      the chat or embedding server failed
 │   ├── ModelUnusable         the chat model answers, and nothing that can be read
 │   ├── TaggerUnavailable     an entity tagger does not answer; a segment goes on without it
+│   ├── WorkersUnavailable    no worker of the chosen executor comes up
 │   └── StoreUnavailable      the database failed, is locked or read-only
 ├── StoreConflict             somebody else changed the namespace; retried inside
 ├── CapReached                a cap on calls, tokens, money or time was reached (exit 1)
@@ -181,6 +182,10 @@ class ModelUnusable(OutOfReach):
 
 class TaggerUnavailable(OutOfReach):
     """An entity tagger does not start, does not answer, or not in time."""
+
+
+class WorkersUnavailable(OutOfReach):
+    """No worker of the chosen executor comes up, or all of them end at once."""
 
 
 class StoreUnavailable(OutOfReach):

@@ -289,6 +289,12 @@ def _add_options(add: argparse.ArgumentParser) -> None:
         "--segment-tokens", type=int, metavar="N", help="for a new namespace: tokens of a segment"
     )
     how.add_argument("--concurrency", type=int, metavar="N", help="chat calls at the same time")
+    how.add_argument(
+        "--executor",
+        metavar="E",
+        help="what parses files, and reads without a chat model: inline, processes, ray; "
+        "processes:N, ray:N with N workers",
+    )
     _window(how)
     how.add_argument(
         "--tree",

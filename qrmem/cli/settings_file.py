@@ -59,6 +59,9 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "max_seconds": "run time",
         "prices": "price list that overrides the built-in one",
     },
+    "Work": {
+        "executor": '"inline", "processes" (of this machine) or "ray"; ":N" after it: N workers',
+    },
     "Replies": {
         "cache": "store model replies in the memory and use them again",
         "record": "record all model requests and replies to this file",

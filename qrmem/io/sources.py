@@ -1,10 +1,12 @@
 """What `add` takes, turned into documents with an id."""
 
+import asyncio
 import hashlib
 import math
 import re
 import unicodedata
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.normalise import normalised
 from qrmem.types import Document
 from qrmem.types.where import LARGEST
+from qrmem.workers import Crew, WorkerLost
 
 Source = (
     str
@@ -61,18 +64,55 @@ def file_document(read: Document, id: str) -> FileDocument:
     return FileDocument(read.text, read.title, id, read.metadata, read.parts)
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file that was found, and is still to be parsed.
+
+    Attributes:
+        name: below the folder that was given, or without its folders.
+        refused_as: what it is called where it is a problem among several; "": an error.
+    """
+
+    path: str
+    name: str
+    refused_as: str = ""
+
+
+Found = Document | Refused | PassedOver
+
+
 async def documents(
-    source: Source, glob: str | None = None, *, follow_links: bool = False
-) -> AsyncIterator[Document | Refused | PassedOver]:
+    source: Source,
+    glob: str | None = None,
+    *,
+    follow_links: bool = False,
+    crew: Crew | None = None,
+) -> AsyncIterator[Found]:
     """Yield the documents of a source, each with an id and normalised text.
 
     A single bad source raises; a bad file in a folder, or item of an iterable, is a `Refused`, and
     so is what could not be read of a file that is otherwise read.
 
+    Args:
+        crew: parses the files, some at the same time; what is yielded, and its order, is the same.
+
     Raises:
         BadDocument: no such file, empty, binary, not decodable.
         UsageError: not something that `add` takes.
     """
+    taken = _taken(source, glob, follow_links)
+    if crew is not None:
+        async for found in _ahead(taken, crew):
+            yield found
+        return
+    async for one in taken:
+        for found in _parsed(one) if isinstance(one, _File) else (one,):
+            yield found
+
+
+async def _taken(
+    source: Source, glob: str | None, follow_links: bool
+) -> AsyncIterator[Found | _File]:
     if isinstance(source, AsyncIterable):
         async for item in source:
             for found in _each(item, glob, follow_links):
@@ -140,18 +180,17 @@ def _require_value(place: str, value: object, *, is_named: bool) -> None:
         raise BadDocument(f"{place} is a whole number that is too large to store; give it as text")
 
 
-def _each(
-    item: object, glob: str | None, follow_links: bool
-) -> Iterator[Document | Refused | PassedOver]:
+def _each(item: object, glob: str | None, follow_links: bool) -> Iterator[Found | _File]:
     try:
-        yield from _one(item, glob, follow_links)
+        for found in _one(item, glob, follow_links):
+            if isinstance(found, _File) and not found.refused_as:
+                found = replace(found, refused_as=_name(item))
+            yield found
     except QrmemError as exc:
         yield Refused(_name(item), exc)
 
 
-def _one(
-    source: object, glob: str | None, follow_links: bool
-) -> Iterator[Document | Refused | PassedOver]:
+def _one(source: object, glob: str | None, follow_links: bool) -> Iterator[Found | _File]:
     if isinstance(source, str | Path):
         yield from _of_path(_path(source), glob, follow_links)
     elif isinstance(source, Document | Mapping):
@@ -203,9 +242,7 @@ def _exists(name: str) -> bool:
         return False
 
 
-def _of_path(
-    path: Path, glob: str | None, follow_links: bool
-) -> Iterator[Document | Refused | PassedOver]:
+def _of_path(path: Path, glob: str | None, follow_links: bool) -> Iterator[Found | _File]:
     try:
         is_there, is_folder = path.exists(), path.is_dir()
     except OSError as exc:
@@ -213,7 +250,7 @@ def _of_path(
     if not is_there:
         raise BadDocument(f"no such file or folder: {path}")
     if not is_folder:
-        yield from _of_file(path, Path(path.name))
+        yield _File(str(path), path.name)
         return
     count = 0
     discovered = files.discover(path, glob, follow_links=follow_links)
@@ -224,19 +261,132 @@ def _of_path(
         yield Refused(str(folder), BadDocument(f"{folder} cannot be read: {reason}"))
     for found in discovered:
         count += 1
-        try:
-            yield from _of_file(found, found.relative_to(path))
-        except QrmemError as exc:
-            yield Refused(str(found), exc)
+        yield _File(str(found), found.relative_to(path).as_posix(), str(found))
     if not count:
         raise BadDocument(f"nothing to read in {path}" + (f" by {glob!r}" if glob else ""))
 
 
-def _of_file(path: Path, relative: Path) -> Iterator[Document | Refused]:
-    """Yield a file's document, and what of it could not be read."""
-    document = files.read(path)
-    name = unicodedata.normalize("NFC", relative.as_posix())
-    title = name if CODE_KEY in document.metadata else document.title
-    yield identified(file_document(replace(document, title=title), name))
-    if left_out := document.metadata.get(LEFT_OUT):
-        yield Refused(name, BadDocument(f"read without what is broken in it: {left_out}"))
+# --- files ---------------------------------------------------------------------------------------
+
+FILES_TOGETHER = 32
+BYTES_TOGETHER = 1_000_000
+"""Files that a worker is given together at most, and bytes from which on no more are added."""
+LOST_TWICE = "a worker was lost each of the two times that it parsed this file"
+
+
+def _parsed(file: _File, data: bytes | None = None) -> list[Document | Refused]:
+    """Return a file's document, and what of it could not be read.
+
+    Args:
+        data: what it holds, where that was read already.
+    """
+    try:
+        document = files.from_bytes(files.content(file.path) if data is None else data, file.path)
+        name = unicodedata.normalize("NFC", file.name)
+        title = name if CODE_KEY in document.metadata else document.title
+        made = identified(file_document(replace(document, title=title), name))
+    except QrmemError as exc:
+        return [_refused(file, exc)]
+    left_out = document.metadata.get(LEFT_OUT)
+    broken = BadDocument(f"read without what is broken in it: {left_out}")
+    return [made, *([Refused(name, broken)] if left_out else [])]
+
+
+def _refused(file: _File, error: QrmemError) -> Refused:
+    """Return a bad file among several as a problem; a single one is an error."""
+    if not file.refused_as:
+        raise error
+    return Refused(file.refused_as, error)
+
+
+def parse_files(given: Sequence[tuple[_File, bytes]]) -> list[list[Document | Refused]]:
+    """Parse files in a worker, which need not see them; return what each became."""
+    return [_parsed(file, data) for file, data in given]
+
+
+async def _ahead(taken: AsyncIterator[Found | _File], crew: Crew) -> AsyncIterator[Found]:
+    """Yield documents in order, while workers parse the files that come next."""
+    waiting: deque[asyncio.Task[list[Document | Refused]] | Found] = deque()
+    broken: Exception | None = None
+    try:
+        try:
+            async for part in _parts(taken):
+                waiting.append(
+                    asyncio.create_task(_by_worker(crew, part)) if isinstance(part, list) else part
+                )
+                while len(waiting) > crew.at_once:
+                    for found in await _ready(waiting.popleft()):
+                        yield found
+        except Exception as exc:
+            broken = exc  # what the source gave before it broke is yielded
+        while waiting:
+            for found in await _ready(waiting.popleft()):
+                yield found
+        if broken is not None:
+            raise broken
+    finally:
+        tasks = [one for one in waiting if isinstance(one, asyncio.Task)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _ready(one: "asyncio.Task[list[Document | Refused]] | Found") -> Sequence[Found]:
+    return await one if isinstance(one, asyncio.Task) else [one]
+
+
+async def _parts(taken: AsyncIterator[Found | _File]) -> AsyncIterator[Found | list[_File]]:
+    """Yield what is no file as it is, and files that follow each other together."""
+    together: list[_File] = []
+    size = 0
+    try:
+        async for one in taken:
+            if isinstance(one, _File):
+                together.append(one)
+                size += _size(one)
+                if len(together) < FILES_TOGETHER and size < BYTES_TOGETHER:
+                    continue
+            if together:
+                yield together
+                together, size = [], 0
+            if not isinstance(one, _File):
+                yield one
+    except Exception:
+        if together:
+            yield together
+        raise
+    if together:
+        yield together
+
+
+def _size(file: _File) -> int:
+    try:
+        return Path(file.path).stat().st_size
+    except OSError:
+        return 0  # said when it is read
+
+
+async def _by_worker(crew: Crew, together: Sequence[_File]) -> list[Document | Refused]:
+    """Parse files that were found one after the other; each alone where a worker was lost."""
+    found: list[list[Document | Refused]] = [[] for _ in together]
+    given: dict[int, tuple[_File, bytes]] = {}
+    for n, file in enumerate(together):
+        try:
+            given[n] = file, files.content(file.path)
+        except QrmemError as exc:
+            found[n] = [_refused(file, exc)]
+    try:
+        made = await crew.do(parse_files, list(given.values()))
+    except WorkerLost:
+        made = [await _again(crew, file, data) for file, data in given.values()]
+    for n, parsed in zip(given, made, strict=True):
+        found[n] = parsed
+    return [one for parsed in found for one in parsed]
+
+
+async def _again(crew: Crew, file: _File, data: bytes) -> list[Document | Refused]:
+    try:
+        made: list[list[Document | Refused]] = await crew.do(parse_files, [(file, data)])
+    except WorkerLost:
+        return [_refused(file, BadDocument(f"{file.path}: {LOST_TWICE}"))]
+    return made[0]

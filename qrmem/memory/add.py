@@ -35,6 +35,7 @@ from qrmem.types import (
     Document,
     DocumentInfo,
     Event,
+    Executor,
     LedgerRow,
     Listener,
     Reading,
@@ -42,6 +43,7 @@ from qrmem.types import (
 )
 from qrmem.types.options import AddOptions
 from qrmem.types.turns import speaker_of, turn_number
+from qrmem.workers import Crew
 
 BATCH_CHARACTERS = 16_000_000
 """Documents are read and merged together until they have so many."""
@@ -119,6 +121,7 @@ class Adder:
         self.replaced: set[str] = set()
         self._outlined: tuple[str, Outline] | None = None
         self._is_alone = False
+        self._crew: Crew | None = None
         is_embedded = models.embedder is not None
         self._is_folded = models.settings.mode == "paper" and not self._run.reasoner.is_local
         self._file_ids = FileIds(store, ns)
@@ -129,6 +132,8 @@ class Adder:
         began = time.monotonic()
         self._models.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         self._is_alone = _is_alone(source)
+        self._crew = None if self._is_chat else await self._models.crew()
+        lost = self._crew.lost if self._crew else 0
         try:
             await self._take_all(source)
             await self._build()
@@ -143,6 +148,8 @@ class Adder:
             # A namespace that was not made, as the embedder failed, keeps no account either.
             if self._run.calls and await self._store.namespace(self._ns) is not None:
                 await self._store.record(self._ns, (), self._run.calls)
+        if self._crew and (count := self._crew.lost - lost):
+            self._warn("worker", worker_losses(count))
         await self._look_at_yields()
         return self._report(time.monotonic() - began)
 
@@ -161,7 +168,10 @@ class Adder:
         options = self._options
         ahead: list[Document | Refused | PassedOver] = []
         try:
-            async for found in documents(source, options.glob, follow_links=options.follow_links):
+            crew = None if self._is_alone else self._crew
+            async for found in documents(
+                source, options.glob, follow_links=options.follow_links, crew=crew
+            ):
                 ahead.append(found)
                 if len(ahead) == AHEAD:
                     taken, ahead = ahead, []
@@ -192,9 +202,12 @@ class Adder:
             name for name in (*tally.added, *tally.updated, *tally.resumed) if name not in waiting
         ]
         if documents := await self._store.documents(self._ns, named) if named else ():
-            tally.warnings += low_yields(documents)
-        for message in tally.warnings:
-            self._listener(Event("warning", {"what": "yield", "message": message}))
+            for message in low_yields(documents):
+                self._warn("yield", message)
+
+    def _warn(self, what: str, message: str) -> None:
+        self._tally.warnings.append(message)
+        self._listener(Event("warning", {"what": what, "message": message}))
 
     async def _take(self, found: Document | Refused | PassedOver) -> None:
         """Write a document if it is new or changed; a refused one among several is a problem."""
@@ -436,7 +449,7 @@ class Adder:
             self._start_batch()
             return
         # LangGraph takes a second to import; in a thread, as others may be reading already.
-        await asyncio.to_thread(import_module, "qrmem.agents")
+        await asyncio.to_thread(import_module, "qrmem.agents.building")
         from qrmem.agents import BuildDeps, build_documents
 
         settings = self._models.settings
@@ -452,6 +465,7 @@ class Adder:
             fold_by_reasoner=self._is_folded,
             take_calls=self._run.take,
             open_entity=self._options.open_entity,
+            executor=self._executor(),
         )
         outcome = await build_documents(
             deps, tally.batch, source=tally.source, question=self._options.question
@@ -461,6 +475,12 @@ class Adder:
         tally.states.update(outcome.states)
         tally.problems.extend(outcome.problems)
         self._start_batch()
+
+    def _executor(self) -> Executor | None:
+        """Return what reads segments, where it is not this process."""
+        if self._crew is None or not self._run.reasoner.is_local:
+            return None  # a chat model's calls stay with their cache, caps and limits
+        return self._models.by_workers(self._crew, self._run, open_entity=self._options.open_entity)
 
     def _start_batch(self) -> None:
         self._tally.batch, self._tally.source = [], []
@@ -503,6 +523,12 @@ def _is_alone(source: object) -> bool:
     if isinstance(source, str | Path):
         return not os.path.isdir(source)  # also where a folder above may not be entered
     return isinstance(source, Document | Mapping)
+
+
+def worker_losses(count: int) -> str:
+    """Say how many workers were lost."""
+    were = "1 worker was" if count == 1 else f"{count} workers were"
+    return f"{were} lost while at work; what it had in hand was done again"
 
 
 def _is_described_anew(document: Document, stored: DocumentInfo) -> bool:

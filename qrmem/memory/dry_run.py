@@ -46,6 +46,7 @@ class DryModels(Models):
         settings = replace(
             settings,
             tagger="rules",
+            executor="inline",
             cache=False,
             record="",
             replay="",

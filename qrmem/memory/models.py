@@ -3,12 +3,13 @@
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from qrmem.config import Settings
-from qrmem.errors import EmbedderMismatch, MissingError, UsageError
+from qrmem.config import Settings, revealed
+from qrmem.errors import EmbedderMismatch, MissingError, QrmemError, UsageError
 from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import cached_value
@@ -26,12 +27,14 @@ from qrmem.types import (
     CallRecord,
     Embedder,
     EntityTagger,
+    Executor,
     Listener,
     Reasoner,
     Tokenizer,
     Usage,
 )
 from qrmem.types.options import CapOptions
+from qrmem.workers import Crew, open_crew
 
 if TYPE_CHECKING:
     from qrmem.llm.cache import ReplyCache
@@ -177,6 +180,7 @@ class Models:
         self._prices = prices_of(settings)
         self._shared_tagger = shared_tagger
         self._tagger: EntityTagger | None = None
+        self._crew: asyncio.Task[Crew | None] | None = None
 
     @cached_property
     def cutter(self) -> Tokenizer:
@@ -211,7 +215,12 @@ class Models:
         return await asyncio.to_thread(cls, store, info, settings, chat, embedder)
 
     async def close(self) -> None:
-        """Close the model's connections, and end the tagger."""
+        """Close the model's connections, end the tagger and the workers."""
+        if self._crew is not None:
+            opening, self._crew = self._crew, None
+            with suppress(QrmemError):
+                if (crew := await opening) is not None:
+                    await crew.close()
         if self._chat is not None:
             await self._chat.aclose()
         if self._tagger is not None:
@@ -238,6 +247,43 @@ class Models:
             if schema is not None and not (schema.is_open or reasoner.is_local):
                 self._tagger = ClosedTagger(self._tagger, schema)
         return self._tagger
+
+    async def crew(self) -> Crew | None:
+        """Return the workers that the settings name, `None` for this process alone.
+
+        Raises:
+            MissingError: the extra is not installed.
+            WorkersUnavailable: the cluster does not answer.
+        """
+        if self._crew is None:
+            self._crew = asyncio.create_task(open_crew(self.settings.executor))
+        try:
+            return await asyncio.shield(self._crew)
+        except QrmemError:
+            self._crew = None  # the next `add` tries again
+            raise
+
+    def by_workers(self, crew: Crew, run: Run, *, open_entity: bool) -> Executor | None:
+        """Return what reads by rules elsewhere.
+
+        `None` with a CoreNLP that is started here: each worker would start its own.
+        """
+        settings = self.settings
+        if settings.tagger == "corenlp":
+            return None
+        from qrmem.agents.executor import ByWorkers, HowRead
+
+        tagger = (
+            ()
+            if self.tagger(run.reasoner) is None
+            else (
+                ("tagger", revealed(settings.tagger)),
+                ("tagger_timeout", settings.tagger_timeout),
+                ("stanza_models", settings.stanza_models),
+            )
+        )
+        how = HowRead(settings.tokenizer, settings.questions, open_entity, tagger)
+        return ByWorkers(crew, how, run.budget.check)
 
     def run(
         self,

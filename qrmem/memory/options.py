@@ -41,6 +41,7 @@ class OpenOptions(TypedDict, total=False):
     window: int | None
     reserve: int | None
     concurrency: int | None
+    executor: str | None
     timeout: float | None
     retries: int | None
     requests_per_minute: int | None

@@ -36,6 +36,11 @@ def read(path: str | Path) -> Document:
             encrypted, or too large.
         MissingError: the kind of file needs the extra `files`.
     """
+    return from_bytes(content(path), str(path))
+
+
+def content(path: str | Path) -> bytes:
+    """Return what a file holds; `read` says what is refused."""
     place = Path(path)
     shown = normalise(str(path))
     if place.is_dir():
@@ -47,13 +52,12 @@ def read(path: str | Path) -> Document:
                 f"{shown} is a pipe or a device, not a file: use - for standard input"
             )
         with place.open("rb") as file:
-            data = budget.read(file)
+            return budget.read(file)
     except FileNotFoundError:
         raise BadDocument(f"no such file: {shown}") from None
     except (OSError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or "not a path"
         raise BadDocument(f"{shown} cannot be read: {reason}") from exc
-    return from_bytes(data, str(path))
 
 
 def from_bytes(data: bytes, name: str) -> Document:

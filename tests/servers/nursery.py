@@ -73,7 +73,12 @@ class Nursery:
 
 def main() -> None:
     """Fork a command for each line of words and print its pid; for `wait` print its exit code."""
-    for name in ("openai", "qrmem.agents", "qrmem.answering.prompted", "qrmem.cli.commands"):
+    for name in (
+        "openai",
+        "qrmem.agents.building",
+        "qrmem.answering.prompted",
+        "qrmem.cli.commands",
+    ):
         import_module(name)
     pid = 0
     for line in sys.stdin:

@@ -34,6 +34,11 @@ def test_the_table_of_tokens_is_read_when_something_is_counted(tmp_path: Path) -
     loaded(code + "assert not _table.cache_info().currsize", tmp_path)
 
 
+def test_a_worker_that_reads_loads_nothing_heavy(tmp_path: Path) -> None:
+    code = "import qrmem.agents.executor, qrmem.io.sources, qrmem.answering.local"
+    assert not loaded(code, tmp_path) & HEAVY
+
+
 @pytest.mark.parametrize(
     "words", [["search", "Babbage"], ["status"], ["show"], ["show", "Ada Lovelace"], ["list"]]
 )

@@ -1,0 +1,195 @@
+"""Workers that are hired when there is work, and replaced when they are lost."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+from qrmem.errors import WorkersUnavailable
+
+T = TypeVar("T")
+
+AT_ONCE = 2
+"""Pieces of work that a worker holds: one that it does, one that is there when it ends."""
+PATIENCE = 300.0
+"""Seconds in which a worker has to hand something back, and a first one to come up."""
+
+
+class WorkerLost(Exception):
+    """A worker died, or was ended as it hung.
+
+    Attributes:
+        is_cause: whether it was at this piece of work; else that one was only waiting.
+    """
+
+    def __init__(self, *, is_cause: bool) -> None:
+        super().__init__("a worker was lost")
+        self.is_cause = is_cause
+
+
+class Worker(Protocol):
+    """A process that does what it is given, one piece of work after the other."""
+
+    is_lost: bool
+
+    def submit(self, work: Callable[..., Any], given: tuple[Any, ...]) -> Awaitable[Any]:
+        """Give it a function that it can import, and plain data.
+
+        Raises:
+            WorkerLost: it ended before it was done.
+        """
+        ...
+
+    def kill(self) -> None:
+        """End it at once; what it holds is lost. A second time does nothing."""
+        ...
+
+
+class Crew:
+    """Hands work to workers, at most `AT_ONCE` pieces each, and counts those that are lost.
+
+    Attributes:
+        size: workers at most.
+        lost: how many were lost while they worked.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        hire: Callable[[], Awaitable[Worker]],
+        end: Callable[[], Awaitable[None]] | None = None,
+        *,
+        patience: float = PATIENCE,
+    ) -> None:
+        """Prepare; nobody is hired yet.
+
+        Args:
+            hire: starts a worker and returns it once it answers.
+            end: called when the crew is closed.
+            patience: seconds; see `PATIENCE`.
+        """
+        self.size = size
+        self.lost = 0
+        self._hire = hire
+        self._end = end
+        self._patience = patience
+        self._workers: dict[Worker, float] = {}
+        self._free: deque[Worker] = deque()
+        self._hiring: set[asyncio.Task[None]] = set()
+        self._refusals = 0
+        self._failure: Exception | None = None
+        self._changed = asyncio.Condition()
+
+    @property
+    def at_once(self) -> int:
+        """Pieces of work to hand out at the same time; more would only wait."""
+        return AT_ONCE * self.size
+
+    async def do(self, work: Callable[..., Any], *given: Any) -> Any:
+        """Have something done.
+
+        Args:
+            work: a function of a module, or a coroutine function; it must keep nothing.
+            given: plain data.
+
+        Raises:
+            WorkerLost: the worker was lost at it.
+            WorkersUnavailable: there is no worker.
+        """
+        while True:
+            worker = await self._next()
+            try:
+                return await self._watched(worker, work, given)
+            except WorkerLost as exc:
+                self._drop(worker, is_counted=exc.is_cause)
+                if exc.is_cause:
+                    raise
+            finally:
+                async with self._changed:
+                    if not worker.is_lost:
+                        self._free.append(worker)
+                    self._changed.notify_all()
+
+    async def close(self) -> None:
+        """End all workers; a second time does nothing."""
+        for task in self._hiring:
+            task.cancel()
+        await asyncio.gather(*self._hiring, return_exceptions=True)
+        for worker in list(self._workers):
+            worker.kill()
+        self._workers.clear()
+        self._free.clear()
+        if self._end is not None:
+            end, self._end = self._end, None
+            await end()
+
+    async def _watched(self, worker: Worker, work: Any, given: tuple[Any, ...]) -> Any:
+        """Wait for a piece of work; a worker that hands back nothing for too long is ended."""
+        loop = asyncio.get_running_loop()
+        if self._free.count(worker) == AT_ONCE - 1:  # it had nothing to do until now
+            self._workers[worker] = loop.time()
+        doing = asyncio.ensure_future(worker.submit(work, given))
+        while not doing.done():
+            silent_for = loop.time() - self._workers.get(worker, 0.0)
+            if silent_for >= self._patience:
+                worker.kill()
+                await asyncio.wait([doing], timeout=self._patience)
+                break
+            await asyncio.wait([doing], timeout=self._patience - silent_for)
+        if not doing.done():
+            doing.cancel()
+            raise WorkerLost(is_cause=True)
+        self._workers[worker] = loop.time()
+        return doing.result()
+
+    def _drop(self, worker: Worker, *, is_counted: bool) -> None:
+        self.lost += is_counted
+        worker.is_lost = True
+        worker.kill()
+        self._workers.pop(worker, None)
+
+    async def _next(self) -> Worker:
+        """Return a worker with nothing or little to do; hire one if all are busy."""
+        async with self._changed:
+            while True:
+                if self._failure is not None:
+                    raise self._failure
+                while self._free:
+                    if not (worker := self._free.popleft()).is_lost:
+                        return worker
+                if len(self._workers) + len(self._hiring) < self.size:
+                    task = asyncio.create_task(self._hired())
+                    self._hiring.add(task)
+                    task.add_done_callback(self._hiring.discard)
+                try:
+                    await asyncio.wait_for(self._changed.wait(), self._patience)
+                except TimeoutError:
+                    if not self._workers:
+                        raise WorkersUnavailable(
+                            f"no worker came up within {self._patience:g} s; is there room for one?"
+                        ) from None
+
+    async def _hired(self) -> None:
+        try:
+            worker = await self._hire()
+        except Exception as exc:
+            async with self._changed:
+                self._refusals += 1
+                # One that died while it started is started again; what is wrong with all is said.
+                if not isinstance(exc, WorkerLost):
+                    self._failure = exc
+                elif self._refusals > 1 and not self._workers:
+                    self._failure = WorkersUnavailable(START_FAILED)
+                self._changed.notify_all()
+            return
+        async with self._changed:
+            self._refusals = 0
+            self._workers[worker] = asyncio.get_running_loop().time()
+            self._free.extend([worker] * AT_ONCE)
+            self._changed.notify_all()
+
+
+START_FAILED = (
+    "workers end as soon as they are started; a script that uses them needs "
+    "`if __name__ == '__main__':` around what it does"
+)

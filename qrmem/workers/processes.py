@@ -1,0 +1,70 @@
+"""Workers that are processes of this machine, each a pool of one: a death tells which it was."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from typing import Any
+
+from qrmem.workers.crew import WorkerLost
+from qrmem.workers.work import prepare, run
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class ProcessWorker:
+    """A process of this machine; see `qrmem.workers.crew.Worker`."""
+
+    def __init__(self) -> None:
+        """Prepare; `hired` starts it."""
+        # Not forked: a thread of the driver may hold a lock at that moment.
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=prepare)
+        self._pid = 0
+        self.is_lost = False
+        self._is_broken = False
+
+    async def submit(self, work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+        """Have it do something."""
+        try:
+            return await asyncio.wrap_future(self._pool.submit(run, work, given))
+        except BrokenProcessPool:
+            # All that it held fails in the order in which it was given.
+            is_cause, self._is_broken = not self._is_broken, True
+            raise WorkerLost(is_cause=is_cause) from None
+
+    async def up(self) -> "ProcessWorker":
+        """Return it once it runs."""
+        self._pid = await self.submit(os.getpid, ())
+        return self
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+        self._pid = 0
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def hired() -> ProcessWorker:
+    """Start a process and return it once it runs.
+
+    Raises:
+        WorkerLost: it ended before that.
+    """
+    worker = ProcessWorker()
+    try:
+        return await worker.up()
+    except BaseException:
+        worker.kill()
+        raise

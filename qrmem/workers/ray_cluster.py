@@ -1,0 +1,161 @@
+"""Workers that are actors of a Ray cluster.
+
+The driver decides what is done again: actors are neither restarted nor are their tasks tried again
+by Ray, and they end with the driver.
+"""
+
+import asyncio
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any
+
+from qrmem.errors import MissingError, UsageError, WorkersUnavailable, install
+from qrmem.workers.crew import AT_ONCE, Crew, WorkerLost
+from qrmem.workers.work import versions
+
+ADDRESS = "RAY_ADDRESS"
+
+
+class Actor:
+    """What runs on a node: it has no state, and is told nothing but its work."""
+
+    async def versions(self) -> dict[str, str]:
+        """Return what has to be the driver's."""
+        return versions()
+
+    async def run(self, work: Callable[..., Any], *given: Any) -> tuple[bool, Any]:
+        """Return what comes of a piece of work, or what it raised, without Ray's own words."""
+        try:
+            made = work(*given)
+            return True, await made if inspect.isawaitable(made) else made
+        except Exception as exc:
+            return False, exc
+
+
+class RayWorker:
+    """An actor; see `qrmem.workers.crew.Worker`."""
+
+    def __init__(self, ray: Any, actor: Any) -> None:
+        """Take an actor of a class that Ray knows."""
+        self._ray = ray
+        self._actor = actor
+        self.is_lost = False
+        self._is_gone = False
+
+    async def submit(self, work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+        """Have it do something."""
+        is_good, made = await self.reply(self._actor.run.remote(work, *given))
+        if not is_good:
+            raise made
+        return made
+
+    async def reply(self, waiting: Any) -> Any:
+        """Wait for an answer of the actor.
+
+        Raises:
+            WorkerLost: it is gone, with its node or without.
+        """
+        try:
+            return await asyncio.wrap_future(waiting.future())
+        except (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError) as exc:
+            is_cause, self._is_gone = not self._is_gone, True
+            raise WorkerLost(is_cause=is_cause) from exc
+
+    async def check(self) -> None:
+        """Refuse an actor that would not do what the driver does.
+
+        Raises:
+            UsageError: its node has another qrmem, or none.
+            WorkerLost: it is gone.
+        """
+        own = versions()
+        try:
+            theirs = await self.reply(self._actor.versions.remote())
+        except WorkerLost as exc:
+            if isinstance(exc.__cause__, self._ray.exceptions.ActorUnschedulableError):
+                raise WorkersUnavailable("the Ray cluster has no room for a worker") from None
+            raise
+        except self._ray.exceptions.RayError as exc:
+            raise UsageError(
+                f"a node of the Ray cluster cannot load qrmem {own['qrmem']}; install the same "
+                f"qrmem on each: {str(exc).strip().splitlines()[-1][:200]}"
+            ) from None
+        if theirs != own:
+            differ = ", ".join(
+                f"{name} {theirs.get(name, 'none')} instead of {own[name]}"
+                for name in own
+                if theirs.get(name) != own[name]
+            )
+            raise UsageError(
+                f"a node of the Ray cluster has {differ}; install the same qrmem on each"
+            )
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._ray.kill(self._actor, no_restart=True)
+
+
+async def open_cluster(count: int) -> Crew:
+    """Connect to the cluster at RAY_ADDRESS, or start one of this machine.
+
+    Args:
+        count: workers at most; 0: as many as the cluster has cores now.
+
+    Raises:
+        MissingError: the extra is not installed.
+        UsageError: the address is one that loses its work.
+        WorkersUnavailable: the cluster does not answer.
+    """
+    address = os.environ.get(ADDRESS, "")
+    if address.startswith("ray://"):
+        raise UsageError(
+            f"{ADDRESS} begins with ray://, and what goes through that is lost when it breaks off; "
+            "run qrmem on a node of the cluster, or by: ray job submit -- qrmem add …"
+        )
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that Ray is used
+    try:
+        import ray
+    except ImportError:
+        raise MissingError(f"the executor ray needs the extra `ray`: {install('ray')}") from None
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        await asyncio.to_thread(_connect, ray, address)
+
+    async def end() -> None:
+        if is_ours:
+            await asyncio.to_thread(ray.shutdown)
+
+    # Ray's defaults would do lost work again without limit, and 1,000 things at once.
+    made = ray.remote(
+        num_cpus=1,
+        max_restarts=0,
+        max_task_retries=0,
+        max_concurrency=AT_ONCE,
+        scheduling_strategy="SPREAD",
+    )(Actor)
+
+    async def hired() -> RayWorker:
+        worker = RayWorker(ray, made.remote())
+        try:
+            await worker.check()
+        except BaseException:
+            worker.kill()
+            raise
+        return worker
+
+    return Crew(count or max(1, int(ray.cluster_resources().get("CPU", 1))), hired, end)
+
+
+def _connect(ray: Any, address: str) -> None:
+    try:
+        ray.init(
+            address=address or "local",
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+            logging_level="error",
+        )
+    except (ConnectionError, RuntimeError, ValueError) as exc:
+        reason = " ".join(str(exc).split())[:300]
+        where = f"cluster at {address}" if address else "cluster of this machine"
+        raise WorkersUnavailable(f"the Ray {where} does not come up: {reason}") from None
