@@ -48,5 +48,6 @@ async def read_but_die_of_poison(
 
 
 async def read_slowly(how: HowRead, phase: Phase, jobs: Sequence[Job]) -> list[JobResult]:
-    await asyncio.sleep(1.0)
+    if len(jobs) > 1:  # what is done again is done alone
+        await asyncio.sleep(6.0)
     return await read_jobs(how, phase, jobs)

@@ -29,6 +29,7 @@ EXTRAS = {
     "mcp": ("mcp",),
     "serve": ("fastapi", "fastapi-offline"),
     "otel": ("opentelemetry-api",),
+    "ray": ("ray",),
     "tree": ("scikit-learn", "umap-learn"),
 }
 

@@ -63,6 +63,7 @@ OTHER = (
     | {
         "text_fragments": "words:500",
         "code_fragments": "definitions",
+        "executor": "processes:2",
     }
     | dict.fromkeys(("max_calls", "max_tokens", "max_cost", "max_seconds"), "3")
 )
