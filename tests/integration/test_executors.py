@@ -107,13 +107,15 @@ async def test_a_text_that_ends_workers_fails_alone_and_is_read_by_the_next_run(
     poisoned = texts([*TEXTS, f"Captain {executing.POISON} met Ada Lovelace."])
     with monkeypatch.context() as patched:
         patched.setattr("qrmem.agents.executor.read_jobs", executing.read_but_die_of_poison)
-        async with qrmem.open(tmp_path / "m.db", embedder="none", executor="processes:2") as memory:
+        async with qrmem.open(
+            f"{tmp_path}/m.db", embedder="none", executor="processes:2"
+        ) as memory:
             report = await memory.add(poisoned)
     assert report.problems == (
         ("d024", 0, "a worker was lost each of the two times that it read this"),
     )
     assert report.states == {"ok": len(poisoned) - 1, "failed": 1}
-    async with qrmem.open(tmp_path / "m.db", embedder="none", executor="processes:1") as memory:
+    async with qrmem.open(f"{tmp_path}/m.db", embedder="none", executor="processes:1") as memory:
         assert (await memory.add(poisoned)).read == 1
 
 
