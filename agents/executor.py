@@ -172,13 +172,11 @@ class HowRead:
 
     Attributes:
         tokenizer: as in the settings.
-        questions: generated for 600 tokens.
         open_entity: see `InProcess`.
         tagger: the settings that a tagger is opened by; empty for none.
     """
 
     tokenizer: str
-    questions: int
     open_entity: bool = True
     tagger: tuple[tuple[str, str | float], ...] = ()
 
@@ -257,5 +255,5 @@ def _reader(how: HowRead) -> InProcess:
     from qrmem.llm.tokenizers import open_tokenizer
 
     tagger = open_tagger(Settings().with_(**dict(how.tagger))) if how.tagger else None
-    reasoner = LocalReasoner(open_tokenizer(how.tokenizer), questions_per_600=how.questions)
+    reasoner = LocalReasoner(open_tokenizer(how.tokenizer))
     return InProcess(reasoner, tagger, open_entity=how.open_entity)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 
 from qrmem.agents.executor import HowRead, read_jobs
 from qrmem.types import Job, JobResult, Phase
@@ -49,5 +50,6 @@ async def read_but_die_of_poison(
 
 async def read_slowly(how: HowRead, phase: Phase, jobs: Sequence[Job]) -> list[JobResult]:
     if len(jobs) > 1:  # what is done again is done alone
-        await asyncio.sleep(6.0)
+        await asyncio.to_thread(Path(f"{os.environ[FLAG]}-{os.getpid()}").touch)
+        await asyncio.sleep(15.0)
     return await read_jobs(how, phase, jobs)

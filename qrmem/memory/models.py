@@ -282,7 +282,7 @@ class Models:
                 ("stanza_models", settings.stanza_models),
             )
         )
-        how = HowRead(settings.tokenizer, settings.questions, open_entity, tagger)
+        how = HowRead(settings.tokenizer, open_entity, tagger)
         return ByWorkers(crew, how, run.budget.check)
 
     def run(

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,21 @@ async def test_files_are_parsed_by_processes_in_their_order_with_the_same_proble
     assert together == alone
     assert (second.added, second.problems) == (first.added, first.problems)
     assert len(first.problems) == 3
+
+
+async def test_what_a_source_gives_before_it_breaks_is_kept_with_processes_too(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.txt").write_text(TEXTS[0])
+
+    def broken() -> Iterator[Path]:
+        yield tmp_path / "a.txt"
+        raise RuntimeError("broken off")
+
+    async with qrmem.open("memory://", embedder="none", executor="processes:1") as memory:
+        with pytest.raises(RuntimeError, match="broken off"):
+            await memory.add(broken())
+        assert [document.id for document in await memory.documents()] == ["a.txt"]
 
 
 async def test_one_bad_file_is_an_error_with_processes_too(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ import pytest
 
 import qrmem
 from qrmem.errors import UsageError
-from qrmem.types import Event
 
 pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
@@ -55,6 +53,7 @@ def nodes() -> Iterator[Nodes]:
         # Where Ray itself is started in an environment that has a key.
         patched.setenv("OPENAI_API_KEY", MARK)
         patched.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patched.setenv(executing.FLAG, str(folder / "began"))
         patched.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
         head = {"num_cpus": 1, "temp_dir": str(folder), "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args=head)
@@ -73,12 +72,10 @@ async def left() -> AsyncIterator[None]:
     assert not ray.is_initialized(), "a memory that is closed has left the cluster"
 
 
-async def built(executor: str, folder: Path, listener: Any = None) -> tuple[bytes, Any]:
+async def built(executor: str, folder: Path) -> tuple[bytes, Any]:
     documents = [qrmem.Document(text, id=f"d{n:03}") for n, text in enumerate(TEXTS)]
     path = folder / f"{executor}.qrmem"
-    async with qrmem.open(
-        "memory://", embedder="none", executor=executor, listener=listener
-    ) as memory:
+    async with qrmem.open("memory://", embedder="none", executor=executor) as memory:
         report = await memory.add(documents)
         await memory.export(path)
     return path.read_bytes(), report
@@ -136,18 +133,15 @@ async def test_a_node_that_goes_without_grace_changes_nothing(
 ) -> None:
     alone, _ = await built("inline", tmp_path)
     monkeypatch.setattr("qrmem.agents.executor.read_jobs", executing.read_slowly)
-    began = threading.Event()
-
-    def listen(event: Event) -> None:
-        if event.kind == "segment":
-            began.set()
 
     def remove() -> None:
-        began.wait(60)
+        until = time.monotonic() + 120
+        while len(list(nodes.folder.glob("began-*"))) < 3 and time.monotonic() < until:
+            time.sleep(0.05)  # until each node is at work
         nodes.cluster.remove_node(nodes.others.pop(), allow_graceful=False)
 
     removing = asyncio.create_task(asyncio.to_thread(remove))
-    together, report = await built("ray", tmp_path, listen)
+    together, report = await built("ray", tmp_path)
     await removing
     assert together == alone
     assert report.is_complete
