@@ -264,6 +264,7 @@ def hit_lines(number: int, hit: Hit) -> list[str]:
     return [
         f"{number}. {place}{kind}  [{hit.segment_id}]  {hit.score:.3f}",
         f"   why: {_line(hit.via)}",
+        *(f"   no longer: {_line(words)}" for words in hit.ended),
         *(f"   {_mark(line, words)}" for line in shown),
     ]
 

@@ -377,6 +377,7 @@ def hits_text(hits: Sequence[Hit]) -> str:
     shown = [
         f"{_place(hit.segment_id, hit.title or hit.document_id, hit.part)}\n"
         f"{fenced(hit.text if len(hit.text) <= EXCERPT else hit.excerpt or hit.text[:EXCERPT])}"
+        + "".join(f"\nNo longer: {fenced(words[:EXCERPT])}" for words in hit.ended)
         for hit in hits
     ]
     return "\n\n".join(shown) or "Nothing in the memory fits."

@@ -16,6 +16,7 @@ from qrmem.memory import observability
 from qrmem.memory.add_state import IngestState
 from qrmem.memory.models import Models, Run, caps_of
 from qrmem.memory.session import Session
+from qrmem.memory.statements import ended_in
 from qrmem.text.dates import as_of_moment
 from qrmem.text.normalise import normalise_where
 from qrmem.text.words import cut_note, searched
@@ -62,6 +63,8 @@ async def search(
     is_whole = not cut_note(question)
     if is_whole and (miss := scant(question, (f"{hit.title} {hit.text}" for hit in hits))):
         listener(Event("warning", {"what": "miss", "message": miss}))
+    ended = await ended_in(session, [h.segment_id for h in hits], narrowed, as_of_moment(as_of))
+    hits = [replace(hit, ended=ended.get(hit.segment_id, ())) for hit in hits]
     return with_excerpts(searched(question), hits)
 
 

@@ -1,12 +1,20 @@
 """Statements of a memory: listed with their times and sources, and decided on by hand."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from qrmem.errors import NotFound, UsageError, clean_name, require_text
 from qrmem.graph.merging import merge_documents
-from qrmem.graph.superseding import Ending, held_by, holds, kept_endings, place_of
+from qrmem.graph.superseding import (
+    Ending,
+    held_by,
+    holds,
+    judged_pairs,
+    kept_endings,
+    marked,
+    place_of,
+)
 from qrmem.graph.view import readings, rows_of, statement_key
 from qrmem.graphstore.protocol import Around, FactRow
 from qrmem.graphstore.reads import entities_in
@@ -49,6 +57,42 @@ async def facts(
         for fact in shown
         if fact.segment_id in segments
     ]
+
+
+async def ended_in(
+    session: Session, segment_ids: Sequence[str], documents: Collection[str] | None, at: str
+) -> dict[str, tuple[str, ...]]:
+    """Return what some segments state that later statements replaced, in words.
+
+    Args:
+        documents: ids of the only documents whose statements are told; `None`: all.
+        at: when it is looked at, a date or moment in ISO form; "": now.
+    """
+    store, ns, single = session.store, session.ns, session.single_types
+    judged = await judged_pairs(store, ns)
+    if not judged and not single:  # nothing replaces anything
+        return {}
+    inside = await entities_in(store, ns, segment_ids)
+    around = await store.around(ns, sorted({key for own in inside.values() for key in own}))
+    stated = [fact for fact in held_by(around.facts, at) if fact.segment_id in inside]
+    ends = await kept_endings(store, ns, stated, single, at, judged)
+    later = await store.segments(ns, [ending.by.segment_id for ending in ends.values()])
+    told = {s.id for s in later if documents is None or s.document_id in documents}
+    names = await _names(session, around, ends.values())
+    now = at or datetime.now(UTC).date().isoformat()
+    found: dict[str, dict[str, None]] = {}
+    for fact in stated:
+        ending = ends.get(place_of(fact))
+        if ending and ending.by.segment_id in told and not holds(fact, ending, now):
+            said = replace(fact, description=_said(fact, names))
+            words = marked(said, ending, _said(ending.by, names))
+            found.setdefault(fact.segment_id, {})[words] = None
+    return {id_: tuple(own) for id_, own in found.items()}
+
+
+def _said(fact: Fact, names: Mapping[str, str]) -> str:
+    ends = (names.get(end, end) for end in (fact.head, fact.tail))
+    return f" {fact.description} ".join(ends)
 
 
 async def edit(

@@ -21,6 +21,7 @@ class Hit(Short):
         matches: spans of the excerpt in which the question's words stand.
         boilerplate: `contents`, `heading`, `index`, `licence` or `title page` if it is no more
             than that; such segments come last.
+        ended: what it states that holds no longer, each in words, with what replaced it.
     """
 
     document_id: str
@@ -34,10 +35,12 @@ class Hit(Short):
     excerpt: str = ""
     matches: tuple[tuple[int, int], ...] = ()
     boilerplate: str = ""
+    ended: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         shown = self.excerpt or self.text
-        place = (self.title or self.document_id, self.part, f"{self.score:.3f}", self.via)
+        score = f"{self.score:.3f}"
+        place = (self.title or self.document_id, self.part, score, self.via, *self.ended)
         return quoted(shown, self.matches if self.excerpt else (), *place)
 
 

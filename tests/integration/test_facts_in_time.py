@@ -1,13 +1,18 @@
 """Statements with their times: listed, decided on by hand, gone with their document."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from random import Random
 
 import pytest
 
 import qrmem
+from qrmem.cli.output import hit_lines
 from qrmem.errors import NotFound, UsageError
 from qrmem.graph.merging import merge_documents
+from qrmem.graph.superseding import judged_pairs, pair_key
+from qrmem.graphstore.reads import facts_of
+from qrmem.integrations.toolset import hits_text
 from qrmem.memory.session import Session
 from qrmem.types import Contribution, LedgerRow, Statement
 
@@ -183,10 +188,18 @@ async def test_a_later_statement_of_a_single_type_is_shown_with_the_one_that_it_
     old, new = await memory.facts(entity="Ann", superseded=True)
     assert (old.superseded_by, old.superseded_at) == (new.id, "2026-01")
     assert old.then == "Ann — lives in — Oslo"
-    (then,) = await memory.facts(entity="Ann", as_of="2025")
-    assert then.tail == "Rome"
+    (earlier,) = await memory.facts(entity="Ann", as_of="2025")
+    assert earlier.tail == "Rome"
     view = await memory.entity("Rome")
     assert view.relations[0].description == "lives in (until 2026-01; then: lives in Oslo)"
+    hits = {hit.document_id: hit for hit in await memory.search("Who lives in Rome?")}
+    told = "Ann lives in Rome (until 2026-01; then: Ann lives in Oslo)"
+    assert (hits["one"].ended, hits["two"].ended) == ((told,), ())
+    assert f"   no longer: {told}" in hit_lines(1, hits["one"])
+    assert "No longer: <text>" in hits_text(list(hits.values()))
+    alone = await memory.search("Who lives in Rome?", documents=["one"])
+    then = await memory.search("Who lives in Rome?", as_of="2025")
+    assert alone[0].ended == then[0].ended == ()
     # A question that finds the older one alone reads the newer with it.
     answer = await memory.ask("Who lives in Rome?", strategy="reflection")
     texts = " ".join(citation.quote for citation in answer.citations)
@@ -194,3 +207,71 @@ async def test_a_later_statement_of_a_single_type_is_shown_with_the_one_that_it_
     await memory.delete("two")
     assert [f.tail for f in await memory.facts(entity="Ann")] == ["Rome"]
     assert (await memory.entity("Rome")).relations[0].description == "lives in"
+
+
+PLACES = ("Rome", "Oslo", "Bonn", "Cork")
+DAYS = ("2024", "2025-03", "2025-03-09", "2026-01-03")
+
+
+async def _play(
+    memory: qrmem.Memory, documents: Mapping[str, tuple[str, str, str]], decided: Mapping[str, str]
+) -> None:
+    """Add documents, and do with their statements what was decided."""
+    for given in documents.values():
+        await typed(memory, (given,))
+    for id, decision in decided.items():
+        found = [f for f in await memory.facts(superseded=True) if f.document_id == id]
+        for fact in (f for f in found if f.type):
+            if decision == "delete":
+                await memory.delete_fact(fact.id)
+            elif decision == "edit":
+                await memory.edit_fact(fact.id, "dwells in")
+            else:
+                await memory.end_fact(fact.id, decision)
+
+
+async def _judge(memory: qrmem.Memory, verdicts: Mapping[tuple[str, str], str]) -> None:
+    """Keep what a chat model would say of the statements of two documents."""
+    store, ns = memory._session.store, memory._session.ns
+    stated = {f.segment_id: f for f in await facts_of(store, ns, ["ann|"]) if f.type}
+    places = {s.document_id: s.id for s in await store.segments(ns, list(stated))}
+    for (old, new), verdict in verdicts.items():
+        if {old, new} <= places.keys():
+            pair = places[old], places[new]
+            key = pair_key(stated[pair[0]], stated[pair[1]])
+            await store.put_cached(ns, "judgement", key, {"verdict": verdict}, segments=pair)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_deleted_documents_leave_no_trace_in_what_supersedes_what(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    single = frozenset({"LIVES_IN"} if seed % 2 else ())  # else judgements alone end statements
+    monkeypatch.setattr(Session, "single_types", property(lambda _: single))
+    chance = Random(seed)
+    documents = {
+        f"d{n}": (f"d{n}", f"Ann lives in {chance.choice(PLACES)}. ", chance.choice(DAYS))
+        for n in range(8)
+    }
+    decided = {
+        id: chance.choice(["2025-06", "edit", "delete"]) for id in chance.sample(list(documents), 3)
+    }
+    pairs = [tuple(chance.sample(list(documents), 2)) for _ in range(24)]
+    verdicts = {(a, b): chance.choice(["replaces", "replaces", "beside"]) for a, b in pairs}
+    gone = chance.sample(list(documents), 3)
+    left = {id: given for id, given in documents.items() if id not in gone}
+    exported = []
+    for name, kept in (("one", documents), ("other", left)):
+        async with qrmem.open(str(tmp_path / f"{name}.db"), embedder="none", model="") as memory:
+            await _play(memory, kept, {id: what for id, what in decided.items() if id in kept})
+            await _judge(memory, verdicts)
+            if name == "one":
+                assert any(f.superseded_by for f in await memory.facts(superseded=True))
+                assert await judged_pairs(memory._session.store, memory._session.ns)
+                await memory.delete(*gone)
+            path = tmp_path / f"{name}.jsonl"
+            await memory.export(path)
+            shown = [await memory.facts(superseded=True), await memory.facts(as_of="2025-04")]
+            exported.append((shown, path.read_bytes()))
+    assert exported[0][0] == exported[1][0]
+    assert exported[0][1] == exported[1][1]
