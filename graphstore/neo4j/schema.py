@@ -94,6 +94,10 @@ STATEMENTS = (
     "CREATE FULLTEXT INDEX qrmem_terms IF NOT EXISTS FOR (s:Segment)"
     " ON EACH [s.terms, s.space]"
     " OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace'}}",
+    # For people; a change need not wait for it.
+    "CREATE FULLTEXT INDEX qrmem_text IF NOT EXISTS FOR (n:Segment|Entity|Statement)"
+    " ON EACH [n.text, n.name, n.description]"
+    " OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}}",
     "CREATE INDEX qrmem_entity_name IF NOT EXISTS FOR (e:Entity) ON (e.ns, e.name)",
     "CREATE INDEX qrmem_trail_created IF NOT EXISTS FOR (t:Trail) ON (t.ns, t.created, t.arrival)",
 )
