@@ -14,7 +14,7 @@ from urllib.parse import quote
 from qrmem.config import shown
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.sqlite.errors import not_there, translated
-from qrmem.graphstore.sqlite.schema import make, prepare
+from qrmem.graphstore.sqlite.schema import make, prepare, require_version
 
 _File: TypeAlias = tuple[int, int] | None
 P = ParamSpec("P")
@@ -238,10 +238,12 @@ class Worker:
             if not db.in_transaction:
                 self._require_files()
                 db.execute(begin)
+                require_version(db, self.location)
             return work(db, *args, **kwargs)
         db.execute(begin)
         try:
             self._require_files()
+            require_version(db, self.location)
             result = work(db, *args, **kwargs)
             db.execute("COMMIT")
         except BaseException:

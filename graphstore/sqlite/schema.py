@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from qrmem.errors import MissingError, NotFound, UsageError
+from qrmem.errors import MissingError, NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.sqlite import words
 from qrmem.graphstore.sqlite.earlier import MIGRATIONS
 
@@ -227,6 +227,15 @@ def check(db: sqlite3.Connection) -> None:
         damage = sqlite3.DatabaseError(found)
         damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise damage
+
+
+def require_version(db: sqlite3.Connection, location: str) -> None:
+    """Refuse work on an open file that another program has brought to a newer form meanwhile."""
+    if _version(db) != VERSION:
+        raise StoreUnavailable(
+            f"{location} was brought up to date by a newer qrmem while it was open here, so nothing"
+            " more is read or written; open it again with that one"
+        )
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -153,15 +153,14 @@ def fact_lines(found: Sequence[FactView], limit: int) -> list[str]:
         is_sentence = fact.description == fact.quotation
         parts = [fact.head, *([] if is_sentence else [fact.description]), fact.tail]
         said = " — ".join(output.shortened(part, 160) for part in parts)
-        lines.append(f"{output.safe(fact.id)}  {said}")
+        lines.append(f"{output.shortened(fact.id, 1000)}  {said}")
         if times := _times(fact):
             lines.append(f"    {times}")
         if fact.superseded_by:
             since = f" {fact.superseded_at[:10]}" if fact.superseded_at else ""
-            lines.append(f"    superseded{since}: {output.shortened(fact.then, 160)}")
-        lines.append(
-            f"    {output.safe(fact.document_id)}: {output.shortened(fact.quotation, 160)}"
-        )
+            lines.append("    " + output.shortened(f"superseded{since}: {fact.then}", 190))
+        place = output.shortened(fact.document_id, 1000)
+        lines.append(f"    {place}: {output.shortened(fact.quotation, 160)}")
     if len(found) > limit:
         lines.append(f"{counted(len(found), 'facts')}, the first {limit} (--limit N for more)")
     return lines or ["no fact found"]
@@ -173,7 +172,7 @@ def _times(fact: FactView) -> str:
         ("from", fact.valid_from),
         ("until", fact.valid_until),
     )
-    return ", ".join(f"{word} {output.safe(when)}" for word, when in parts if when)
+    return ", ".join(f"{word} {output.shortened(when, 40)}" for word, when in parts if when)
 
 
 COMMANDS = {

@@ -11,6 +11,7 @@ from qrmem.retrieval.overlap import overlapping
 from qrmem.retrieval.turn_ranking import is_standing
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, DocumentInfo, Turn, Where
+from qrmem.types.shown import one_line
 from qrmem.types.turns import (
     CHAT_KEY,
     FACT,
@@ -71,16 +72,16 @@ def as_document(turn: Turn) -> Document:
 
 
 def as_turn(info: DocumentInfo, text: str) -> Turn:
-    """Return the turn that a document keeps."""
+    """Return the turn that a document keeps; an archive may bring any text as who and when."""
     given: Mapping[str, Any] = info.metadata
     return Turn(
         id=info.id,
         number=number_of(info),
-        role=str(given[ROLE_KEY]),
+        role=one_line(str(given[ROLE_KEY])),
         text=text,
-        at=str(given.get("at", "")),
+        at=one_line(str(given.get("at", ""))),
         session=str(given[CHAT_KEY]),
-        speaker=str(given.get("speaker", "")),
+        speaker=one_line(str(given.get("speaker", ""))),
         user=str(given.get(USER_KEY, "")),
     )
 

@@ -433,7 +433,7 @@ def facts_text(found: Sequence[FactView]) -> str:
         told = ", ".join(f"{word} {when}" for word, when in times if when)
         since = f" {fact.superseded_at[:10]}" if fact.superseded_at else ""
         later = f"; superseded{since}: {fact.then[:EXCERPT]}" if fact.superseded_by else ""
-        lines.append(f"[{fact.id}] {said}" + one_line(f"{f' ({told})' if told else ''}{later}"))
+        lines.append(one_line(f"[{fact.id}] {said}{f' ({told})' if told else ''}{later}"))
         quoted = continued(fact.quotation[:EXCERPT], "  ")
         lines.append(f'  "{quoted}" ({one_line(fact.document_id)[:_TITLE]})')
     more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []

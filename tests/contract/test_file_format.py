@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import qrmem
-from qrmem.errors import MissingError
+from qrmem.errors import MissingError, StoreUnavailable
 from qrmem.graphstore.sqlite import Opening, SqliteStore
 from qrmem.graphstore.sqlite.schema import SCHEMA, USUAL, VERSION, migrate
 
@@ -127,3 +127,20 @@ if __name__ == "__main__":
         asyncio.run(_make(made))
         KEPT.parent.mkdir(exist_ok=True)
         KEPT.write_bytes(gzip.compress(made.read_bytes(), mtime=0))
+
+
+async def test_a_file_that_a_newer_qrmem_brings_up_while_it_is_open_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "m.db"
+    async with qrmem.open(str(path), embedder="none") as memory:
+        await memory.add({"id": "d", "text": "Ann met Bob in Oslo."})
+        with sqlite3.connect(path) as newer:
+            newer.execute(f"PRAGMA user_version = {VERSION + 1}")
+        before = newer.execute("SELECT count(*) FROM document").fetchone()
+        with pytest.raises(StoreUnavailable, match="brought up to date by a newer qrmem while"):
+            await memory.add({"id": "e", "text": "Cid met Dot in Rome."})
+        with pytest.raises(StoreUnavailable, match="open it again with that one"):
+            await memory.search("Who met Bob?")
+        assert newer.execute("SELECT count(*) FROM document").fetchone() == before
+        newer.close()
