@@ -26,6 +26,7 @@ from qrmem.settings_files import (
     LowerOnly,
     OwnSets,
     PlainEmbedder,
+    PlainReranker,
     PlainTagger,
     PlainTokenizer,
     SameServer,
@@ -130,6 +131,11 @@ class Settings:
         replay: a cassette that answers instead of the chat model.
         embed_base_url: server of `openai:` embedders; "" is `base_url`.
         embed_api_key: its key; empty is `api_key`, and only for the same server.
+        reranker: what reads the first 50 candidates of a search again: a cross-encoder's name or
+            folder (sentence-transformers), or the URL of a rerank endpoint as Cohere and Jina have
+            it; "" or `none`: nothing does.
+        rerank_model: model of such an endpoint; "": the server's own.
+        rerank_api_key: its key; empty is `api_key`, and only for the same server.
         questions: questions that a chat model makes of 600 tokens of segment.
         shared_tokens: short segments share a chat call up to so many tokens (`compact`); 0: never.
         similar_names: cosine from which two names of a type count as one; 0, the default, turns
@@ -180,6 +186,9 @@ class Settings:
     replay: str = ""
     embed_base_url: str = ""
     embed_api_key: Secret = _NONE
+    reranker: PlainReranker[str] = ""
+    rerank_model: str = ""
+    rerank_api_key: Secret = _NONE
     questions: Harmless[int] = 5
     shared_tokens: Harmless[int] = 600
     similar_names: Harmless[float] = 0.0
@@ -291,7 +300,7 @@ def _nearest(name: str) -> str:
 
 EXECUTOR = re.compile(r"inline|(processes|ray)(?::([1-9]\d{0,3}))?")
 """What `executor` may be: what does the work, and with how many workers."""
-_ADDRESSES = ("memory", "base_url", "embed_base_url", "tagger")
+_ADDRESSES = ("memory", "base_url", "embed_base_url", "reranker", "tagger")
 """Settings that may hold a URL, and with it a password."""
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "code_fragments": ("lines", "definitions"),

@@ -205,5 +205,7 @@ OwnSets = Annotated[T, _names_sets]
 PLAIN_EMBEDDERS = ("none", "light", "local", "dot:local")
 """Embedders that load no model of the file's choice, and send nothing to a server."""
 PlainEmbedder = Annotated[T, _of("", *PLAIN_EMBEDDERS)]
+PlainReranker = Annotated[T, _of("", "none")]
+"""A reranker: a stranger's file may turn it off; any other loads a model, or sends texts away."""
 PlainTokenizer = Annotated[T, _of("builtin")]
 PlainTagger = Annotated[T, _of("rules")]

@@ -241,7 +241,9 @@ class Search:
         named = await self.graph.entities_in([passage.segment.id for passage in passages])
         texts += [split_key(key)[0].title() for keys in named.values() for key in keys]
         for name in absent_names(question, texts):
-            hits = await self.searcher.search(name, k=NAME_HITS, documents=self.options.documents)
+            hits = await self.searcher.search(
+                name, k=NAME_HITS, documents=self.options.documents, is_reranked=False
+            )
             texts += [f"{hit.title} {hit.text}" for hit in hits]
         return absent_names(question, texts)
 

@@ -13,6 +13,7 @@ from qrmem.cli import output
 from qrmem.cli.cost_options import Common
 from qrmem.cli.facts import add_types
 from qrmem.cli.options import agreed, opened, user_name
+from qrmem.cli.progress import Warnings
 from qrmem.errors import BadDocument, UsageError
 from qrmem.text.budget import ByteBudget, open_file
 from qrmem.text.numbers import counted
@@ -47,7 +48,7 @@ def add_chat(commands: Any, common: Common) -> None:
     say.add_argument("--speaker", default="", metavar="NAME", help="who said it")
     recall = actions.add_parser(
         "recall",
-        parents=common("memory", "embedder"),
+        parents=common("memory", "embedder", "reranker"),
         help="find earlier turns that a prompt needs",
     )
     recall.add_argument("prompt", help="what the user says now")
@@ -160,7 +161,7 @@ def _noted(report: AddReport | None) -> str:
 
 
 async def _recall(arguments: argparse.Namespace) -> int:
-    async with opened(arguments) as memory:
+    async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
         found = await memory.recall(
             arguments.prompt,
             session=arguments.session or "",

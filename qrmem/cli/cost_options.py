@@ -100,7 +100,7 @@ def add_cost_commands(
     for name, add_options in options.items():
         run = runs.add_parser(
             name,
-            parents=common("memory", "model", "embedder"),
+            parents=common("memory", "model", "embedder", *(["reranker"] if name == "ask" else [])),
             help=f"estimate what `qrmem {'tree build' if name == 'tree' else name} …` would cost",
         )
         add_options(run)

@@ -55,7 +55,7 @@ class Finding:
 
 
 async def examine(settings: Settings, *, with_probe: bool = False) -> list[Finding]:
-    """Look at the installation, the store, the model, the embedder and the tagger.
+    """Look at the installation, the store, the model, the embedder, the reranker, the tagger.
 
     Args:
         with_probe: find out what the chat model can do, and how well.
@@ -67,6 +67,7 @@ async def examine(settings: Settings, *, with_probe: bool = False) -> list[Findi
         await _store(settings),
         *(await _probed(settings) if with_probe else [await _model(settings)]),
         await _embedder(settings),
+        await _reranker(settings),
         await _tagger(settings),
     ]
     return findings
@@ -111,6 +112,8 @@ def _servers(settings: Settings, origins: Mapping[str, str]) -> str:
         found.append(f"chat {named('base_url')}")
     if (settings.embedder or default_embedder()).startswith("openai:"):
         found.append(f"embeddings {named('embed_base_url', 'base_url')}")
+    if "://" in settings.reranker:
+        found.append(f"reranker {named('reranker')}")
     if settings.tagger.startswith("corenlp:"):
         found.append(f"tagger {named('tagger')}")
     if "://" in settings.memory and not settings.memory.startswith(("sqlite:", "memory:")):
@@ -249,6 +252,29 @@ async def _embedder(settings: Settings) -> Finding:
         return Finding("embedder", False, str(exc), exc.exit_code)
     finally:
         await close_embedder(embedder)
+
+
+async def _reranker(settings: Settings) -> Finding:
+    from qrmem.llm.budget import Budget
+    from qrmem.llm.reranking import open_reranker
+    from qrmem.llm.tokenizers import open_tokenizer
+
+    reranker = None
+    try:
+        reranker = open_reranker(settings.reranker, settings)
+        if reranker is None:
+            return Finding("reranker", True, "none: candidates stay in the order of search")
+        began, counter = time.monotonic(), open_tokenizer(settings.tokenizer)
+        texts = ["The dog barked.", "Ada Lovelace was born in London."]
+        scores = await reranker.scores("Who was born in London?", texts, Budget(), counter)
+    except QrmemError as exc:
+        return Finding("reranker", False, str(exc), exc.exit_code)
+    finally:
+        if reranker is not None:
+            await reranker.aclose()
+    said = ", ".join("nothing" if one is None else f"{one:.3g}" for one in scores)
+    seconds = time.monotonic() - began
+    return Finding("reranker", True, f"{reranker.name}: {said} for two texts, in {seconds:.1f} s")
 
 
 async def _tagger(settings: Settings) -> Finding:

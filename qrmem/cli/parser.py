@@ -204,6 +204,15 @@ def _embedder_options(group: _Group) -> None:
     )
 
 
+def _reranker_options(group: _Group) -> None:
+    group.add_argument(
+        "--reranker",
+        metavar="R",
+        help="read the first 50 candidates again by a cross-encoder's NAME or FOLDER, or by the "
+        "URL of a rerank endpoint; none: do not (default: $QRMEM_RERANKER or none)",
+    )
+
+
 def _output_options(group: _Group) -> None:
     group.add_argument(
         "--json", action="store_true", help="print one JSON document; errors are JSON, too"
@@ -222,6 +231,7 @@ _SHARED: dict[str, tuple[str, Callable[[_Group], None]]] = {
     "memory": ("memory", _memory_options),
     "model": ("chat model", _model_options),
     "embedder": ("embeddings", _embedder_options),
+    "reranker": ("reranker", _reranker_options),
     "output": ("output", _output_options),
 }
 """What commands share: its name to the title of the group, and what adds it."""
@@ -319,7 +329,7 @@ def _window(group: _Group) -> None:
 def _ask(commands: Any, common: Common) -> None:
     ask = commands.add_parser(
         "ask",
-        parents=common("memory", "model", "embedder"),
+        parents=common("memory", "model", "embedder", "reranker"),
         help="answer a question, with citations",
     )
     _ask_options(ask)
@@ -368,7 +378,9 @@ def _ask_options(ask: argparse.ArgumentParser) -> None:
 
 def _search(commands: Any, common: Common) -> None:
     search = commands.add_parser(
-        "search", parents=common("memory", "embedder"), help="rank segments, without a chat model"
+        "search",
+        parents=common("memory", "embedder", "reranker"),
+        help="rank segments, without a chat model",
     )
     search.add_argument("question", metavar="query", help="`-` reads it from standard input")
     search.add_argument("-k", type=int, default=10, metavar="N", help="number of segments")
@@ -397,7 +409,7 @@ def _looks(commands: Any, common: Common) -> None:
     # Options of its own: `--model` alone asks the model of the settings, and is no common option.
     doctor = commands.add_parser(
         "doctor",
-        parents=_common(argparse.SUPPRESS)("memory", "model", "embedder"),
+        parents=_common(argparse.SUPPRESS)("memory", "model", "embedder", "reranker"),
         conflict_handler="resolve",
         help="check what is installed and what answers",
     )

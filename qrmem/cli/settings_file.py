@@ -52,6 +52,11 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "embed_base_url": "empty: the server of the chat model",
         "embed_api_key": "better set in the environment",
     },
+    "A reranker reads the first candidates of a search again": {
+        "reranker": '"none", a cross-encoder\'s name or folder, or the URL of a rerank endpoint',
+        "rerank_model": "of such an endpoint; empty: its own",
+        "rerank_api_key": "better set in the environment",
+    },
     "Caps of one run; 0 allows nothing": {
         "max_calls": "requests",
         "max_tokens": "prompts and replies together",

@@ -158,7 +158,7 @@ def _load(source: str) -> Any:
 
     is_here = Path(source).is_dir()
     try:
-        with _quiet():
+        with quiet():
             return SentenceTransformer(source, local_files_only=is_here)
     except (OSError, ValueError, ImportError, RuntimeError) as exc:
         reason = " ".join(str(exc).split())[:200]
@@ -203,7 +203,7 @@ def _word_start(words: Sequence[int | None], at: int) -> int:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep the loader's progress bar from the terminal."""
     from transformers.utils import logging
 

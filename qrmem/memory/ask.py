@@ -2,8 +2,8 @@
 
 import time
 import uuid
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING
 from qrmem.errors import require_text
 from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.memory import observability
 from qrmem.memory.add_state import IngestState
-from qrmem.memory.models import Models, Run, caps_of
+from qrmem.memory.models import Models, Run, caps_of, open_budget
 from qrmem.memory.session import Session
 from qrmem.memory.statements import ended_in
 from qrmem.text.dates import as_of_moment
 from qrmem.text.normalise import normalise_where
 from qrmem.text.words import cut_note, searched
-from qrmem.types import Answer, Event, Hit, Listener, Step, Trail, Where, Words
+from qrmem.types import Answer, CallRecord, Event, Hit, Listener, Step, Trail, Where, Words
 from qrmem.types.options import AskOptions
 from qrmem.types.turns import USER_KEY
 
 if TYPE_CHECKING:
     from qrmem.agents import Outcome, Search
+    from qrmem.llm.reranking import Scorer
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.searcher import Searcher
 
@@ -45,13 +47,15 @@ async def search(
     where: Where | None,
     types: Sequence[str] | None = None,
     as_of: str | date = "",
+    reranker: str = "",
 ) -> list[Hit]:
     """See `Memory.search`."""
     narrowed = await session.readable(documents, where, as_of_moment(as_of))
     require_text(question, "the query")
     note_length(question, listener)
-    searcher = (await session.searcher()).within(await session.of_types(types))
-    hits = await searcher.search(question, k=k, documents=narrowed)
+    segments = await session.of_types(types)
+    async with searching(session, reranker, listener) as searcher:
+        hits = await searcher.within(segments).search(question, k=k, documents=narrowed)
     if not hits:
         await session.require_any()
         if unread := await session.unread(narrowed):
@@ -66,6 +70,35 @@ async def search(
     ended = await ended_in(session, [h.segment_id for h in hits], narrowed, as_of_moment(as_of))
     hits = [replace(hit, ended=ended.get(hit.segment_id, ())) for hit in hits]
     return with_excerpts(searched(question), hits)
+
+
+@asynccontextmanager
+async def searching(
+    session: Session, reranker: str, listener: Listener
+) -> "AsyncIterator[Searcher]":
+    """Yield what searches, with the reranker of a name; its calls are counted and kept.
+
+    Args:
+        reranker: as the setting; "": that of the settings.
+
+    Raises:
+        UsageError: money is capped, and its price is not known.
+    """
+    searcher, scorer = await session.searcher(), await session.reranker(reranker)
+    if scorer is None:
+        yield searcher
+        return
+    from qrmem.llm.reranking import Reranker
+
+    calls: list[CallRecord] = []
+    counter = open_tokenizer(session.settings.tokenizer)
+    budget = open_budget(session.settings, calls, listener)
+    try:
+        yield searcher.reranked_by(Reranker(scorer, budget, counter))
+    finally:
+        if calls:
+            writer = BestEffortWriter(session.store, listener)
+            await writer.write(lambda: session.store.record(session.ns, (), calls))
 
 
 def note_length(question: str, listener: Listener) -> None:
@@ -93,6 +126,7 @@ async def resolved(session: Session, options: AskOptions) -> AskOptions:
         segments=await session.of_types(options.types),
         as_of=as_of,
         single_types=session.single_types,
+        reranker=options.reranker or session.settings.reranker,
     )
 
 
@@ -145,6 +179,7 @@ async def _question(
         models=await session.models(),
         searcher=await session.searcher(),
         fragments=await session.fragment_scorer(),
+        scorer=await session.reranker(options.reranker),
         options=options,
         listener=listener,
         is_watched=words,
@@ -164,6 +199,7 @@ class QuestionRun:
 
     Attributes:
         options: resolved: nothing in them is left to the settings.
+        scorer: the reranker that the options name, if they do.
         is_watched: yield what a model writes while it writes it.
         thread: id of the trail, and of the checkpointer's thread; "" for a trail without id.
         begun: strategy of the interrupted run that goes on; "" where none does.
@@ -177,6 +213,7 @@ class QuestionRun:
     options: AskOptions
     listener: Listener
     fragments: "FragmentScorer | None" = None
+    scorer: "Scorer | None" = None
     is_watched: bool = False
     thread: str = ""
     begun: str = ""
@@ -224,7 +261,12 @@ class QuestionRun:
         from qrmem.agents import Search
         from qrmem.retrieval.similarity import EdgeScorer
 
-        searcher = self.searcher.on_account(run.embedder).within(self.options.segments)
+        reranker = None
+        if self.scorer is not None:
+            from qrmem.llm.reranking import Reranker
+
+            reranker = Reranker(self.scorer, run.budget, self.models.counter)
+        searcher = self.searcher.on_account(run.embedder, reranker).within(self.options.segments)
         is_read_again = self.options.orientation == "local"
         return Search(
             store=self.store,

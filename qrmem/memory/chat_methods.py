@@ -147,6 +147,7 @@ class ChatMethods(Handle):
         min_score: float = 0.0,
         as_of: str | date = "",
         types: Sequence[str] | None = None,
+        reranker: str | None = None,
     ) -> Recalled:
         """Return what a model is to know before it answers a prompt.
 
@@ -168,12 +169,14 @@ class ChatMethods(Handle):
                 one, after the last turns; see `search`.
             as_of: only turns that were said by then: a date, `2026-05-03`, `2026-05` or `2026`, or
                 a moment; "": all.
+            reranker: what reads the first 50 parts of turns again, as the setting; `None`: that of
+                the settings, `none`: nothing. With `turns` alone.
 
         Raises:
             UsageError: the prompt is empty, `tokens` is below 1, or a type is unknown.
             NotFound: nothing is of these types.
         """
-        from qrmem.memory.ask import note_length
+        from qrmem.memory.ask import note_length, searching
         from qrmem.memory.chat import recall as recalling
 
         options = RecallOptions(
@@ -186,9 +189,13 @@ class ChatMethods(Handle):
             min_score=min_score,
             as_of=as_of_moment(as_of),
             types=types,
+            reranker=reranker or "",
         )
         note_length(prompt, self._emit)
-        return await recalling.recall(self._session, options)
+        if not await self._session.known():
+            return Recalled((), (), {}, 0)
+        async with searching(self._session, options.reranker, self._emit) as searcher:
+            return await recalling.recall(self._session, options, searcher)
 
     async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:
         """Return which turns, of some documents, later turns seem to correct, and by which.

@@ -46,6 +46,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         where: Where | None = None,
         types: Sequence[str] | None = None,
         as_of: str | date = "",
+        reranker: str | None = None,
     ) -> list[Hit]:
         """Rank segments for a question; no chat model is called.
 
@@ -61,6 +62,8 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
                 one: `["Person", "WorksFor"]`.
             as_of: only what was said by then, and undated documents: a date, `2026-05-03`,
                 `2026-05` or `2026`, or a moment; "": all.
+            reranker: what reads the first 50 hits again, as the setting; `None`: that of the
+                settings, `none`: nothing. Without its answer a warning says so.
 
         Raises:
             UsageError: the question is empty, `as_of` is no date, k is below 1, or `where` or
@@ -76,6 +79,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             where=where,
             types=types,
             as_of=as_of,
+            reranker=reranker or "",
         )
 
     async def ask(
@@ -96,6 +100,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         on_exhausted: Literal["abstain", "force"] = "abstain",
         keep_trail: bool | None = None,
         fragments: "FragmentSettings | None" = None,
+        reranker: str | None = None,
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
         **caps: Unpack[CapOptions],
     ) -> Answer:
@@ -121,6 +126,8 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             on_exhausted: when the trials are used up, abstain or force an answer.
             keep_trail: write the trail to the store; default: the setting `keep_trails`.
             fragments: how `fragment` assesses; `None`: as FragRel does for text, code or turns.
+            reranker: what reads the first 50 hits of a search again, as the setting; `None`: that
+                of the settings, `none`: nothing.
             checkpointer: LangGraph's, one that can be awaited. It keeps the run after each step,
                 in a thread whose id is the trail's; after an interruption the same call goes on
                 from there. `delete` drops threads that read what is deleted.
@@ -148,6 +155,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             on_exhausted=on_exhausted,
             keep_trail=keep_trail,
             fragments=fragments,
+            reranker=reranker or "",
             checkpointer=checkpointer,
             caps=caps,
         )

@@ -151,6 +151,30 @@ def caps_of(settings: Settings, **chosen: Unpack[CapOptions]) -> Caps:
     )
 
 
+def open_budget(
+    settings: Settings,
+    calls: list[CallRecord],
+    listener: Listener,
+    *,
+    phase: Phase = "online",
+    caps: Caps | None = None,
+) -> Budget:
+    """Return the budget of one run.
+
+    Args:
+        calls: takes the records of its calls.
+        caps: of this run; those of the settings where there are none.
+    """
+    return Budget(
+        run=uuid.uuid4().hex[:12],
+        phase=phase,
+        caps=caps or caps_of(settings),
+        price_of=prices_of(settings).of,
+        sink=calls.append,
+        listener=listener,
+    )
+
+
 class Models:
     """The parts that stay the same while a memory is open."""
 
@@ -377,14 +401,7 @@ async def reembed(
     from qrmem.agents.embedding import embed_segments
 
     calls: list[CallRecord] = []
-    budget = Budget(
-        run=uuid.uuid4().hex[:12],
-        phase="construction",
-        caps=caps,
-        price_of=prices_of(settings).of,
-        sink=calls.append,
-        listener=listener,
-    )
+    budget = open_budget(settings, calls, listener, phase="construction", caps=caps)
     opened = embedder = open_embedder(name, settings)
     if opened is not None:
         embedder = counted_embedder(opened, budget, open_tokenizer(settings.tokenizer))

@@ -56,6 +56,9 @@ class OpenOptions(TypedDict, total=False):
     replay: str | PathLike[str] | None
     embed_base_url: str | None
     embed_api_key: str | Secret | None
+    reranker: str | PathLike[str] | None
+    rerank_model: str | None
+    rerank_api_key: str | Secret | None
     questions: int | None
     shared_tokens: int | None
     similar_names: float | None
@@ -84,6 +87,7 @@ class AskKeywords(CapOptions, total=False):
     on_exhausted: Literal["abstain", "force"]
     keep_trail: bool | None
     fragments: "FragmentSettings | None"
+    reranker: str | None
     checkpointer: "BaseCheckpointSaver[Any] | None"
 
 

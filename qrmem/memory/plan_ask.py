@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from qrmem.agents import Search, strategy_of
+from qrmem.agents.search.start import sides
 from qrmem.agents.search.steps import Calls, Step
 from qrmem.agents.state import silent
 from qrmem.agents.strategies import overview
@@ -16,6 +17,8 @@ from qrmem.llm.budget import Prices, prices_of
 from qrmem.llm.embedders import BATCH, open_embedder
 from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import ASKED_AGAIN, COUNTER, SPREAD_IN, SPREAD_OUT, cost_of, rounded
+from qrmem.llm.reranking import STAGE as RERANK
+from qrmem.llm.reranking import Reranker
 from qrmem.memory.ask import QuestionRun
 from qrmem.memory.dry_run import DryModels, dry_store
 from qrmem.memory.session import Session
@@ -79,6 +82,9 @@ async def plan_question(session: Session, info: NamespaceInfo, options: AskOptio
             stages.append(_stage(calls, reading, options.max_trials, model, prices_of(settings)))
     if is_remote:
         stages.append(await _embedding(session.store, info, stages, prices_of(settings)))
+    scorer = await session.reranker(options.reranker)
+    if scorer is not None and scorer.priced:
+        stages.append(_reranking(info, scorer.priced, search, prices_of(settings)))
     return QuestionPlan(name, stages)
 
 
@@ -190,4 +196,15 @@ async def _embedding(
     )
     return StagePlan(
         EMBED, model, calls, tokens, Range(), cost_of(tokens, Range(), prices.of(model))
+    )
+
+
+def _reranking(info: NamespaceInfo, model: str, run: Search, prices: Prices) -> StagePlan:
+    """Return what a server's reranker will be sent: the first hits of each search."""
+    compared = len(sides(run.context.question))
+    calls = Range(1, 1 + compared, 2 + compared)
+    size = Reranker.depth * info.segment_tokens
+    tokens = Range(QUERY_TOKENS, calls.likely * size, 2 * calls.high * size)
+    return StagePlan(
+        RERANK, model, calls, tokens, Range(), cost_of(tokens, Range(), prices.of(model))
     )

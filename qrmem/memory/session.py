@@ -13,6 +13,7 @@ from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder
 from qrmem.memory.models import Models, namespace_embedder, new_namespace
+from qrmem.secret import Address
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.names import camel_case, type_key
 from qrmem.text.normalise import normalise_id, normalise_where
@@ -21,6 +22,7 @@ from qrmem.types.where import conditions, written
 
 if TYPE_CHECKING:
     from qrmem.graph.merging import Similar
+    from qrmem.llm.reranking import Scorer
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.searcher import Searcher
 
@@ -72,6 +74,7 @@ class Session:
         self._embedder: Embedder | None = None
         self._searcher: Searcher | None = None
         self._fragments: FragmentScorer | None = None
+        self._rerankers: dict[str, Scorer | None] = {}
         self.checkpointers: set[Any] = set()
         self.running: set[str] = set()
         self.facts: BackgroundWork | None = None
@@ -346,6 +349,25 @@ class Session:
             self._embedder = namespace_embedder(info, self.settings)
         return self._embedder
 
+    async def reranker(self, name: str) -> "Scorer | None":
+        """Return what reads candidates again, by its name as in the settings; "": theirs.
+
+        It is opened once, and closed with the memory.
+
+        Raises:
+            MissingError: the extra `local` is not installed.
+            UsageError: it looks like a URL and is none.
+        """
+        chosen = self.settings.reranker if name == "" else Address(name)
+        if chosen in ("", "none"):
+            return None
+        async with self._making:
+            if chosen not in self._rerankers:
+                from qrmem.llm.reranking import open_reranker
+
+                self._rerankers[chosen] = open_reranker(chosen, self.settings)
+            return self._rerankers[chosen]
+
     async def fragment_scorer(self) -> "FragmentScorer":
         """Return what assesses fragments; it keeps their relations while the memory is open."""
         searcher = await self.searcher()
@@ -368,6 +390,9 @@ class Session:
             embedder, self._embedder = self._embedder, None
             self._fragments = None
             await close_embedder(embedder)
+            rerankers, self._rerankers = self._rerankers, {}
+            for one in filter(None, rerankers.values()):
+                await one.aclose()
             if models is not None:
                 await models.close()
 

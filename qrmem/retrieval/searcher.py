@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import Entry, GraphStore, NamespaceInfo, Vocabulary
+    from qrmem.llm.reranking import Reranker
     from qrmem.types import Embedder, Segment
 
 
@@ -55,7 +56,10 @@ class Searcher:
         store: where the namespace is.
         ns: the namespace.
         embedder: what its vectors were made by, if it has any.
+        reranker: reads the first candidates again; one run's.
     """
+
+    reranker: "Reranker | None" = None
 
     def __init__(self, store: "GraphStore", ns: str, embedder: "Embedder | None" = None) -> None:
         self.store = store
@@ -73,15 +77,24 @@ class Searcher:
         other._only = frozenset(segments)
         return other
 
-    def on_account(self, embedder: "Embedder | None") -> "Searcher":
+    def on_account(
+        self, embedder: "Embedder | None", reranker: "Reranker | None" = None
+    ) -> "Searcher":
         """Return a searcher for one run.
 
         Args:
             embedder: the namespace's own, its use counted in the budget of the run.
+            reranker: the run's.
         """
-        other = copy(self)
+        other = self.reranked_by(reranker)
         other.embedder = embedder if self.embedder is not None else None
         other._looked_up = {}
+        return other
+
+    def reranked_by(self, reranker: "Reranker | None") -> "Searcher":
+        """Return the same searcher with another reranker, of one run."""
+        other = copy(self)
+        other.reranker = reranker
         return other
 
     @asynccontextmanager
@@ -110,6 +123,7 @@ class Searcher:
         *,
         k: int = 10,
         documents: Collection[str] | None = None,
+        is_reranked: bool = True,
     ) -> list[Hit]:
         """Return the segments that fit a question best.
 
@@ -117,6 +131,7 @@ class Searcher:
             question: in any language; of a very long one the first words count.
             k: upper bound on the number of hits.
             documents: search these documents only.
+            is_reranked: whether the reranker, if there is one, reads the first hits again.
 
         Returns:
             Best first, ties by (document id, segment index); empty if nothing fits. Tables of
@@ -129,9 +144,13 @@ class Searcher:
         require_text(question, "the query")
         require_count(k, "k")
         vector = await self._checked_vector(question)
+        reranker = self.reranker if is_reranked else None
+        wanted = k if reranker is None else max(k, reranker.depth)
         async with self._now() as now:
-            found = await now._find(question, vector, documents, k)
-            return [] if found is None else await now._hits(k, found)
+            found = await now._find(question, vector, documents, wanted)
+            hits = [] if found is None else await now._hits(wanted, found)
+        # The store need not wait for a server.
+        return hits if reranker is None else (await _reranked(reranker, question, hits))[:k]
 
     async def findings(
         self,
@@ -295,6 +314,25 @@ class Searcher:
             )
             hits.append(hit)
         return hits
+
+
+async def _reranked(reranker: "Reranker", question: str, hits: list[Hit]) -> list[Hit]:
+    """Return hits with the first of them in the order of a reranker, if it gives one.
+
+    Those have scores by their place, from 1 down to more than 0.5; what follows, half of its own.
+    """
+    first = [hit for hit in hits[: reranker.depth] if not hit.boilerplate]
+    texts = ["\n".join(filter(None, (hit.title, hit.text))) for hit in first]
+    order = await reranker.ranked(searched(question), texts)
+    if order is None:
+        return hits
+    read = []
+    for n, (place, score) in enumerate(order):
+        hit = first[place]
+        said = hit.via if score is None else f"{hit.via}; reranked: {score:.3g}"
+        read.append(replace(hit, score=round(1 - n / (2 * len(order)), 4), via=said))
+    rest = (replace(hit, score=round(hit.score / 2, 4)) for hit in hits[len(first) :])
+    return [*read, *rest]
 
 
 def _kind(segment: "Segment", entry: "Entry") -> str:

@@ -73,6 +73,7 @@ class AskOptions:
         on_exhausted: what to do when nothing answered: say so, or force an answer.
         keep_trail: whether the trail goes to the store; `None`: as the settings have it.
         fragments: how `fragment` assesses; `None`: as the paper does for what most fragments are.
+        reranker: as the setting; "": that of the settings, and none with `paper_exact`.
         checkpointer: LangGraph's, which keeps the state after each step.
         caps: upper bounds of this run alone.
         hits: how many hits a search starts from.
@@ -105,6 +106,7 @@ class AskOptions:
     on_exhausted: Literal["abstain", "force"] = "abstain"
     keep_trail: bool | None = None
     fragments: FragmentSettings | None = None
+    reranker: str = ""
     checkpointer: "BaseCheckpointSaver[Any] | None" = None
     caps: CapOptions = field(default_factory=CapOptions)
     hits: int = 10
@@ -122,6 +124,7 @@ class AskOptions:
         if self.paper_exact:
             object.__setattr__(self, "start", "entities")
             object.__setattr__(self, "on_exhausted", "force")
+            object.__setattr__(self, "reranker", "none")
         require_text(self.question, "the question")
         require_strategy(self.strategy)
         for name, allowed in _ALLOWED.items():
@@ -196,6 +199,7 @@ class RecallOptions:
     min_score: float = 0.0
     as_of: str = ""
     types: Sequence[str] | None = None
+    reranker: str = ""
 
     def __post_init__(self) -> None:
         require_text(self.prompt, "the prompt")

@@ -43,6 +43,8 @@ def hostile(qrmem: Shell, stranger: OpenAIServer, folder: str = "clone") -> Shel
 base_url = "{stranger.url}"
 embed_base_url = "{stranger.url}"
 embedder = "openai:e"
+reranker = "{stranger.url}/rerank"
+rerank_model = "dear"
 memory = "bolt://{address}"
 tagger = "corenlp:http://{address}"
 prices = "prices.toml"
@@ -67,7 +69,7 @@ def own(qrmem: Shell, server: OpenAIServer, more: str = "") -> None:
 
 
 IGNORED = (
-    "base_url, embed_base_url, embedder, memory, tagger, prices, prompts, record, corenlp_home, "
+    "base_url, embed_base_url, embedder, reranker, rerank_model, memory, tagger, prices, prompts, record, corenlp_home, "
     "stanza_models, max_calls;"
 )
 

@@ -55,6 +55,7 @@ UNUSED = {
     "expansions": "one between two readings",
     "surprise": "of trees alone",
     "as_of": "a memory is asked as it is now",
+    "reranker": "off",
     "single_types": "of a schema, and no preset has one",
 }
 """Switches of a search that have no say with `paper_exact`."""

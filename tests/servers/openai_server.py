@@ -56,6 +56,8 @@ class Behaviour:
         gives_ends: whether a stream says why it ends, before it says that it is done.
         batch: texts that it embeds at once, or 0 for any number; others it refuses as `refusal`.
         dimension: of its vectors.
+        relevance: of a query and a text, as its rerank endpoint has it.
+        told: turns the rows of a reranking into the body that is sent.
         headers: sent with each chat reply.
         caches: whether it keeps prompts, and says how much of a new one begins as an earlier one.
     """
@@ -84,6 +86,8 @@ class Behaviour:
     gives_ends: bool = True
     batch: int = 0
     dimension: int = 32
+    relevance: Callable[[str, str], float] = lambda query, text: 0.5
+    told: Callable[[list[Json]], Json] = lambda rows: {"results": rows}
     headers: Mapping[str, str] = field(default_factory=dict)
     caches: bool = False
     raw: Callable[[Mapping[str, str]], bytes] | None = None
@@ -218,6 +222,8 @@ class OpenAIServer:
             return await self._refuse(writer, "404-model")
         if path == "/v1/embeddings":
             return await self._embeddings(request, writer)
+        if path == "/v1/rerank":
+            return await self._rerank(request, writer)
         if path == "/v1/chat/completions":
             return await self._chat(request, writer)
         if path == "/v1/completions":
@@ -244,6 +250,23 @@ class OpenAIServer:
         writer.write(_head(status, len(text.encode()), headers or {}) + text.encode())
         await writer.drain()
         return True
+
+    async def _rerank(self, request: dict[str, Json], writer: asyncio.StreamWriter) -> bool:
+        """Answer as Cohere and Jina do: the best texts by their places, best first."""
+        self.stats.requests += 1
+        self.stats.bodies.append(request)
+        fault = self.faults.of(self.stats.requests, "", 0)
+        await self._wait("")
+        if fault and refusal(fault) is not None:
+            return await self._refuse(writer, fault)
+        query, texts = request["query"], request["documents"]
+        scores = [self.behaviour.relevance(query, text) for text in texts]
+        order = sorted(range(len(texts)), key=lambda n: -scores[n])[: request["top_n"]]
+        self.stats.answered += 1
+        body = self.behaviour.told([{"index": n, "relevance_score": scores[n]} for n in order])
+        return await self._deliver(
+            writer, body if isinstance(body, str) else json.dumps(body), fault
+        )
 
     # --- chat ------------------------------------------------------------------------------------
 

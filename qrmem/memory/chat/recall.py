@@ -1,8 +1,9 @@
 """What belongs to a prompt of a conversation: the last turns, and parts of the others."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import chain, islice
 
 from qrmem.errors import require_ids
 from qrmem.graph import dialog
@@ -53,14 +54,16 @@ _LINE = 12
 """Tokens of what stands before a turn: who said it, and when."""
 
 
-async def recall(memory: Session, options: RecallOptions) -> Recalled:
-    """Return what a model is to know before it answers a prompt; see `Memory.recall`."""
-    if not await memory.known():
-        return Recalled((), (), {}, 0)
+async def recall(memory: Session, options: RecallOptions, searcher: Searcher) -> Recalled:
+    """Return what a model is to know before it answers a prompt; see `Memory.recall`.
+
+    Args:
+        searcher: of the memory, for this run.
+    """
     chat = Chat(
         memory.store,
         memory.ns,
-        await memory.searcher(),
+        searcher,
         await memory.fragment_scorer(),
         (await memory.models()).counter.count,
         options.user,
@@ -243,7 +246,21 @@ async def _best(
             score += context.get(number, 0.0)
             score += wish * (is_users and place in wished)
             rows.append(Part(number, place, score))
-    return _excerpts(chat, turns, parts, turn_ranking.best_first(rows, asked, last), tokens)
+    ordered = turn_ranking.best_first(rows, asked, last)
+    return _excerpts(chat, turns, parts, await _reranked(chat, prompt, parts, ordered), tokens)
+
+
+async def _reranked(
+    chat: Chat, prompt: str, parts: Mapping[int, Sequence[Segment]], ordered: Iterator[Part]
+) -> Iterable[Part]:
+    """Return parts with the first of them in the order of the reranker, where there is one."""
+    reranker = chat.searcher.reranker
+    if reranker is None:
+        return ordered
+    first = list(islice(ordered, reranker.depth))
+    texts = [parts[one.turn][one.index].text for one in first]
+    order = await reranker.ranked(prompt, texts)
+    return chain(first if order is None else (first[place] for place, _ in order), ordered)
 
 
 async def _only(chat: Chat) -> frozenset[str] | None:

@@ -1,0 +1,319 @@
+"""What reads the first candidates of a search again, each with the question: a reranker.
+
+It is a cross-encoder on this machine, or a server with a rerank endpoint as Cohere and Jina have
+it. Without an answer the order stays as it was: a search is not lost for it.
+"""
+
+import asyncio
+import json
+import math
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from qrmem.config import Secret, Settings, revealed
+from qrmem.errors import (
+    AccessRefused,
+    MissingError,
+    ModelUnavailable,
+    QrmemError,
+    UsageError,
+    install,
+)
+from qrmem.llm.budget import Budget
+from qrmem.llm.client import Client
+from qrmem.llm.encoder import quiet
+from qrmem.llm.retry import Retries
+from qrmem.llm.servers import DEFAULT_URL, count, endpoint, from_body
+from qrmem.types import Tokenizer
+
+STAGE = "rerank"
+"""Where requests to a reranker's server are counted."""
+_RETRIES = 1
+"""Times that a request is sent again: the order of before is no failure, so nobody waits long."""
+
+
+class Scorer(Protocol):
+    """What says how well texts answer a question.
+
+    Attributes:
+        name: as it was chosen, without what may be secret.
+        priced: whose price a request has; "" where it costs time alone.
+    """
+
+    name: str
+    priced: str
+
+    async def scores(
+        self, question: str, texts: Sequence[str], budget: Budget, counter: Tokenizer
+    ) -> list[float | None]:
+        """Return a number for each text, higher where it fits better; `None`: nothing was said.
+
+        Args:
+            budget: of the run; what is used is counted in it.
+            counter: of tokens, where a server does not tell them.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections, and let go of a model."""
+        ...
+
+
+def open_reranker(name: str, settings: Settings) -> Scorer | None:
+    """Return a reranker; `None` for "" and `none`. No model is loaded and nothing sent yet.
+
+    Args:
+        name: a URL, or a cross-encoder's name or folder.
+
+    Raises:
+        MissingError: the extra `local` is not installed, or a key can be none.
+        UsageError: it looks like a URL and is none.
+    """
+    if name in ("", "none"):
+        return None
+    if is_remote(name):
+        return RemoteReranker(name, settings)
+    if find_spec("sentence_transformers") is None:
+        raise MissingError(f"the reranker {name!r} needs an extra: {install('local')}")
+    return CrossEncoder(name)
+
+
+def is_remote(name: str) -> bool:
+    """Whether a reranker of this name is asked over the network."""
+    return "://" in name
+
+
+class Reranker:
+    """A reranker in one run: after a failure it is asked no more, which is told once.
+
+    Attributes:
+        depth: candidates that it reads at most.
+    """
+
+    depth = 50
+
+    def __init__(self, scorer: Scorer, budget: Budget, counter: Tokenizer) -> None:
+        """Take an open one.
+
+        Raises:
+            UsageError: money is capped, and its price is not known.
+        """
+        if scorer.priced:
+            budget.require_prices([scorer.priced])
+        self._scorer = scorer
+        self._budget = budget
+        self._counter = counter
+        self._has_failed = False
+
+    async def ranked(
+        self, question: str, texts: Sequence[str]
+    ) -> list[tuple[int, float | None]] | None:
+        """Return the places of texts with their scores, best first; `None`: they stay as they are.
+
+        What has no score comes last; equal ones keep their order.
+
+        Raises:
+            MissingError: the model cannot be loaded.
+        """
+        if self._has_failed or not texts:
+            return None
+        try:
+            scores = await self._scorer.scores(question, texts, self._budget, self._counter)
+        except QrmemError as exc:
+            if isinstance(exc, MissingError) and not isinstance(exc, AccessRefused):
+                raise
+            self._has_failed = True
+            self._budget.warn(f"not reranked, the order is that of search: {exc}", what="rerank")
+            return None
+        order = sorted(range(len(texts)), key=lambda place: -_or_least(scores[place]))
+        return [(place, scores[place]) for place in order]
+
+
+def _or_least(score: float | None) -> float:
+    return -math.inf if score is None else score
+
+
+# --- on this machine ------------------------------------------------------------------------------
+
+
+class CrossEncoder:
+    """A cross-encoder of sentence-transformers, in a thread of its own; loaded with the first use.
+
+    Attributes:
+        name: on the Hugging Face hub, or its folder.
+        priced: "": it costs time alone.
+    """
+
+    priced = ""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._model: Any = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="qrmem-rerank")
+
+    async def scores(
+        self, question: str, texts: Sequence[str], budget: Budget, counter: Tokenizer
+    ) -> list[float | None]:
+        """Return the model's scores.
+
+        Raises:
+            CapReached: the time is up.
+            MissingError: the model cannot be loaded.
+            ModelUnavailable: it gives something else than one number for a text.
+        """
+        budget.check()
+        loop = asyncio.get_running_loop()
+        async with budget.in_time():
+            found = await loop.run_in_executor(self._thread, self._scored, question, texts)
+        if len(found) != len(texts) or not all(map(_is_number, found)):
+            raise ModelUnavailable(
+                f"{self.name} gives no single number for a text: it is no reranker"
+            )
+        return list(found)
+
+    async def aclose(self) -> None:
+        """Let go of the model and its thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._model = None
+
+    def _scored(self, question: str, texts: Sequence[str]) -> list[float]:
+        if self._model is None:
+            self._model = _loaded(self.name)
+        pairs = [(question, text) for text in texts]
+        scores: list[float] = self._model.predict(pairs, show_progress_bar=False).tolist()
+        return scores
+
+
+def _loaded(name: str) -> Any:
+    from sentence_transformers import CrossEncoder
+
+    source = os.path.expanduser(name)
+    try:
+        with quiet():
+            return CrossEncoder(source, local_files_only=os.path.isdir(source))
+    except (OSError, ValueError, ImportError, RuntimeError) as exc:
+        reason = " ".join(str(exc).split())[:200]
+        raise MissingError(f"the reranker {name!r} cannot be loaded: {reason}") from exc
+
+
+# --- on a server ----------------------------------------------------------------------------------
+
+
+class RemoteReranker:
+    """An endpoint that takes a question with texts and returns which of them fit, how well.
+
+    Attributes:
+        name: its URL, without what may be secret.
+        priced: the model's name, or the server's where none is chosen.
+    """
+
+    def __init__(self, url: str, settings: Settings) -> None:
+        key = settings.rerank_api_key or (
+            settings.api_key if _is_of_chat(url, settings) else Secret("")
+        )
+        try:
+            self._endpoint = endpoint(settings.with_(base_url=url, api_key=key))
+        except UsageError:
+            raise UsageError(
+                "a reranker's URL must look like http://localhost:8000/v1/rerank"
+            ) from None
+        self.name = self._endpoint.address
+        self._model = settings.rerank_model
+        self.priced = self._model or self._endpoint.host
+        self._client = Client(self._endpoint, "", self.priced, settings.timeout)
+        self._retries = Retries(min(settings.retries, _RETRIES))
+
+    async def scores(
+        self, question: str, texts: Sequence[str], budget: Budget, counter: Tokenizer
+    ) -> list[float | None]:
+        """Return the server's scores; it may say nothing of some texts.
+
+        Raises:
+            AccessRefused: key or model name refused.
+            CapReached: a request might exceed a cap, or the time is up.
+            ModelUnavailable: no answer after all retries, or one that is no scores of these texts.
+        """
+        asked = {"query": question, "documents": list(texts), "top_n": len(texts)}
+        body = {"model": self._model, **asked} if self._model else asked
+        async for attempt in self._retries.tries():
+            with attempt:
+                found = await self._sent(body, [question, *texts], budget, counter)
+        self._retries.was_answered = True
+        return found
+
+    async def aclose(self) -> None:
+        """Close all connections; they are opened anew where it is used again."""
+        await self._client.aclose()
+
+    async def _sent(
+        self, body: dict[str, Any], sent: Sequence[str], budget: Budget, counter: Tokenizer
+    ) -> list[float | None]:
+        """Reserve what a request may use, send it, and write down what it did use."""
+        began, tokens = time.monotonic(), sum(map(counter.count, sent))
+        outcome, counted = "", 0
+        try:
+            most = budget.amount(self.priced, tokens, 0)
+            async with budget.in_time(), budget.spending(most) as spent:
+                outcome = "cancelled"
+                answer = await self._client.post(body)
+                if (found := _read(answer, len(sent) - 1)) is None:
+                    raise from_body(answer, "reranking", self._endpoint, self.priced)
+                scores, told = found
+                counted = budget.tokens(told, sent, counter.count)
+                spent.amount = budget.amount(self.priced, counted, 0)
+                outcome = "ok"
+                return scores
+        except QrmemError as exc:
+            outcome = outcome and type(exc).__name__
+            raise
+        finally:
+            if outcome:  # else a cap held it back: it is no call
+                record = budget.count(
+                    stage=STAGE,
+                    prompt="",
+                    model=self.priced,
+                    tokens_in=counted,
+                    cost=budget.cost(self.priced, counted, 0),
+                    seconds=time.monotonic() - began,
+                    outcome=outcome,
+                )
+                budget.write([record])
+
+
+def _is_of_chat(url: str, settings: Settings) -> bool:
+    """Whether a URL is of the chat model's server: its key goes to no other."""
+    try:
+        chat, own = (urlsplit(revealed(one)) for one in (settings.base_url or DEFAULT_URL, url))
+        return (chat.scheme, chat.hostname, chat.port) == (own.scheme, own.hostname, own.port)
+    except ValueError:
+        return False
+
+
+def _read(answer: str, texts: int) -> tuple[list[float | None], int] | None:
+    """Return the scores of an answer and the tokens that the server counted, 0 if it does not say.
+
+    `None` where it is none: a text that was not sent, one that comes twice, or no number.
+    """
+    scores: list[float | None] = [None] * texts
+    try:
+        found = json.loads(answer)
+        for row in found["results"]:
+            place, score = row["index"], row["relevance_score"]
+            is_one = type(place) is int and 0 <= place < texts and scores[place] is None
+            if not (is_one and _is_number(score)):
+                return None
+            scores[place] = float(score)
+        usage = found.get("usage") or (found.get("meta") or {}).get("tokens") or {}
+        told = usage.get("total_tokens") or usage.get("input_tokens")
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+        return None
+    return (scores, count(told)) if any(one is not None for one in scores) else None
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
