@@ -10,13 +10,18 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from heapq import nsmallest
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
 from qrmem.graphstore.records import K1, B
 from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in, segment_numbers
 from qrmem.text.naming import forms_of
 from qrmem.text.words import terms
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MOST_ROWS = 10_000
 """Segments that a group of terms may match before its commonest terms are left out.
@@ -193,55 +198,76 @@ def matching(
     among: Collection[str] | None = None,
 ) -> list[str]:
     """Return the segments with a term of every group, best first by BM25."""
+    import numpy as np
+
     known = vocabulary(db, ns, list({term for group in groups for term in group}))
     rarest = [_rarest(group, known.frequencies) for group in groups]
     if not groups or not all(rarest):
         return []
     number = namespace_number(db, ns)
-    found = None if documents is None else _segments_of(db, number, documents)
+    wanted = None if documents is None else _segments_of(db, number, documents)
     if among is not None:
         picked = set(segment_numbers(db, number, among).values())
-        found = picked if found is None else found & picked
-    counts: dict[tuple[int, str], int] = {}
+        wanted = picked if wanted is None else wanted & picked
+    found: Collection[int] | None = wanted
+    held: dict[str, NDArray[np.int64]] = {}
     for group in sorted(rarest, key=lambda group: sum(map(known.frequencies.__getitem__, group))):
-        held = _counted(db, number, group, found)
-        counts |= held
-        found = {num for num, _ in held}
-    weights = {_own(number, term): known.rarity(term) for group in rarest for term in group}
-    scores = _scores(db, known.mean_length, weights, counts, found or ())
-    best = nsmallest(limit, scores, key=lambda num: (-scores[num], num))
+        by_term = _occurrences(db, number, group, found)
+        held |= by_term
+        found = np.unique(np.concatenate(list(by_term.values()))).tolist()
+    weights = {term: known.rarity(term) for group in rarest for term in group}
+    segments, scores = _scores(db, known.mean_length, weights, held, found or ())
+    best = segments[np.lexsort((segments, -scores))[:limit]].tolist()
     ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", best))
     return [ids[num] for num in best]
 
 
-def _counted(
+def _occurrences(
     db: sqlite3.Connection, ns: int, group: Sequence[str], among: Collection[int] | None
-) -> Counter[tuple[int, str]]:
-    """Return how often each term stands in each segment, of all or some."""
-    sql = "SELECT o.doc, w.value FROM json_each(?) w CROSS JOIN occurrence o ON o.term = w.value"
+) -> "dict[str, NDArray[np.int64]]":
+    """Return the segments in which each term stands, of all or some, as often as it does."""
+    import numpy as np
+
+    sql = "SELECT w.key, o.doc FROM json_each(?) w CROSS JOIN occurrence o ON o.term = w.value"
     values = [_listed(_own(ns, term) for term in group)]
     if among is not None:
         sql += " WHERE +o.doc IN (SELECT value FROM json_each(?))"
         values.append(_listed(among))
-    return Counter(db.execute(sql, values))
+    rows = np.fromiter(chain.from_iterable(db.execute(sql, values)), dtype=np.int64)
+    places, found = rows.reshape(-1, 2).T
+    bounds = np.searchsorted(places, np.arange(len(group) + 1))  # rows come term by term
+    return {
+        term: found[start:end] for term, start, end in zip(group, bounds, bounds[1:], strict=False)
+    }
 
 
 def _scores(
     db: sqlite3.Connection,
     mean_length: float,
     weights: Mapping[str, float],
-    counts: Mapping[tuple[int, str], int],
+    held: "Mapping[str, NDArray[np.int64]]",
     segments: Collection[int],
-) -> dict[int, float]:
-    """Return the BM25 of some segments, but for a factor."""
+) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
+    """Return the numbers of some segments, rising, and their BM25, but for a factor.
+
+    Args:
+        segments: their numbers, rising.
+    """
+    import numpy as np
+
     sql = "SELECT segment, ? + ? * length FROM json_each(?) CROSS JOIN indexed ON segment = value"
     given = (K1 * (1 - B), K1 * B / mean_length, _listed(segments))
-    norms = dict(db.execute(sql, given).fetchall())
-    scores = dict.fromkeys(norms, 0.0)
-    for (num, term), count in counts.items():
-        if num in norms:
-            scores[num] += weights[term] * count / (count + norms[num])
-    return scores
+    rows = db.execute(sql, given).fetchall()
+    numbers = np.array([num for num, _ in rows], dtype=np.int64)
+    norms = np.array([norm for _, norm in rows], dtype=np.float64)
+    scores = np.zeros(len(rows))
+    for term, found in held.items() if rows else ():
+        among, counts = np.unique(found, return_counts=True)
+        places = np.searchsorted(numbers, among)
+        is_wanted = (places < numbers.size) & (numbers[places % numbers.size] == among)
+        places, counts = places[is_wanted], counts[is_wanted]
+        scores[places] += weights[term] * counts / (counts + norms[places])
+    return numbers, scores
 
 
 def _rarest(group: Sequence[str], found: Mapping[str, int]) -> list[str]:

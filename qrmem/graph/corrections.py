@@ -165,8 +165,12 @@ def _kind(later: str, earlier: str, rarity: Rarity) -> str:
     """Return `marked`, `alike`, or "" for a text that corrects nothing of the other."""
     if any(rarity.of(shared) >= _SHARED for shared in updated_by(earlier, later)):
         return "marked"
-    is_brief = max(len(earlier.split()), len(later.split())) <= _BRIEF
-    return _corrects(later, earlier) if is_brief else ""
+    return _corrects(later, earlier) if _is_brief(earlier) and _is_brief(later) else ""
+
+
+@lru_cache(4096)  # each turn is compared with many
+def _is_brief(text: str) -> bool:
+    return len(text.split()) <= _BRIEF
 
 
 def _is_of_one(first: Turn, second: Turn) -> bool:

@@ -1,6 +1,5 @@
 """Segments that have words in common with a text, found without reading them."""
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -32,14 +31,21 @@ async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) 
     ids: dict[str, None] = {}
     for words in asked:
         ids |= dict.fromkeys(await store.matching(ns, [list(dict.fromkeys(words))], _MOST))
+    wanted = [(frozenset(one), len(one)) for one in asked]
     found = set()
     for entry in await store.entries(ns, list(ids)):
-        own = Counter(entry.terms)
-        own.subtract(_title_terms(entry.title))
-        held, size = {term for term, count in own.items() if count > 0}, own.total()
-        if any(
-            len(held.intersection(words)) >= max(1, share * min(size, len(words)) - 1e-9)
-            for words in asked
-        ):
-            found.add(entry.id)
+        held, size = _own_terms(entry.terms, _title_terms(entry.title))
+        for own, count in wanted:
+            if len(held & own) >= max(1, share * min(size, count) - 1e-9):
+                found.add(entry.id)
+                break
     return found
+
+
+def _own_terms(all_terms: Sequence[str], title: Sequence[str]) -> tuple[set[str], int]:
+    """Return the terms of a text without those of its title, and how many, with repeats."""
+    held = set(all_terms)
+    for term in held.intersection(title):
+        if all_terms.count(term) <= title.count(term):
+            held.remove(term)
+    return held, len(all_terms) - len(title)

@@ -23,6 +23,8 @@ PART_TOKENS = 80
 _NEIGHBOURS = (0.25, 0.1)
 """What turns one and two places away count for; a part's own score is at most 1 for its words and
 1 for its vector."""
+_BESIDE = tuple((s * n, worth) for n, worth in enumerate(_NEIGHBOURS, 1) for s in (-1, 1))
+"""Each place beside a turn, and what it counts for."""
 _SPEAKER, _TIME, _SESSION = 0.4, 1.0, 0.2
 """What is added where the prompt names who spoke, and when, and of the session's best turn."""
 _USER, _USER_ASKED = 0.3, 0.6
@@ -126,7 +128,9 @@ class Asked:
 
     def is_within(self, day: date | None) -> bool:
         """Whether a day is of a time that it names."""
-        return day is not None and any(first <= day <= last for first, last in self.times)
+        if day is None or not self.times:
+            return False
+        return any(first <= day <= last for first, last in self.times)
 
     def is_about(
         self, rarity: Mapping[str, float], rarest: float, said: Iterable[Collection[str]]
@@ -179,19 +183,17 @@ def in_context(
 
 
 def _around(number: int, places: Mapping[int, Place], own: Mapping[int, float]) -> float:
-    session = places[number].session
-    return sum(
-        worth * own[near]
-        for near, worth in neighbours(number)
-        if near in own and near in places and places[near].session == session
-    )
+    session, total = places[number].session, 0.0
+    for away, worth in _BESIDE:
+        near = number + away
+        if near in own and near in places and places[near].session == session:
+            total += worth * own[near]
+    return total
 
 
-def neighbours(number: int) -> Iterator[tuple[int, float]]:
-    """Yield the turns beside one, and what each counts for; some may not be there."""
-    for away, worth in enumerate(_NEIGHBOURS, 1):
-        yield number - away, worth
-        yield number + away, worth
+def neighbours(number: int) -> list[int]:
+    """Return the numbers of the turns beside one; some may not be there."""
+    return [number + away for away, _ in _BESIDE]
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,14 +151,13 @@ def turn_number(id: str, metadata: Mapping[str, MetaValue]) -> int:
     may be anybody's.
     """
     number = metadata.get(TURN_KEY)
-    if not {CHAT_KEY, ROLE_KEY} <= metadata.keys() or not isinstance(number, int):
+    if type(number) is not int or not 1 <= number <= MOST_TURNS:
         return 0
-    if isinstance(number, bool) or not 1 <= number <= MOST_TURNS:
+    if CHAT_KEY not in metadata or ROLE_KEY not in metadata:
         return 0
-    ids = [turn_id(number)]
-    if FACT_KEY in metadata:
-        ids = [fact_id(number, n) for n in range(1, MOST_FACTS + 1)]
-    return number if id in ids else 0
+    if FACT_KEY not in metadata:
+        return number if id == turn_id(number) else 0
+    return number if id in [fact_id(number, n) for n in range(1, MOST_FACTS + 1)] else 0
 
 
 def related_lines(

@@ -69,8 +69,8 @@ def own(qrmem: Shell, server: OpenAIServer, more: str = "") -> None:
 
 
 IGNORED = (
-    "base_url, embed_base_url, embedder, reranker, rerank_model, memory, tagger, prices, prompts, record, corenlp_home, "
-    "stanza_models, max_calls;"
+    "base_url, embed_base_url, embedder, reranker, rerank_model, memory, tagger, prices, prompts, "
+    "record, corenlp_home, stanza_models, max_calls;"
 )
 
 

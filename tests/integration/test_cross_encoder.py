@@ -20,21 +20,7 @@ pytestmark = [
     # torch and transformers warn about their own future at import.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
-WORDS = [
-    "which",
-    "ship",
-    "did",
-    "the",
-    "captain",
-    "sail",
-    "of",
-    "number",
-    "at",
-    "dawn",
-    "a",
-    "dog",
-    "barked",
-]
+WORDS = "which ship did the captain sail of number at dawn".split()  # noqa: SIM905
 DOCUMENTS = [
     {"id": f"d{n}", "text": f"The captain of ship number {n} did sail at dawn{' again' * n}."}
     for n in range(8)

@@ -206,7 +206,7 @@ async def infos_of(
     if user is not None:
         turns = [info for info in turns if info.metadata.get(USER_KEY) == user]
     at = memory.as_of if isinstance(memory, Chat) else ""
-    return [info for info in turns if is_said_by(said_at(info.metadata), at)]
+    return [info for info in turns if is_said_by(said_at(info.metadata), at)] if at else turns
 
 
 async def read(memory: "Session | Chat", infos: Sequence[DocumentInfo]) -> list[Turn]:

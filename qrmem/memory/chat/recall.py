@@ -126,6 +126,7 @@ class _Found:
         by_id: these later turns.
         facts: what was noted of turns, by their ids.
         days: what their time words mean, as far as they were looked for.
+        sizes: tokens that turns take, as far as they were counted.
     """
 
     chat: Chat
@@ -136,6 +137,7 @@ class _Found:
     by_id: Mapping[str, Turn]
     facts: Mapping[str, Sequence[str]]
     days: dict[Turn, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
+    sizes: dict[Turn, int] = field(default_factory=dict)
 
     def within(self, left: int) -> Recalled:
         """Return the best of it that takes no more tokens than are left by the recent turns."""
@@ -183,6 +185,11 @@ class _Found:
         return self.days[turn]
 
     def _size(self, turn: Turn) -> int:
+        if turn not in self.sizes:  # a turn is measured several times
+            self.sizes[turn] = self._counted(turn)
+        return self.sizes[turn]
+
+    def _counted(self, turn: Turn) -> int:
         own = self.facts.get(turn.id, ())
         if not self.chat.is_printed:
             return sum(map(self.chat.count, (turn.text, *own)))
@@ -312,7 +319,7 @@ async def _around(
 ) -> dict[int, DocumentInfo]:
     """Return what is known of turns and of those beside the best of them, by number."""
     first = sorted(best, key=lambda n: (-best[n], n))[:_WIDENED]
-    beside = {near for n in first for near, _ in turn_ranking.neighbours(n) if near > 0}
+    beside = {near for n in first for near in turn_ranking.neighbours(n) if near > 0}
     found = await infos_of(chat, {*best, *beside, *others}, chat.user)
     return {dialog.number_of(info): info for info in found}
 
@@ -339,8 +346,10 @@ async def _up_to(
         read: dict[int, list[Segment]] = {}
         for segment in await chat.store.segments(chat.ns, documents=list(infos)):
             info = infos[segment.document_id]
-            turns.setdefault(dialog.number_of(info), dialog.as_turn(info, ""))
-            read.setdefault(dialog.number_of(info), []).append(segment)
+            number = dialog.number_of(info)
+            if number not in read:
+                turns[number], read[number] = dialog.as_turn(info, ""), []
+            read[number].append(segment)
         parts |= read
         # Of a long turn one part is counted: more of them may be worth less than other turns.
         sizes = (sum(one.tokens for one in of) for of in read.values())

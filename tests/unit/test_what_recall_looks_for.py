@@ -1,0 +1,74 @@
+"""What `recall` looks for, in short forms that give what the long ones give."""
+
+import random
+from collections import Counter
+from datetime import date
+
+import pytest
+
+from qrmem.retrieval import turn_ranking
+from qrmem.retrieval.overlap import _own_terms
+from qrmem.retrieval.turn_ranking import Asked, Place
+from qrmem.text import times
+from qrmem.text.times import periods
+
+SAID = date(2026, 5, 3)
+TIMES = [
+    *("on 2026-04-01", "the 3rd of May", "May 4th, 2025", "late in June", "in AUGUST 2024"),
+    *("yesterday", "the day before yesterday", "last night", "tonight", "tomorrow", "today"),
+    *("this morning", "this afternoon", "this evening", "two weeks ago", "a year ago"),
+    *("3 months ago", "five days ago", "last weekend", "next Friday", "this spring"),
+    *("by the fall", "in winter", "since autumn", "on Sunday", "back in 1998"),
+]
+OTHERS = [
+    "The code is 12 lines long.",
+    "We sailed.",
+    "I like “tea”.",
+    "",
+    "The boat sank in 5 min.",
+]
+
+
+@pytest.mark.parametrize("said", TIMES)
+def test_every_kind_of_time_is_still_found(said: str) -> None:
+    assert periods(f"We met {said}.", SAID)
+
+
+def test_texts_without_a_time_are_passed_over_as_the_whole_pattern_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = [f"We met {said}." for said in TIMES] + OTHERS
+    texts += [text.upper() for text in texts] + [" ".join(texts)]
+    quick = [periods(text, SAID) for text in texts]
+    assert [] in quick
+    monkeypatch.setattr(times, "_TELLING", ("",))  # stands in every text
+    assert [periods(text, SAID) for text in texts] == quick
+
+
+def test_terms_of_a_text_without_its_title_s_are_those_of_counted_ones() -> None:
+    draw = random.Random(4)
+    for _ in range(300):
+        title = draw.choices("abcdef", k=draw.randrange(4))
+        all_terms = title + draw.choices("abcdefghij", k=draw.randrange(12))
+        counted = Counter(all_terms)
+        counted.subtract(title)
+        expected = {term for term, count in counted.items() if count > 0}, counted.total()
+        assert _own_terms(all_terms, title) == expected
+
+
+def test_what_stands_beside_a_turn_counts_as_its_definition_has_it() -> None:
+    draw = random.Random(5)
+    for _ in range(50):
+        numbers = [n for n in range(1, 40) if draw.random() < 0.7]
+        places = {n: Place(n // 9, "", False, None) for n in numbers}
+        own = {n: draw.random() for n in range(1, 40) if draw.random() < 0.5}
+        found = turn_ranking.in_context(places, own, Asked("Which ship?"))
+        for n in numbers:
+            beside = [(n - 1, 0.25), (n + 1, 0.25), (n - 2, 0.1), (n + 2, 0.1)]
+            around = sum(
+                worth * own[m]
+                for m, worth in beside
+                if m in own and m in places and places[m].session == places[n].session
+            )
+            best = max((own[m] for m in own if m in places and m // 9 == n // 9), default=0.0)
+            assert found[n] == 0.2 * best + around
