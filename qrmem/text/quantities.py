@@ -29,18 +29,20 @@ _CHANGED = re.compile(
     re.IGNORECASE,
 )
 """What says that a number was another one before."""
-_MOVED = re.compile(
-    r"\b(?:now|new|extend(?:ed)?|moved|postponed?|rescheduled|pushed|changed|shifted|actually|instead"
-    r"|delayed|brought\s+forward)\b",
-    re.IGNORECASE,
-)
-"""What says so of a date: that something improved or was reached then says nothing of another."""
 _GONE = re.compile(
     r"\b(?:from|was|were|initially|originally|previously|instead of|than|under|over|below|least"
-    r"|most|within|goal of|target of|between|reach|achieve)\s(?:\w+\s)?$",
+    r"|most|within|goal of|target of|between|reach|achieve|by)\s(?:\w+\s)?$",
     re.IGNORECASE,
 )
-"""What stands before a number that holds no longer, or that is a bound or a wish."""
+"""What stands before a number that holds no longer, or that is a bound, a wish or a difference."""
+_DATED_ANEW = re.compile(
+    r"\b(?:(?:now|new)(?:\s+(?:on|for|due|is))?"
+    r"|(?:moved?|postponed?|rescheduled|pushed|changed|shifted|extended?|delayed|brought\s+forward)\b"
+    r"[^.;!?]{0,40}?\b(?:to|until|till|for|on|by))(?:\s+the)?\s*$",
+    re.IGNORECASE,
+)
+"""What stands right before a date that was another one: "new April 25", "moved to April 25"."""
+_FROM = re.compile(r"\bfrom\s(?:[a-z]+\s)?[$€£]?(\w[\w,:.]*\w|\w)(?:\s(\d{1,2})\b)?", re.IGNORECASE)
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.?!])\s+|\n+")
 _EMPTY = frozenset(
@@ -63,7 +65,8 @@ class Quantity(NamedTuple):
         value: as it is written, without what groups its digits.
         about: terms around it.
         is_changed: whether its words say that it was another one before.
-        is_current: whether it holds: no "from 65%", and no bound or wish.
+        is_current: whether it holds: no "from 65%", and no bound, wish or difference.
+        was: what its sentence says that it was before ("from 65% to 70%"); "" if it does not.
     """
 
     units: frozenset[str]
@@ -71,6 +74,7 @@ class Quantity(NamedTuple):
     about: frozenset[str]
     is_changed: bool
     is_current: bool
+    was: str = ""
 
 
 @lru_cache(4096)
@@ -95,14 +99,23 @@ def _quantity(sentence: str, match: re.Match[str]) -> Quantity | None:
     before, after = sentence[: match.start()].split(), sentence[end:].split()
     about = terms(" ".join([*before[-_ABOUT:], *after[:_ABOUT]]))
     marks = " ".join([*before[-_MARK:], "#", *after[: _MARK - 2]])
-    lead = " ".join(before[-4:]) + " "
+    lead, said = " ".join(before[-4:]) + " ", sentence[: match.start()]
     return Quantity(
         units,
         _plain(value),
         frozenset(term for term in about if not term.isdigit()) - _EMPTY,
-        bool(_CHANGED.search(marks) and (named != "date" or _MOVED.search(marks))),
+        bool(_DATED_ANEW.search(said) if named == "date" else _CHANGED.search(marks)),
         _GONE.search(lead) is None,
+        _was(" ".join(before[-_ABOUT:])),
     )
+
+
+def _was(lead: str) -> str:
+    """Return the value after the last "from" of some words: a month with its day, or a number."""
+    found = [*_FROM.finditer(lead)][-1:]
+    words = [one for match in found for one in match.groups() if one]
+    is_value = any(any(char.isdigit() for char in word) for word in words)
+    return _plain("".join(words)) if is_value else ""
 
 
 def _plain(value: str) -> str:
@@ -125,7 +138,7 @@ def updated_by(earlier: str, later: str) -> tuple[frozenset[str], ...]:
         for other in new
         if other.is_changed and other.is_current
         for one in old
-        if one.is_current
+        if one.is_current and other.was in ("", one.value)
         for units in [one.units & other.units]
         if units and all((unit, other.value) not in known for unit in units)
         if all((unit, one.value) not in kept for unit in units)
