@@ -56,7 +56,9 @@ def test_every_strategy_answers_and_leaves_a_trail(read_sample: Shell, strategy:
     assert kept["strategy"] == strategy
     assert kept["steps"] == ran.json["trail"]["steps"]
     first = next(step for step in kept["steps"] if step["read"])
-    assert all(segment["via"] for segment in first["read"])
+    told = [segment["via"] for segment in first["read"]]
+    # What the walk over the graph alone reaches was found by no search that could say how.
+    assert any(told) if strategy == "graph-expansion" else all(told)
     assert "why: " in read_sample("trail", ran.json["trail"]["id"]).out
 
 

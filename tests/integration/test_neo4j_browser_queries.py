@@ -70,7 +70,8 @@ async def test_no_query_is_warned_of_and_none_leaves_the_namespace(
                 if status.severity is NotificationSeverity.WARNING
             ]
             assert not warned, (query.title, warned)
-            if "not read completely" not in query.title:
+            may_be_empty = ("not read completely", "Generated questions")  # rules make none
+            if not any(words in query.title for words in may_be_empty):
                 assert records, query.title
             assert "Zadok" not in str(records), query.title
             assert "lost an arm" not in str(records), query.title
