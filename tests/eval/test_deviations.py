@@ -56,6 +56,7 @@ UNUSED = {
     "surprise": "of trees alone",
     "as_of": "a memory is asked as it is now",
     "reranker": "off",
+    "types": "of what is searched, and no preset names any",
     "single_types": "of a schema, and no preset has one",
 }
 """Switches of a search that have no say with `paper_exact`."""
