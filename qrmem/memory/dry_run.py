@@ -141,8 +141,8 @@ finish_import override_merge put_cached put_documents put_trail put_vectors reco
 _READS = """
 around cached cached_keys calls check contributions counts document document_ids documents entities
 entries has_snapshots is_read_only ledger list_entities location matching mentions names namespace
-namespaces nearest owners questions relations segments segments_of_types shared_entities snapshot states
-titled trails types unmerged vectors vocabulary
+namespaces nearest owners questions relations segments segments_of_types shared_entities snapshot
+states titled trails types unmerged vectors vocabulary
 """
 WRITES = frozenset(_WRITES.split())
 """Methods of a store that change it."""
