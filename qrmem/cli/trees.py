@@ -11,7 +11,7 @@ from qrmem.cli.options import opened
 from qrmem.cli.progress import Warnings
 from qrmem.errors import NotFound, UsageError
 from qrmem.text.numbers import counted
-from qrmem.types.trees import Tree, TreeNode, TreeReport
+from qrmem.types.trees import Grouping, Tree, TreeNode, TreeReport
 
 _SHOWN = 160
 NO_TREE = "no tree was built yet, or its document has changed since: qrmem tree build"
@@ -109,10 +109,22 @@ def outline(tree: Tree, depth: int) -> Iterator[str]:
     """
     nodes = {node.key: node for node in tree.nodes}
     yield f"{output.safe(tree.document_id)}: {counted(len(nodes), 'nodes')}"
+    if tree.grouping.groups:
+        yield f"  {_grouped(tree.grouping)}"
     if not tree.is_current:
         yield "  the document has grown since: run `qrmem tree build` again"
     for root in tree.roots:
         yield from _below(nodes, root, 1, depth)
+
+
+def _grouped(done: Grouping) -> str:
+    """Say what really grouped the nodes: a reduction and clusters, or the order of the text."""
+    named = " and ".join(done.reduction.upper().split("+"))
+    how = "not reduced" if done.reduction == "none" else f"reduced by {named}"
+    return (
+        f"{counted(done.groups, 'groups')}, vectors {how}; "
+        f"plain runs in the order of the text: {done.runs}"
+    )
 
 
 def _below(nodes: Mapping[str, TreeNode], key: str, at: int, depth: int) -> Iterator[str]:

@@ -34,6 +34,22 @@ class TreeNode(Short):
     is_well_formed: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """How the nodes of a tree were put together.
+
+    Attributes:
+        reduction: what reduced their vectors: `umap`, `pca` or `pca+umap`; `none`: they were
+            taken whole, or nothing was clustered.
+        groups: how many groups the clustering made, on all levels.
+        runs: how many of them are plain runs in the order of the text, as their rows are equal.
+    """
+
+    reduction: str = "none"
+    groups: int = 0
+    runs: int = 0
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Tree(Short):
     """The tree of one document.
@@ -42,6 +58,7 @@ class Tree(Short):
         nodes: those below before those above.
         roots: keys of the nodes that no other node covers.
         is_current: whether it covers every segment of its document.
+        grouping: what was really done to group its nodes.
     """
 
     document_id: str
@@ -49,6 +66,7 @@ class Tree(Short):
     nodes: tuple[TreeNode, ...]
     roots: tuple[str, ...]
     is_current: bool = True
+    grouping: Grouping = field(default_factory=Grouping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +77,7 @@ class TreeTop:
         nodes: how many it has.
         roots: keys of the nodes that no other node covers.
         is_current: whether it covers every segment of its document.
+        grouping: what was really done to group its nodes.
     """
 
     document_id: str
@@ -66,6 +85,7 @@ class TreeTop:
     nodes: int
     roots: tuple[str, ...]
     is_current: bool = True
+    grouping: Grouping = field(default_factory=Grouping)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

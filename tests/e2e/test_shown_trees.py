@@ -1,5 +1,6 @@
 """`qrmem tree show`: the outline of a tree, its surprises, and what the marks mean."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,40 @@ def test_a_tree_is_shown_from_its_roots_down_to_a_depth(tmp_path: Path) -> None:
     assert "depth must be at least 1, not 0" in refused.err
     usual = shell("tree", "show").out
     assert usual == shell("tree", "show", "--depth", "2").out
+
+
+def test_what_grouped_the_nodes_is_said(tmp_path: Path) -> None:
+    """A tree of equal lines is runs in the order of the text, and does not pass for clusters."""
+    shell = Shell(tmp_path)
+    kept = [SUBJECTS[n % 4] for n in range(240)]
+    said = (
+        f"The {one} had its {one} keeper and {one} ledger, page {n}." for n, one in enumerate(kept)
+    )
+    for name, text, tokens in (
+        ("odd", "Same line.\n\n" * 2000, "50"),
+        ("book", " ".join(said), "20"),
+    ):
+        (shell.folder / f"{name}.txt").write_text(text)
+        assert shell("add", f"{name}.txt", "--segment-tokens", tokens).code == 0
+    kinds = {"odd.txt": "raptor", "book.txt": "ilm"}
+    done, told = {}, {}
+    for name, kind in kinds.items():
+        which = (name, "--kind", kind)
+        assert shell("tree", "build", *which, "--preset", "paper").code == 0
+        (tree,) = shell("tree", "show", *which, "--json").json
+        done[name] = tree["grouping"]
+        told[name] = shell("tree", "show", *which, "--depth", "1").out.splitlines()[1]
+    groups, runs = done["odd.txt"]["groups"], done["odd.txt"]["runs"]
+    assert told["odd.txt"] == (
+        f"  {groups} groups, vectors not reduced; plain runs in the order of the text: {runs}"
+    )
+    assert groups - 1 <= runs
+    assert runs > 3, "but for the last, shorter segment all are equal"
+    by, groups = "UMAP" if find_spec("umap") else "PCA", done["book.txt"]["groups"]
+    assert told["book.txt"] == (
+        f"  {groups} groups, vectors reduced by {by}; plain runs in the order of the text: 0"
+    )
+    assert groups > 3
 
 
 def test_a_surprise_is_marked_below_its_node_and_the_mark_is_explained(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from qrmem.graphstore.protocol import CacheEntry, GraphStore
 from qrmem.types import CallRecord, Segment
-from qrmem.types.trees import Tree, TreeKind, TreeNode, TreeTop
+from qrmem.types.trees import Grouping, Tree, TreeKind, TreeNode, TreeTop
 
 if TYPE_CHECKING:
     import numpy as np
@@ -188,6 +188,7 @@ async def load_trees(
             tuple(nodes[key].node for key in value["nodes"] if key in nodes),
             tuple(value["roots"]),
             is_current=value["segments"] == counts[keys[kept.key]],
+            grouping=_grouping(value["made"]),
         )
         found.append(StoredTree(tree, nodes, value["made"]))
     return found
@@ -208,5 +209,13 @@ async def load_tops(store: GraphStore, ns: str) -> list[TreeTop]:
     for kept in await store.cached(ns, "tree", list(keys)):
         kind, id = keys[kept.key]
         nodes, roots = len(kept.value["nodes"]), tuple(kept.value["roots"])
-        found.append(TreeTop(id, kind, nodes, roots, kept.value["segments"] == counts.get(id)))
+        is_current = kept.value["segments"] == counts.get(id)
+        done = _grouping(kept.value["made"])
+        found.append(TreeTop(id, kind, nodes, roots, is_current, done))
     return found
+
+
+def _grouping(made: Mapping[str, str]) -> Grouping:
+    """Read what was done; a tree of an older version may not say it."""
+    counts = (int(made.get(name, "0")) for name in ("groups", "runs"))
+    return Grouping(made.get("reduction", "none"), *counts)
