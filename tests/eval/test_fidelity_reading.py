@@ -1,9 +1,12 @@
 """What carries QRMeM's name: merging, ablations, reply forms, and a window that is full."""
 
+import asyncio
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,9 @@ from servers import answering
 from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.cli import main
+from qrmem.eval import preset_named, preset_names
+from qrmem.eval.preset import folder_of
+from qrmem.eval.report.preset_report import write_preset_report
 
 Json = Any
 ASKED = "Who founded the bell works of Corrin?"
@@ -189,3 +195,81 @@ def test_a_build_that_was_stopped_while_relations_were_merged_merges_them_when_i
         last = json.loads((Path(out) / "memories.jsonl").read_text().splitlines()[-1])
         calls.append(sum(stage["calls"] for stage in last["stages"].values()))
     assert calls[0] == calls[1]
+
+
+def test_a_changed_copy_of_one_template_is_what_the_server_reads(tmp_path: Path) -> None:
+    """Appendix E: `--prompts paper,FOLDER`; the other prompts stay those of the set `paper`."""
+    own = tmp_path / "mine"
+    own.mkdir()
+    text = (files("qrmem.prompts") / "templates/paper/judge.md").read_text(encoding="utf-8")
+    old = next(line for line in text.splitlines() if line.startswith("Use this form"))
+    (own / "judge.md").write_text(text.replace(old, f"Weigh each passage as MINE.\n{old}"))
+    write(tmp_path, met()[:2], [{"question": "Whom did Ada Holm meet?", "answers": ["x"]}])
+    said, sets = {}, {}
+    for out, chosen in (("plain", "paper"), ("own", f"paper,{own}")):
+        with in_thread(OpenAIServer()) as server:
+            words = ("--system", f"reflection{EXACT}", "--prompts", chosen, "--out", out)
+            assert run(server, "plain", tmp_path, *words) == 0
+            said[out] = list(map(said_in, server.stats.bodies))
+        sets[out] = json.loads((Path(out) / "run.json").read_text())["prompts"]["set"]
+    judged = [one for one in said["own"] if "Action: -1 or -2" in one]
+    assert judged
+    assert all("Weigh each passage as MINE." in one for one in judged)
+    assert not any("MINE" in one for one in said["plain"])
+    assert {one.replace("Weigh each passage as MINE.\n", "") for one in said["own"]} == set(
+        said["plain"]
+    )
+    assert sets["own"].split()[0] == "paper+mine"
+    assert sets["own"].split()[-1] != sets["plain"].split()[-1]
+
+
+def walking(name: str) -> list[str]:
+    """Return the systems of a preset that walk the graph after a first reading."""
+    words = preset_named(name).systems.values()
+    return [w for w in words if w.startswith("reflection") and "navigation=false" not in w]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two systems and two questions, stopped and gone on with, whose window is full."""
+    folder = tmp_path_factory.mktemp("filled")
+    line = "Ada Holm kept the bell works of Corrin going through a hard and hungry winter. " * 8
+    corpus = [{"_id": f"d{n}", "text": f"{line} It was {n}."} for n in range(1820, 1832)]
+    corpus.append({"_id": "near", "text": "Ada Holm met Bo Lind. " * 12})
+    corpus.append({"_id": "far", "text": "Bo Lind had a wife at sea. " * 12})
+    asked = ("Whom did Ada Holm marry?", "Whom did Ada Holm pay?")
+    write(folder, corpus, [{"_id": q, "question": q, "answers": ["x"]} for q in asked])
+    systems = f"reflection{EXACT},reflection{EXACT}:updates=2"
+    words = ["--system", systems, "--window", "1600", "--prompts", "paper"]
+    words += ["--out", str(folder / "r"), "--concurrency", "1"]
+    with in_thread(OpenAIServer(answer=never)) as server:
+        assert run(server, "plain", folder, *words) == 0
+        kept = folder / "r" / "rows.jsonl"
+        lines = kept.read_text().splitlines(keepends=True)
+        assert len(lines) == 4
+        kept.write_text("".join(lines[:3]))
+        assert run(server, "plain", folder, *words) == 0
+        assert len(kept.read_text().splitlines()) == 4
+    return folder / "r"
+
+
+@pytest.mark.parametrize("name", [name for name in preset_names() if walking(name)])
+def test_each_preset_that_navigates_says_how_many_questions_never_did(
+    name: str, filled: Path
+) -> None:
+    """Each of its walking systems has its own line, in a run that was stopped, too."""
+    preset = preset_named(name)
+    names = walking(name)[:2]
+    was = [f"reflection{EXACT}", f"reflection{EXACT}:updates=2"]
+    into = Path("p") / folder_of(preset.parts[0])
+    shutil.copytree(filled, into)
+    shutil.rmtree(into / "report", ignore_errors=True)
+    config = json.loads((into / "run.json").read_text())
+    found = [json.loads(line) for line in (into / "rows.jsonl").read_text().splitlines()]
+    renamed = dict(zip(was, names, strict=False))
+    kept = [{**row, "system": renamed[row["system"]]} for row in found if row["system"] in renamed]
+    (into / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in kept))
+    (into / "run.json").write_text(json.dumps({**config, "systems": names}))
+    told = asyncio.run(write_preset_report(preset, Path("p"))).read_text()
+    for system in names:
+        assert f"- {system}: 2 of 2 questions that the first reading did not answer never" in told
