@@ -35,7 +35,7 @@ _PRAGMAS: Mapping[str, int | str] = {
     "synchronous": "NORMAL",  # with WAL a commit outlives the process; power loss may undo it
     "secure_delete": "ON",  # a deleted document's text does not stay in free pages
     "temp_store": "MEMORY",
-    "cache_size": -65536,
+    "cache_size": -16384,  # each trail that is written fills it further, until it is full
     "journal_size_limit": 64 << 20,
 }
 

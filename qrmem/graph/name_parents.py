@@ -255,12 +255,12 @@ def by_fullness(key: str) -> tuple[tuple[int, int, str], bool, str]:
     return fullness(norm), bool(kind), key
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=1 << 13)
 def _plain_words(norm: str) -> tuple[str, ...]:
     return tuple((plain_spelling(core_of(norm)) or norm).split())
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=1 << 13)
 def fullness(norm: str) -> tuple[int, int, str]:
     """Return how much a normalised name says: words spelled out, letters, then any order."""
     return words_spelled_out(norm), len(norm), norm
@@ -272,7 +272,7 @@ def words_spelled_out(norm: str) -> int:
     return sum(len(word) > 1 for word in rest or titles)
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=1 << 13)
 def is_person(norm: str, type: str) -> bool:
     """Whether a normalised name is a person's by its type, else by its title or given name."""
     if type:

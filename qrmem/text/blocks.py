@@ -25,7 +25,7 @@ _LEFT_OUT = 3
 """Words that a short form leaves out at most."""
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=1 << 13)
 def own_block(key: str) -> int:
     """Return the block in which a name finds what it is short for.
 
@@ -36,7 +36,7 @@ def own_block(key: str) -> int:
     return _number(plain_spelling(core_of(norm)) or norm)
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=1 << 13)
 def blocks_of(key: str) -> frozenset[int]:
     """Return all blocks in which a name stands: its own, and one for each short form of it."""
     norm, kind = split_key(key)

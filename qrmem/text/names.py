@@ -85,7 +85,7 @@ def best_form(key: str, forms: Iterable[tuple[str, int]]) -> str:
     )[0]
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=1 << 13)
 def differ_in_number(first: str, second: str) -> bool:
     """Whether two names have other numbers in them, so that likeness must not merge them.
 

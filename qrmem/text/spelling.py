@@ -18,7 +18,7 @@ _TOKEN = re.compile(
 )
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=1 << 13)
 def normalise_name(name: str) -> str:
     """Return the form in which equal names are equal: words in lower case with single spaces.
 

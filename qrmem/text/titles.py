@@ -172,7 +172,7 @@ BASE_NAMES = {
 """Short forms of given names that hold letters of the full one, and the full one."""
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=1 << 13)
 def titled(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the titles before a normalised name, and its other words."""
     return split_titles(name.split())

@@ -15,7 +15,7 @@ from importlib import resources
 _LONGEST = 48
 _BOUNDED = 24
 _REPEATED = 3
-_MEMO_SIZE = 200_000
+_MEMO_SIZE = 1 << 15
 _PIECE = re.compile(
     rf" ?[A-Za-z]{{1,{_LONGEST}}}+(?![^\W\d_])"
     r"|'(?:[sdmtSDMT]|[lL][lL]|[vV][eE]|[rR][eE])"

@@ -31,7 +31,7 @@ _PARTICLE = re.compile(
     "(?<=[가-힣]{2})(?:은|는|이|가|을|를|의|에|도|만|와|과|로|으로|에서|에게|까지|부터|께서|이다|이었다|였다)$"
 )
 """What Korean puts after a name or noun of two syllables or more."""
-_MEMO_SIZE = 500_000
+_MEMO_SIZE = 1 << 15
 _SCRIPTS = (
     ("\u0370", "\u03ff", "greek"),
     ("\u0400", "\u052f", "russian"),
