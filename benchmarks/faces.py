@@ -31,6 +31,8 @@ QUESTION = "What did the key that Tam Garrick gave to Nell Sayle open?"
 PARTS = {
     "the first page": ("", "main h3"),
     "a common entity": (f"entities/{HUBS[0]}", ".graph[data-nodes]"),
+    "the graph of a common entity": (f"graph/{HUBS[0]}", ".graph[data-nodes]"),
+    "a search": (f"search/{HUBS[0]}", ".items mark"),
     "a rare entity": (f"entities/{person(0)}", ".graph[data-nodes]"),
     "a segment in a long document": (f"documents/{BOOK}/40", ".target"),
     "a tree": (f"trees/ilm/{BOOK}", ".node"),

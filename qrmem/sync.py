@@ -103,6 +103,7 @@ class Memory:
     entity = _blocking(facade.Memory.entity)
     export = _blocking(facade.Memory.export)
     facts = _blocking(facade.Memory.facts)
+    graph = _blocking(facade.Memory.graph)
     judge_facts = _blocking(facade.Memory.judge_facts)
     edit_fact = _blocking(facade.Memory.edit_fact)
     end_fact = _blocking(facade.Memory.end_fact)

@@ -26,6 +26,9 @@ from qrmem.types import (
     Entity,
     EntityView,
     Fact,
+    GraphEdge,
+    GraphNode,
+    GraphPart,
     MemoryStatus,
     Merge,
     Question,
@@ -149,6 +152,56 @@ async def entity(
     await session.info()
     store, types = session.store, session.single_types
     return await view_entity(store, session.ns, name, offset, limit, at, types)
+
+
+async def graph(session: Session, name: str, limit: int) -> GraphPart:
+    """See `Memory.graph`."""
+    if limit < 1:
+        raise UsageError(f"limit is at least 1, not {limit}")
+    await session.info()
+    store, ns = session.store, session.ns
+    key = await entity_key(store, ns, name) if name else ""
+    key = key or next((one.key for one in await store.list_entities(ns, 1)), "")
+    if not key:
+        return GraphPart("", (), (), 0)
+    own = await store.around(ns, [key])
+    times = Counter(end for fact in own.facts for end in {fact.head, fact.tail} - {key})
+    near = sorted(times, key=lambda end: (-times[end], end))[:limit]
+    around = await store.around(ns, near) if near else own
+    facts = list({place_of(fact): fact for fact in (*own.facts, *around.facts)}.values())
+    linked: dict[str, set[str]] = {}
+    for fact in facts:
+        linked.setdefault(fact.head, set()).add(fact.tail)
+        linked.setdefault(fact.tail, set()).add(fact.head)
+    names = {**around.names, **own.names}
+    nodes = [
+        GraphNode(one, names[one], split_key(one)[1], len(linked.get(one, set()) - {one}))
+        for one in (key, *near)
+    ]
+    shown = {key, *near}
+    drawn = [fact for fact in facts if {fact.head, fact.tail} <= shown and fact.head != fact.tail]
+    edges = await _edges(session, drawn)
+    return GraphPart(key, tuple(nodes), tuple(edges), len(times))
+
+
+async def _edges(session: Session, facts: Sequence[Fact]) -> list[GraphEdge]:
+    """Return one edge a pair of entities, those with most statements first."""
+    timed = [fact for fact in facts if fact.said_at or fact.valid_from or fact.valid_until]
+    ends = await kept_endings(session.store, session.ns, timed, session.single_types)
+    until = {place: ending.since for place, ending in ends.items()}
+    pairs: dict[frozenset[str], list[Fact]] = {}
+    for fact in facts:
+        pairs.setdefault(frozenset((fact.head, fact.tail)), []).append(fact)
+    edges = []
+    for own in sorted(pairs.values(), key=len, reverse=True):
+        spans = {
+            (fact.valid_from or fact.said_at, fact.valid_until or until.get(place_of(fact), ""))
+            for fact in own
+        }
+        # An undated statement holds at all times, and so does the edge.
+        held = () if ("", "") in spans else tuple(sorted(spans))
+        edges.append(GraphEdge(own[0].head, own[0].tail, own[0].description, len(own), held))
+    return edges
 
 
 async def merges(session: Session) -> Sequence[Merge]:

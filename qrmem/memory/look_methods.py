@@ -14,6 +14,7 @@ from qrmem.types import (
     DocumentInfo,
     EntityView,
     FactView,
+    GraphPart,
     MemoryStatus,
     Merge,
     Segment,
@@ -101,6 +102,19 @@ class LookMethods(Handle):
             UsageError: `as_of` is no date.
         """
         return await inspect.entity(self._session, name, offset, limit, as_of)
+
+    async def graph(self, name: str = "", *, limit: int = 40) -> GraphPart:
+        """Return an entity with its nearest neighbours and all edges between them, to be drawn.
+
+        Args:
+            name: of the entity; "": the one that most segments name.
+            limit: at most so many neighbours, those with most statements; at least 1.
+
+        Raises:
+            NotFound: nothing is called so; the message names what comes near.
+            UsageError: `limit` is below 1.
+        """
+        return await inspect.graph(self._session, name, limit)
 
     async def facts(
         self,

@@ -138,6 +138,55 @@ class Relation(Short):
 
 
 @dataclass(frozen=True, slots=True)
+class GraphNode:
+    """An entity of a drawn graph.
+
+    Attributes:
+        degree: entities that it has relations with, within the graph and beyond.
+    """
+
+    key: str
+    name: str
+    type: str
+    degree: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """All statements between two entities of a drawn graph.
+
+    Attributes:
+        head: entity key of the first statement's head.
+        tail: entity key of the other end.
+        description: the first statement.
+        statements: how many there are.
+        spans: from when and until when the dated ones hold, "" where nobody says; in ISO form.
+            One without a beginning counts from when it was said.
+    """
+
+    head: str
+    tail: str
+    description: str
+    statements: int
+    spans: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GraphPart(Short):
+    """An entity, those that are next to it, and the edges between all of them.
+
+    Attributes:
+        centre: the entity's key; "" where there is none.
+        neighbours: how many entities are next to it, shown or not.
+    """
+
+    centre: str
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    neighbours: int
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A generated question that was accepted into its document's pool."""
 

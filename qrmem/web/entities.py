@@ -1,10 +1,11 @@
 """Entities over HTTP: a list, one with all that hangs on it, and one a part at a time."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from qrmem.memory import EntityCount, Memory
-from qrmem.types import EntityView, Relation, Segment
+from qrmem.types import EntityView, GraphPart, Relation, Segment
 from qrmem.web.replies import Around, RelationRow, SourcedFact, Totals, of
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 _LONGEST, _LONGEST_FACT, _FACTS = 600, 300, 5
 """Characters of a relation's description and of a statement, and statements of a relation; one of
 two common names may have thousands."""
+_EDGES, _LONGEST_EDGE = 600, 160
+"""Edges of a graph, those with most statements, and characters that one says."""
 
 
 def naming(app: "FastAPI", memory: Memory) -> None:
@@ -48,6 +51,20 @@ def naming(app: "FastAPI", memory: Memory) -> None:
         view = await memory.entity(name, offset=offset, limit=limit)
         ids = {fact.segment_id for row in view.relations for fact in row.facts[:_FACTS]}
         return _neighbourhood(view, await memory.segments(ids=sorted(ids)), offset, limit)
+
+    few = Annotated[int, Query(ge=1, le=300)]
+
+    @get(
+        "/graph",
+        summary="An entity with its nearest neighbours and the edges between them, to be drawn",
+        responses=of(GraphPart),
+    )
+    async def graph(name: str = "", limit: few = 40) -> Any:
+        found = await memory.graph(name, limit=limit)
+        short = [
+            replace(one, description=_cut(one.description, _LONGEST_EDGE)) for one in found.edges
+        ]
+        return replace(found, edges=tuple(short[:_EDGES]))
 
 
 def _neighbourhood(view: EntityView, sources: Sequence[Segment], offset: int, limit: int) -> Around:

@@ -44,6 +44,7 @@ TURNS = (
     ("2026-04-02T18:03", f"My desk is 140 cm wide. {HOSTILE}"),
     ("2026-04-02T18:05", "My sister Ana lives in Porto."),
     ("2026-04-03T08:10", "Sorry, my desk is 160 cm wide, not 140."),
+    ("2026-05-06T08:10", "Ana met Rui Costa in Lisbon."),
 )
 QUESTION = "Who built an engine in London?"
 PLACES = ("documents", "trees/ilm")
@@ -62,6 +63,8 @@ PARTS = (
     "conversations/u:/s:",
     "entities",
     "entities/Ada Lovelace",
+    "graph",
+    "graph/Ana/20",
     "trees",
     "trees/ilm/b",
     "trails",
@@ -319,7 +322,7 @@ def test_a_conversation_shows_what_was_said_corrected_and_stated(page: Any) -> N
     page.click("main >> text=a/desk")
     page.wait_for_selector(".turn")
     turns = page.locator(".turn").all_inner_texts()
-    assert len(turns) == 3
+    assert len(turns) == 4
     assert HOSTILE in turns[0]
     assert "Apr 2, 2026" in turns[0]
     assert "corrected later" in turns[0].lower()
@@ -337,6 +340,38 @@ def test_a_relation_says_when_it_was_said_and_leads_there(page: Any) -> None:
     page.click("text=said Apr 2, 2026 >> nth=0")
     page.wait_for_selector(".passage")
     assert "My sister Ana lives in Porto." in page.inner_text(".passage")
+
+
+def test_a_graph_has_one_edge_a_pair_and_shows_what_held_on_a_day(page: Any) -> None:
+    assert "What was said" not in go(page, "#/graph/Ana")
+    page.wait_for_selector(".graph[data-nodes]")
+    box = page.locator(".graph")
+    edges = page.locator("main .items > div").all_inner_texts()
+    assert len({frozenset(one.split("\n")[0].split(" – ")) for one in edges}) == len(edges)
+    assert int(box.get_attribute("data-edges") or 0) == len(edges) >= 2
+    page.focus("#as-of-day")
+    page.keyboard.press("Home")
+    assert page.inner_text(".time output") == "Apr 2, 2026"
+    then = [one for one in page.locator("main .items > div").all_inner_texts() if one]
+    assert 0 < len(then) < len(edges)
+    assert int(box.get_attribute("data-edges") or 0) == len(then)
+    assert any("Porto" in one for one in then)
+    assert not any("Rui" in one for one in then)
+    page.keyboard.press("End")
+    assert page.inner_text(".time output") == "all times"
+    assert int(box.get_attribute("data-edges") or 0) == len(edges)
+
+
+def test_a_graph_is_larger_on_demand_and_leads_to_entities(page: Any) -> None:
+    assert "has no relation" in go(page, "#/graph/Lisbon") or page.query_selector(".graph")
+    go(page, "#/graph")
+    page.wait_for_selector(".graph[data-nodes]")
+    for name in ("Zoom in", "Zoom out", "Show the whole graph"):
+        page.click(f"button[aria-label='{name}']")
+    center = page.locator(".graph").bounding_box()
+    assert center
+    page.click("main .items a >> nth=0")
+    page.wait_for_selector("text=Names in the text")
 
 
 def test_two_trails_stand_beside_each_other(page: Any) -> None:

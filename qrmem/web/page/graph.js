@@ -5,7 +5,23 @@ import { make, svg } from "./dom.js";
 // A graph is plotted when its box stands on the page: it has no size before.
 const plots = new WeakMap();
 
-export function plot(box) { plots.get(box)?.(); }
+export function plot(box) {
+  if (!box.dataset.nodes) plots.get(box)?.();
+}
+
+const graphs = new WeakMap();
+
+// From a ring to a form in which what is linked is near, and that is as wide as its box.
+function spread(graph, layout) {
+  graph.layout(layout).run();
+  const { w, h } = graph.elements().boundingBox();
+  const by = Math.min(Math.max((graph.width() / graph.height()) / (w / h), 0.6), 2.2);
+  graph.nodes().positions((node) => ({ x: node.position("x") * by, y: node.position("y") }));
+  graph.fit(undefined, 28);
+}
+
+// The drawn graph of a box.
+export const plotted = (box) => graphs.get(box);
 
 function style() {
   const root = getComputedStyle(document.documentElement);
@@ -16,11 +32,15 @@ function style() {
       "text-wrap": "ellipsis", "text-max-width": 130, "text-valign": "bottom", "text-margin-y": 4,
       "text-background-color": colour("paper"), "text-background-opacity": 0.85, "text-background-padding": 2,
       "background-color": colour("strong-line"), width: 14, height: 14, "min-zoomed-font-size": 5 } },
-    { selector: "node[kind = 'centre']", style: { "background-color": colour("link"), width: 26, height: 26, "font-size": 16, "font-weight": "bold" } },
+    ...[0, 1, 2, 3, 4, 5].map((tone) => ({ selector: `node[tone = ${tone}]`, style: { "background-color": colour(`tone-${tone}`), width: "data(size)", height: "data(size)" } })),
+    { selector: "node[kind = 'centre']", style: { "border-width": 3, "border-color": colour("text"), "font-size": 16, "font-weight": "bold", "z-index": 10 } },
     { selector: "node[kind = 'start']", style: { "background-color": colour("paper"), "border-width": 3, "border-color": colour("link"), width: 20, height: 20 } },
     { selector: "node[kind = 'reached']", style: { "background-color": colour("link"), width: 20, height: 20 } },
     { selector: "edge", style: { width: 1, "line-color": colour("line"), "curve-style": "bezier", opacity: 1,
       "target-arrow-shape": "triangle", "arrow-scale": 0.7, "target-arrow-color": colour("line") } },
+    { selector: "edge[weight]", style: { width: "data(weight)", "line-color": colour("strong-line"), "target-arrow-shape": "none", "curve-style": "straight", opacity: 0.45 } },
+    { selector: ".faded", style: { opacity: 0.2 } },
+    { selector: ".gone", style: { display: "none" } },
     { selector: "edge[taken = 0]", style: { "line-style": "dashed", "target-arrow-shape": "none", "line-color": colour("strong-line") } },
     { selector: "edge[taken = 1]", style: { width: 3, "line-color": colour("link"), "target-arrow-color": colour("link"),
       label: "data(label)", "font-size": 13, color: colour("text"), "text-background-color": colour("paper"),
@@ -45,6 +65,9 @@ export function draw(nodes, edges, { open = () => {}, round = "" } = {}) {
     graph.on("tap", "node", (event) => open(event.target.data()));
     graph.on("mouseover", "node", () => { box.style.cursor = "pointer"; });
     graph.on("mouseout", "node", () => { box.style.cursor = ""; });
+    if (round) spread(graph, { ...free, nodeRepulsion: 900000, nodeOverlap: 60, idealEdgeLength: 120, gravity: 0.4 });
+    graphs.set(box, graph);
+    box.dataset.edges = graph.edges().length;
     box.dataset.nodes = graph.nodes().length;
   });
   return box;

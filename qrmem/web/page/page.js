@@ -3,6 +3,7 @@
 import { ask, askNow, search } from "./asking.js";
 import { allowed } from "./call.js";
 import { conversation, conversations } from "./conversations.js";
+import { network } from "./network.js";
 import { documents, oneDocument } from "./documents.js";
 import { link, make, path } from "./dom.js";
 import { plot } from "./graph.js";
@@ -12,9 +13,9 @@ import { oneTree, trees } from "./trees.js";
 
 const main = document.getElementById("main");
 
-const PARTS = { search: [search, search], ask: [ask, ask], documents: [documents, oneDocument], conversations: [conversations, conversation], entities: [entities, entity], trees: [trees, oneTree],
+const PARTS = { search: [search, search], ask: [ask, ask], documents: [documents, oneDocument], conversations: [conversations, conversation], entities: [entities, entity], graph: [network, network], trees: [trees, oneTree],
   trails: [trails, someTrails], merges: [merges, merges], costs: [costs, costs] };
-const TITLES = { documents: "Documents", conversations: "Conversations", entities: "Entities", trees: "Trees", trails: "Trails", merges: "Merged names", costs: "Costs" };
+const TITLES = { documents: "Documents", conversations: "Conversations", entities: "Entities", graph: "Graph", trees: "Trees", trails: "Trails", merges: "Merged names", costs: "Costs" };
 let latest = 0;
 
 // The token stands behind the #, which no browser sends to a server.

@@ -5,7 +5,7 @@ import { allowed, call, part } from "./call.js";
 import { sessionRow, times } from "./conversations.js";
 import { documentRow, nothing } from "./documents.js";
 import { about, chip, code, count, empty, entityLink, folded, items, link, list, long, make, number, paged, quiet, segmentBox, table } from "./dom.js";
-import { draw } from "./graph.js";
+import { small } from "./network.js";
 import { trailRow } from "./trails.js";
 
 const SOME = 20;
@@ -51,9 +51,6 @@ export async function entity(name) {
   const view = await part(address, 0, SOME);
   const names = { ...view.neighbours };
   const named = (key) => (key === view.key ? view.name : names[key] ?? key);
-  const nodes = [...new Set([view.key, ...view.relations.flatMap((one) => [one.head, one.tail])])]
-    .map((key) => ({ id: key, label: named(key), kind: key === view.key ? "centre" : "entity" }));
-  const edges = view.relations.map((one) => ({ id: `edge ${one.key}`, source: one.head, target: one.tail }));
   const other = (one) => (one.head === view.key ? one.tail : one.head);
   const statement = (fact) => make("div", {}, fact.description, " ", make("span", { class: "small" },
     link(times(fact) || "source", "documents", fact.document_id, `${fact.index + 1}`)));
@@ -74,14 +71,12 @@ export async function entity(name) {
     return next[what].map(render);
   };
   const { totals } = view;
-  const some = view.relations.length < totals.relations;
   return [make("p", { class: "crumbs" }, link("Entities", "entities")),
     make("h2", {}, view.name),
     about(view.type ? view.type.toLowerCase() : "type unknown", count(totals.segments, "segment"), count(totals.relations, "relation")),
     make("div", { class: "columns" },
-      make("section", {}, make("h3", {}, some ? `Neighbours: ${SOME} of ${number(totals.relations)}` : "Neighbours"),
-        nodes.length > 1 ? draw(nodes, edges, { open: (node) => { location.hash = `#/entities/${encodeURIComponent(node.id)}`; }, round: view.key })
-          : empty("No relation to another entity was found."),
+      make("section", {}, make("h3", {}, "Neighbours"),
+        small(view.key),
         make("h3", {}, "Names in the text"),
         make("p", {}, view.forms.flatMap(([form, times]) => [chip(`${form} ${number(times)}`), " "])),
         make("h3", {}, view.segments.length < totals.segments ? "Questions about the segments shown" : "Questions that added it"),
