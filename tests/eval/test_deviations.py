@@ -57,6 +57,7 @@ UNUSED = {
     "as_of": "a memory is asked as it is now",
     "reranker": "off",
     "types": "of what is searched, and no preset names any",
+    "segments": "what types narrow a search to",
     "single_types": "of a schema, and no preset has one",
 }
 """Switches of a search that have no say with `paper_exact`."""
