@@ -34,7 +34,7 @@ from qrmem.types import (
 INFO = NamespaceInfo("", "builtin-v1", 16, "hash", 8)
 TEXTS = {
     "a/ß.txt": "Ann met Bob at home. Bob saw Ann again there.\n\nAnn wrote to Cid. Cid met Bob. "
-    "Bob met Ann at sea in the last week of that year.",
+    "Bob met Ann at sea in the last week of that year. Ann met Bob on the pier once more.",
     "b": "Dot sailed with Ann to Oslo. “Bob,” said Dot\u2028🙂 \u0085 東京へ。 Ann met Bob again.",
     "c": "Bob alone. " * 8,
 }

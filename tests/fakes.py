@@ -177,7 +177,9 @@ class ScriptedReasoner:
             mentions=tuple(
                 Mention(name, "PERSON", (name,), segment.text.count(name)) for name in names
             ),
-            statements=tuple(Statement(a, b, f"{a} meets {b}{focus}") for a, b in pairs),
+            statements=tuple(
+                Statement(a, b, f"{a} meets {b} in part {segment.index}{focus}") for a, b in pairs
+            ),
             questions=tuple(f"{a}, {b}?" for a, b in pairs),
         )
 

@@ -169,10 +169,15 @@ def _entities(passage: str, seen: _Seen) -> list[str]:
 
 
 def _relations(passage: str, seen: _Seen) -> list[str]:
-    """Relate every two names, as far as a reply holds them: the same two again cost a merge."""
+    """Relate every two names, as far as a reply holds them: the same two again cost a merge.
+
+    They do where the direction is the same, so the names are in one order in all passages.
+    """
     before = "1|" if seen.name.endswith("-asked") or "number|name" in seen.said else ""
     said = _words(passage, _ITEM_WORDS).replace("|", " ")
-    return _within(seen, [f"{before}{a}|{said}|{b}" for a, b in combinations(_names(passage), 2)])
+    return _within(
+        seen, [f"{before}{a}|{said}|{b}" for a, b in combinations(sorted(_names(passage)), 2)]
+    )
 
 
 def _questions(passage: str, seen: _Seen) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from servers.neo4j_server import Server
+from servers.openai_server import OpenAIServer, in_thread
 
 import qrmem
 from qrmem.graphstore.neo4j import browser_queries, browser_script
@@ -25,7 +26,7 @@ DRAWN = {
     "The entities that occur most, and what relates them": "Nell",
     "The memory around an entity": "Nell",
     "A document's chain of segments": "2 · ## Chapter 2",
-    "Questions as a picture, with the entities and relations that they added": "harbour mouth",
+    "Questions as a picture, with the entities and relations that they added": "Orla Quist",
     "A trail as a picture: its steps in order, what they read, dropped and expanded": "1. start",
     "Two trails of one question as a picture: what both read, and what only one": "entity-trial ·",
     "The tree of summaries as a picture: from its roots down to some segments": "1 · ",
@@ -58,6 +59,10 @@ async def memory(neo4j: Server) -> Server:
         await opened.build_tree()
         for strategy in ("entity-trial", "graph-expansion"):
             await opened.ask(QUESTION, strategy=strategy)
+    with in_thread(OpenAIServer()) as server:  # rules make no questions
+        settings = neo4j.settings.with_(model="gpt-5-mini", base_url=server.url)
+        async with qrmem.open(neo4j.uri, namespace=NS, settings=settings) as reading:
+            await reading.add({"id": "letter", "text": "Orla Quist sold the Heron Key in Bergen."})
     return neo4j
 
 

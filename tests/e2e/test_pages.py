@@ -186,6 +186,7 @@ ELSEWHERE = {
     r"anthropic/": "tests/integration/test_litellm_http.py",
     r"(localhost|127.0.0.1):8000": "the same command with the address of a server that runs",
     r"--embedder (local|contriever)|embedder": "tests marked local_embedder, with real weights",
+    r"--reranker": "tests/integration/test_reranker_http.py, test_cross_encoder.py",
     r"eval (run|build|judge|report) ": "tests/eval: on data that fit the command",
     r"eval plan": "tests/eval: on data that fit the command",
     r"merge A B|separate": "tests/e2e/test_commands.py: names of the memory at hand",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from neo4j import GraphDatabase, NotificationSeverity
 from servers.neo4j_server import Server
+from servers.openai_server import OpenAIServer, in_thread
 
 import qrmem
 from qrmem.errors import NotFound, UsageError
@@ -46,6 +47,10 @@ async def memory(neo4j: Server) -> AsyncIterator[qrmem.Memory]:
         await opened.build_tree()
         for strategy in ("entity-trial", "reflection"):
             await opened.ask(QUESTION, strategy=strategy)
+        with in_thread(OpenAIServer()) as server:  # rules make no questions
+            chosen = settings.with_(model="gpt-5-mini", base_url=server.url)
+            async with qrmem.open(settings=chosen) as reading:
+                await reading.add({"id": "c", "text": "Orla Quist sold the Heron Key in Bergen."})
         yield opened
 
 
@@ -70,8 +75,7 @@ async def test_no_query_is_warned_of_and_none_leaves_the_namespace(
                 if status.severity is NotificationSeverity.WARNING
             ]
             assert not warned, (query.title, warned)
-            may_be_empty = ("not read completely", "Generated questions")  # rules make none
-            if not any(words in query.title for words in may_be_empty):
+            if "not read completely" not in query.title:
                 assert records, query.title
             assert "Zadok" not in str(records), query.title
             assert "lost an arm" not in str(records), query.title

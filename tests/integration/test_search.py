@@ -209,10 +209,10 @@ async def test_a_search_looks_up_no_more_than_the_first_words_of_a_question(
             whole = getattr(SqliteStore, name)
 
             async def counted(
-                self: Any, ns: str, wanted: Any, *rest: Any, whole: Any = whole
+                self: Any, ns: str, wanted: Any, *rest: Any, whole: Any = whole, **more: Any
             ) -> Any:
                 most.append(len(wanted))
-                return await whole(self, ns, wanted, *rest)
+                return await whole(self, ns, wanted, *rest, **more)
 
             monkeypatch.setattr(SqliteStore, name, counted)
         told.clear()

@@ -51,27 +51,27 @@ async def test_a_client_reads_and_cannot_write() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "says"),
     [
-        ("search", {}, "search: query is missing (arguments: query, k)"),
+        ("search", {}, "search: query is missing (arguments: query, k, types)"),
         (
             "search",
             {"q": "Ada"},
-            "search: query is missing; there is no argument q (arguments: query, k)",
+            "search: query is missing; there is no argument q (arguments: query, k, types)",
         ),
         (
             "search",
             {"query": "Ada", "limit": 3},
-            "search: there is no argument limit (arguments: query, k)",
+            "search: there is no argument limit (arguments: query, k, types)",
         ),
         (
             "search",
             {"query": "Ada", "k": "many"},
             "search: k should be a valid integer, unable to parse string as an integer "
-            "(arguments: query, k)",
+            "(arguments: query, k, types)",
         ),
         (
             "search",
             {"query": "Ada", "k": True},
-            "search: k should be a valid integer, not true or false (arguments: query, k)",
+            "search: k should be a valid integer, not true or false (arguments: query, k, types)",
         ),
         ("status", {"of": 3}, "status: there is no argument of (arguments: none)"),
         ("entity", {"name": 3}, "entity: name should be a valid string (arguments: name)"),

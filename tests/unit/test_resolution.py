@@ -265,7 +265,10 @@ def test_a_bare_surname_is_the_man_of_that_surname_not_his_sister() -> None:
     assert entity_of(found, "Brill") == entity_of(found, "Mr. Brill")
     assert entity_of(found, "Miss Brill") == entity_of(found, "Anna Brill")
     assert entity_of(found, "Brill") != entity_of(found, "Miss Brill")
+    # A surname alone means no woman with a title, however often she is named.
     found = people(("Mr. Brill", 40), ("Mrs. Brill", 90), ("Brill", 6))
+    assert entity_of(found, "Brill") == "Mr. Brill"
+    found = people(("Mr. Brill", 5), ("Mr. Carl Brill", 6), ("Mr. Otto Brill", 5), ("Brill", 6))
     assert entity_of(found, "Brill") == "Brill"
 
 
