@@ -24,6 +24,7 @@ Json = Any
 _TEXT = re.compile(r"<(text[0-9]*)([^>]*)>\n(.*?)\n</\1>", re.DOTALL)
 _MARK = re.compile(r"⟨(\d+)⟩")
 _LISTED = re.compile(r"^(.+) \(\d+\)$", re.MULTILINE)
+_CAPITAL = re.compile(r"\b[A-Z]\w+")
 _COUNT = re.compile(r"Questions wanted: (\d+)")
 _REASON_WORDS = 60
 """Of one to three sentences."""
@@ -165,7 +166,7 @@ def _entities(passage: str, seen: _Seen) -> list[str]:
     if listed := _LISTED.findall(passage):
         return listed[:: max(1, len(listed) // _PARTS)]  # of a trial: names from all over the list
     before = "1|" if seen.name.endswith("-asked") or "number|name" in seen.said else ""
-    return _within(seen, [f"{before}{name}|THING" for name in _names(passage)])
+    return _within(seen, [f"{before}{name}|THING" for name in _names(passage, seen)])
 
 
 def _relations(passage: str, seen: _Seen) -> list[str]:
@@ -175,9 +176,10 @@ def _relations(passage: str, seen: _Seen) -> list[str]:
     """
     before = "1|" if seen.name.endswith("-asked") or "number|name" in seen.said else ""
     said = _words(passage, _ITEM_WORDS).replace("|", " ")
-    return _within(
-        seen, [f"{before}{a}|{said}|{b}" for a, b in combinations(sorted(_names(passage)), 2)]
-    )
+    # First of what rules find: that comes again in other passages.
+    pairs = dict.fromkeys(combinations(sorted(_found(passage)), 2))
+    pairs |= dict.fromkeys(combinations(sorted(_names(passage, seen)), 2))
+    return _within(seen, [f"{before}{a}|{said}|{b}" for a, b in pairs])
 
 
 def _questions(passage: str, seen: _Seen) -> list[str]:
@@ -189,7 +191,16 @@ def _questions(passage: str, seen: _Seen) -> list[str]:
     return [f"{' '.join(question)}?" for question in asked if question]
 
 
-def _names(passage: str) -> list[str]:
+def _names(passage: str, seen: _Seen) -> list[str]:
+    """Return what a model may name: what rules find, then every word with a capital.
+
+    Of passages together what rules find alone: one that gives nothing is read again by itself.
+    """
+    more = [] if seen.name.endswith("-together") else _CAPITAL.findall(passage)
+    return list(dict.fromkeys([*_found(passage), *more]))
+
+
+def _found(passage: str) -> list[str]:
     return [mention.name for mention in tagged(passage).mentions]
 
 
