@@ -71,5 +71,5 @@ def test_an_agent_answers_with_what_the_memory_holds(
     assert TEXT in ran.stdout
     offered = requests[0]["tools"][0]["function"]
     assert offered["name"] == "search_memory"
-    assert set(offered["parameters"]["properties"]) == {"query", "k"}
+    assert set(offered["parameters"]["properties"]) == {"query", "k", "types"}
     assert QUESTION in str(requests[0]["messages"])
