@@ -213,7 +213,9 @@ def _bounded(most: int) -> Any:
             super().connection_made(transport)
             if len(self.connections) > most:
                 log(f"more than {most} connections: one that waits for its request is closed")
-                next(iter(waiting), self).transport.abort()
+                longest = next(iter(waiting), self)
+                waiting.pop(longest, None)  # or the next one that comes would close it, too
+                longest.transport.abort()
             self.watch()
 
         def data_received(self, data: bytes) -> None:
