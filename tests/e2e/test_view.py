@@ -376,6 +376,39 @@ def test_a_graph_is_zoomed_and_leads_to_entities(page: Any) -> None:
     page.wait_for_selector("text=Names in the text")
 
 
+@pytest.mark.parametrize("name", ["Ada Lovelace", "London"])
+def test_a_graph_that_comes_when_the_reader_has_gone_on_is_not_drawn(page: Any, name: str) -> None:
+    held: list[Any] = []
+    page.route(re.compile(r"/graph\?"), lambda route: held.append(route))
+    page.evaluate("name => { location.hash = `#/entities/${name}`; }", name)
+    page.wait_for_selector("text=drawing …")
+    while not held:
+        page.wait_for_timeout(20)
+    page.evaluate("() => { location.hash = '#/trees'; }")
+    page.wait_for_selector("main:not([aria-busy]) h2 >> text=Trees")
+    with page.expect_response(re.compile(r"/graph\?")):
+        held[0].continue_()
+    page.wait_for_timeout(300)
+    page.unroute_all()
+
+
+def test_graphs_of_one_and_two_nodes_are_drawn_and_go_with_their_page(page: Any) -> None:
+    go(page, "#/trees")
+    page.evaluate("""async () => {
+        const { draw, plot } = await import("/page/graph.js");
+        const nodes = [..."ab"].map((id) => ({ id, label: "one", kind: "entity", tone: 0, size: 20 }));
+        for (const some of [nodes.slice(1), nodes]) for (const round of ["", "b"])
+          document.getElementById("main").append(draw(some, [], { round }));
+        window.boxes = [...document.querySelectorAll(".graph")];
+        plot(document.getElementById("main"));
+    }""")
+    boxes = page.locator(".graph")
+    drawn = [box.get_attribute("data-nodes") for box in boxes.all()]
+    assert drawn == ["1", "1", "2", "2"]
+    go(page, "#/trails")
+    assert page.evaluate("boxes.every((box) => !box._cyreg)"), "they were destroyed"
+
+
 def test_two_trails_stand_beside_each_other(page: Any) -> None:
     go(page, "#/trails")
     for box in page.query_selector_all("main input[type=checkbox]"):

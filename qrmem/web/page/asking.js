@@ -117,7 +117,7 @@ function answering(asked) {
       if (!answer) return fail("The connection ended before there was an answer.");
       const shown = await shownOf(answer.trail);
       box.replaceChildren(...[answer.reason && answer.status === "unanswerable" ? make("p", {}, answer.reason) : null, ...result(shown), ...way(shown)].filter(Boolean));
-      for (const graph of box.querySelectorAll(".graph")) plot(graph);
+      plot(box);
       document.getElementById("said").textContent = `The answer is there: ${answer.status}`;
     })
     .catch((error) => fail(error.name === "AbortError" ? "Stopped. What was paid for is kept: the same question goes on from there." : error.message))

@@ -2,20 +2,29 @@
 
 import { make, svg } from "./dom.js";
 
-// A graph is plotted when its box stands on the page: it has no size before.
+// A box has no size before it stands on the page, so it is plotted then; what has left the page goes.
 const plots = new WeakMap();
+const graphs = new Map();
 
-export function plot(box) {
-  if (!box.dataset.nodes) plots.get(box)?.();
+export function plot(within) {
+  for (const [box, graph] of graphs) {
+    if (!box.isConnected) {
+      graphs.delete(box);
+      graph.destroy();
+    }
+  }
+  for (const box of within.isConnected ? within.querySelectorAll(".graph:not([data-nodes])") : []) plots.get(box)();
 }
 
-const graphs = new WeakMap();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const graph of graphs.values()) graph.style(style());
+});
 
 // From a ring to a form in which what is linked is near, and that is as wide as its box.
 function spread(graph, layout) {
   graph.layout(layout).run();
   const { w, h } = graph.elements().boundingBox();
-  const by = Math.min(Math.max((graph.width() / graph.height()) / (w / h), 0.6), 2.2);
+  const by = Math.min(Math.max((graph.width() / graph.height()) / (w / h), 0.6), 2.2) || 1;
   graph.nodes().positions((node) => ({ x: node.position("x") * by, y: node.position("y") }));
   graph.fit(undefined, 28);
 }
@@ -61,7 +70,6 @@ export function draw(nodes, edges, { open = () => {}, round = "" } = {}) {
       maxZoom: 1.6,
       style: style(),
     });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => graph.style(style()));
     graph.on("tap", "node", (event) => open(event.target.data()));
     graph.on("mouseover", "node", () => { box.style.cursor = "pointer"; });
     graph.on("mouseout", "node", () => { box.style.cursor = ""; });

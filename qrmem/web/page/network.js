@@ -44,7 +44,7 @@ export function small(name) {
     const shown = part.nodes.length > 1 ? drawn(part, (node) => { location.hash = path("entities", node.id); }) : [empty("No relation to another entity was found.")];
     const more = part.nodes.length > 1 ? make("p", {}, link("Larger, with all edges", "graph", part.centre)) : null;
     holder.replaceChildren(...shown, more ?? "");
-    for (const box of holder.querySelectorAll(".graph")) plot(box);
+    plot(holder);
   }, (error) => holder.replaceChildren(make("p", { class: "error", role: "alert" }, error.message)));
   return holder;
 }

@@ -52,7 +52,7 @@ async function route() {
     if (mine !== latest) return;
     main.replaceChildren(...shown.filter(Boolean));
     document.title = `${main.querySelector("h2")?.textContent ?? "A memory"} · qrmem`;
-    for (const box of main.querySelectorAll(".graph")) plot(box);
+    plot(main);
     main.focus({ preventScroll: true });
     window.scrollTo(0, 0);
     main.querySelector(".target")?.scrollIntoView({ block: "center" });
