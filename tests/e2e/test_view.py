@@ -396,7 +396,7 @@ def test_graphs_of_one_and_two_nodes_are_drawn_and_go_with_their_page(page: Any)
     go(page, "#/trees")
     page.evaluate("""async () => {
         const { draw, plot } = await import("/page/graph.js");
-        const nodes = [..."ab"].map((id) => ({ id, label: "one", kind: "entity", tone: 0, size: 20 }));
+        const nodes = [..."ab"].map((id) => ({ id, label: id, kind: "entity", tone: 0, size: 20 }));
         for (const some of [nodes.slice(1), nodes]) for (const round of ["", "b"])
           document.getElementById("main").append(draw(some, [], { round }));
         window.boxes = [...document.querySelectorAll(".graph")];
