@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from qrmem.agents.state import silent
-from qrmem.extraction.tree_summaries import NodeText, Summarised
+from qrmem.extraction.summaries import NodeText, Summarised
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import cached_value
 from qrmem.llm.parallel import each, in_batches
@@ -38,8 +38,8 @@ from qrmem.retrieval.trees.nodes import (
     texts_of,
 )
 from qrmem.types import CallRecord, Embedder, Event, Listener, Segment
-from qrmem.types.plans import Course
 from qrmem.types.trees import Tree, TreeKind, TreeNode
+from qrmem.types.usage import Course
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,7 +23,7 @@ from benchmarks.frame import Figure, note
 from benchmarks.novel_answers import _holds
 from benchmarks.passages import novels
 from qrmem.eval.systems.retrieval import bm25_of_texts
-from qrmem.extraction.tree_summaries import NodeText, extractive
+from qrmem.extraction.summaries import NodeText, extractive
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.text.sentences import sentences
 from qrmem.text.words import terms

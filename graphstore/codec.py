@@ -13,7 +13,7 @@ from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from qrmem.types.where import LARGEST
+from qrmem.types.documents import LARGEST
 
 T = TypeVar("T")
 _Convert = Callable[[Any], Any]

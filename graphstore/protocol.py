@@ -201,7 +201,7 @@ class FactStore(Protocol):
         """Return the ids of the documents that fit everything that is given, sorted.
 
         Args:
-            where: what their metadata has; see `qrmem.types.where`.
+            where: what their metadata has; see `qrmem.types.documents`.
             between: a name of their metadata, the least value, and the first that is too great.
             prefix: what the ids begin with.
             last: how many at most, from the end.
@@ -397,7 +397,7 @@ class GraphView(Protocol):
         A name that more than `MOST_TITLED` documents go by means none of them and is left out.
 
         Args:
-            names: as `qrmem.text.naming.plain` gives them; unknown ones are left out.
+            names: as `qrmem.text.names.plain` gives them; unknown ones are left out.
         """
 
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qrmem.graphstore.records import relation_key
-from qrmem.text.rouge import THRESHOLD, rouge_l
-from qrmem.text.words import tokens
+from qrmem.text.words import THRESHOLD, rouge_l, tokens
 from qrmem.types import Fact, Relation
 
 LONGEST = 600

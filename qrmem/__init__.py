@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from qrmem.integrations.langchain import tools
     from qrmem.memory import Memory, open
     from qrmem.schema import Schema
-    from qrmem.types.plans import Plan
+    from qrmem.types.usage import Plan
 
 __all__ = [
     "AddReport",
@@ -54,7 +54,7 @@ __all__ = [
 
 _LAZY = {
     "Memory": "qrmem.memory",
-    "Plan": "qrmem.types.plans",
+    "Plan": "qrmem.types.usage",
     "Schema": "qrmem.schema",
     "open": "qrmem.memory",
     "tools": "qrmem.integrations.langchain",

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.errors import WindowTooSmall
 from qrmem.llm.budget import Budget
-from qrmem.llm.cache import ReplyCache
-from qrmem.llm.meter import Meter
+from qrmem.llm.meter import Meter, ReplyCache
 from qrmem.llm.routing import ChatModels
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (

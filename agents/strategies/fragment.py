@@ -9,10 +9,10 @@ from qrmem.agents.search.run import Search
 from qrmem.agents.search.start import question_text
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy, began
+from qrmem.graph.segmenting import longbench_words
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.fragments.independent import within_words
 from qrmem.retrieval.fragments.relating import name_of
-from qrmem.text.longbench import words
 
 if TYPE_CHECKING:
     from qrmem.retrieval.fragments.scorer import Assessed
@@ -45,7 +45,9 @@ async def _picked(run: Search, assessed: "Assessed") -> dict[str, float]:
     if settings.words is None:
         return found
     segments = await run.graph.segments(found)
-    kept = within_words([len(words(segment.text)) for segment in segments], settings.words)
+    kept = within_words(
+        [len(longbench_words(segment.text)) for segment in segments], settings.words
+    )
     return {segment.id: found[segment.id] for segment in segments[:kept]}
 
 

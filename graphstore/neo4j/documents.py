@@ -19,7 +19,7 @@ from qrmem.graphstore.neo4j.schema import LABELS, VIEW_LABELS
 from qrmem.graphstore.protocol import NamespaceInfo, relation_key
 from qrmem.graphstore.redaction import Removal
 from qrmem.types import Document, DocumentInfo, MetaValue, Part, Scalar, Segment
-from qrmem.types.where import RANGES, Conditions, Where, conditions
+from qrmem.types.documents import RANGES, Conditions, Where, conditions
 
 _BOUNDS = {"<": "below", "<=": "most", ">": "above", ">=": "least"}
 """What the bounds of a range are called in a statement."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from qrmem.graphstore.neo4j.connection import Properties, Step, Work
 from qrmem.graphstore.neo4j.keys import in_order, short, shortened
 from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
-from qrmem.text.naming import forms_of
+from qrmem.text.names import forms_of
 from qrmem.text.words import terms
 from qrmem.types import Document
 

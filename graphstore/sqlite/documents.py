@@ -22,7 +22,7 @@ from qrmem.graphstore.sqlite.lookup import (
     rows_of_documents,
 )
 from qrmem.types import Document, DocumentInfo, Part, Segment
-from qrmem.types.where import RANGES, Where, conditions
+from qrmem.types.documents import RANGES, Where, conditions
 
 _SEGMENT = """
     SELECT s.id, d.id, s.idx, s.start, s."end", p.text, s.tokens, s.part

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
 from qrmem.graphstore.records import K1, B
 from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in, segment_numbers
-from qrmem.text.naming import forms_of
+from qrmem.text.names import forms_of
 from qrmem.text.words import terms
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rapidfuzz import fuzz
 
-from qrmem.text.code.lines import label_within
+from qrmem.text.code.outline import label_within
 from qrmem.text.words import terms
 from qrmem.types import Citation, Passage, Quote
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from qrmem.extraction import vocabulary as voc
 from qrmem.extraction.rules_tagger import tagged
-from qrmem.text.scripts import MARKS
+from qrmem.text.spelling import MARKS
 from qrmem.text.words import terms
 
 _IRREGULAR = """

@@ -15,7 +15,7 @@ from qrmem.cli.facts import add_types
 from qrmem.cli.options import agreed, opened, user_name
 from qrmem.cli.progress import Warnings
 from qrmem.errors import BadDocument, UsageError
-from qrmem.text.budget import ByteBudget, open_file
+from qrmem.text.decoding import ByteBudget, open_file
 from qrmem.text.numbers import counted
 from qrmem.types import AddReport, Recalled, Turn
 

@@ -6,7 +6,7 @@ from qrmem.cli.output import already_read, safe, shortened
 from qrmem.memory.other_readers import otherwise
 from qrmem.text.numbers import counted
 from qrmem.types import UsageRow
-from qrmem.types.plans import Plan, Range, StagePlan
+from qrmem.types.usage import Plan, Range, StagePlan
 
 AGAIN = "run the same command again"
 AGAIN_AFTER_REBUILD = f"{AGAIN} without --rebuild, which would start from the beginning"

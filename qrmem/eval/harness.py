@@ -40,7 +40,7 @@ from qrmem.types import (
     Reasoner,
     StageUsage,
 )
-from qrmem.types.plans import Course
+from qrmem.types.usage import Course
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.trees.nodes import load_trees
 from qrmem.types import Embedder, EntityTagger, Event, Listener, Passage, Segment
 from qrmem.types.options import AddOptions
-from qrmem.types.plans import Course
+from qrmem.types.usage import Course
 
 if TYPE_CHECKING:
     from qrmem.llm.routing import ChatModels

@@ -21,7 +21,7 @@ from qrmem.llm.forecast import COUNTER, SPREAD_IN
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.memory.dry_run import StubEmbedder
 from qrmem.types import Listener
-from qrmem.types.plans import Course
+from qrmem.types.usage import Course
 
 REHEARSED = 3
 """Items that are rehearsed."""

@@ -17,7 +17,7 @@ from qrmem.eval.runner import SHORT_ENOUGH
 from qrmem.extraction.rules_tagger import tagged
 from qrmem.llm.stub import WORDS_PER_TOKEN, wanted_by
 from qrmem.types import ChatReply, ChatRequest
-from qrmem.types.plans import Course
+from qrmem.types.usage import Course
 
 Json = Any
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from qrmem.extraction import vocabulary as voc
 from qrmem.text.boilerplate import is_said
-from qrmem.text.scripts import MARKS
+from qrmem.text.spelling import MARKS
 
 _U = voc.UPPER
 _M = rf"(?:[{MARKS}]+[^\W_]*)*"

@@ -1,12 +1,146 @@
-"""An extractive summary: the sentences that the document's own words make central."""
+"""Sentences with the names in them, and a summary of those that a document's words make central."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import fsum, log
 
-from qrmem.extraction.named_sentences import Sentence, flat, read
+from qrmem.extraction.rules_tagger import Occurrence, Tagged, tagged
+from qrmem.text.boilerplate import apparatus
+from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
-from qrmem.types import Segment
+from qrmem.types import Mention, Segment
+from qrmem.types.graph import SPEAKER
+
+# A segment as the local reasoner sees it: sentences, and who is named where.
+
+FIGURES = frozenset({"DATE", "NUMBER"})
+"""Types that are no end of a relation by rule: "1884" and "31 metres"."""
+
+_SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself)\b(?![.&])")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a segment.
+
+    Attributes:
+        start: first character in the segment, white space before it left out.
+        text: as it stands, white space around it left out.
+        places: where entities are named, in order; offsets count in the segment.
+    """
+
+    start: int
+    end: int
+    text: str
+    places: tuple[Occurrence, ...]
+
+    @property
+    def entities(self) -> tuple[int, ...]:
+        """The entities named in it, in order of first occurrence."""
+        return tuple(dict.fromkeys(place.entity for place in self.places))
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReading:
+    """What one look at a segment gives."""
+
+    sentences: tuple[Sentence, ...]
+    mentions: tuple[Mention, ...]
+
+
+@lru_cache(maxsize=512)
+def read(text: str) -> SegmentReading:
+    """Return the sentences of a segment with the entities named in each."""
+    found = tagged(text)
+    return SegmentReading(tuple(_sentences(text, found)), found.mentions)
+
+
+def read_with(text: str, others: Sequence[Mention], speaker: str = "") -> SegmentReading:
+    """Return the same with the entities that another tagger found, and the types that it knows.
+
+    Args:
+        speaker: whom "I" means; an entity then, in words or not.
+    """
+    found = _read_with(text, others)
+    return _said_by(speaker, text, found) if speaker else found
+
+
+def _said_by(speaker: str, text: str, found: SegmentReading) -> SegmentReading:
+    places = [place for sentence in found.sentences for place in sentence.places]
+    spans = [m.span() for m in _SELF.finditer(text) if _is_free(m.span(), places)]
+    known = (n for n, m in enumerate(found.mentions) if _is_called(m, speaker))
+    at = next(known, len(found.mentions))
+    mentions = list(found.mentions)
+    if at == len(mentions):
+        mentions.append(Mention(speaker, "PERSON", SPEAKER, max(1, len(spans))))
+    places += [Occurrence(a, b, at) for a, b in spans]
+    places.sort(key=lambda place: (place.start, place.end))
+    tagged_so = Tagged(tuple(mentions), tuple(places))
+    return SegmentReading(tuple(_sentences(text, tagged_so)), tuple(mentions))
+
+
+def _is_called(mention: Mention, name: str) -> bool:
+    return name.casefold() in {form.casefold() for form in (mention.name, *mention.forms)}
+
+
+def _read_with(text: str, others: Sequence[Mention]) -> SegmentReading:
+    own = tagged(text)
+    if not others or tuple(others) == own.mentions:
+        return read(text)
+    known = {form.casefold() for mention in own.mentions for form in mention.forms}
+    new = [m for m in others if not known & {form.casefold() for form in (m.name, *m.forms)}]
+    types = {form.casefold(): m.type for m in others for form in m.forms}
+    mentions = [
+        m if m.type else replace(m, type=types.get(m.name.casefold(), "")) for m in own.mentions
+    ]
+    if not new and tuple(mentions) == own.mentions:
+        return read(text)
+    places = list(own.occurrences)
+    for mention in new:
+        spans = [span for span in _spans(text, mention) if _is_free(span, places)]
+        if spans:
+            places.extend(Occurrence(a, b, len(mentions)) for a, b in spans)
+            mentions.append(mention)
+    places.sort(key=lambda place: (place.start, place.end))
+    return SegmentReading(
+        tuple(_sentences(text, Tagged(tuple(mentions), tuple(places)))), tuple(mentions)
+    )
+
+
+def _spans(text: str, mention: Mention) -> list[tuple[int, int]]:
+    forms = sorted({mention.name, *mention.forms}, key=lambda form: (-len(form), form))
+    spelled = "|".join(r"\s+".join(map(re.escape, form.split())) for form in forms if form.strip())
+    return [m.span() for m in re.finditer(rf"(?<!\w)(?:{spelled})(?!\w)", text)] if spelled else []
+
+
+def _is_free(span: tuple[int, int], places: Sequence[Occurrence]) -> bool:
+    return not any(place.start < span[1] and span[0] < place.end for place in places)
+
+
+def _sentences(text: str, found: Tagged) -> list[Sentence]:
+    """Return the sentences of a text, without headings and what else is not to be read."""
+    result, at, places = [], 0, found.occurrences
+    skipped = apparatus(text)
+    for start, end in sentences(text):
+        raw = text[start:end]
+        inner = raw.strip()
+        start += len(raw) - len(raw.lstrip())
+        first = at
+        while at < len(places) and places[at].start < end:
+            at += 1
+        is_read = not any(a <= start and start + len(inner) <= b for a, b in skipped)
+        if inner and is_read:
+            result.append(Sentence(start, start + len(inner), inner, places[first:at]))
+    return result
+
+
+def flat(text: str) -> str:
+    """Return a text with every run of white space as one space."""
+    return " ".join(text.split())
+
 
 LIMIT = 300
 """Tokens of a summary T."""

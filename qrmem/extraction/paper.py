@@ -4,14 +4,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from qrmem.errors import ModelOutputError
 from qrmem.extraction import reply_items as items
 from qrmem.extraction.compact import asked, fresh, supplemented
 from qrmem.extraction.own_types import Items, Typing, fitted
-from qrmem.extraction.prompt_context import PromptContext, entity_lines, relation_lines
+from qrmem.extraction.prompt_context import PromptContext, entity_lines, pieces, relation_lines
 from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced, fenced_if
-from qrmem.prompts.replies import EntitiesReply, QuestionsReply, RelationsReply
-from qrmem.types import Contribution, Loss, Mention, Reading, Segment
+from qrmem.prompts.replies import EntitiesReply, FoldReply, QuestionsReply, RelationsReply
+from qrmem.types import Contribution, Folded, Loss, Mention, Reading, Segment
 
 
 async def extract(context: PromptContext, segment: Segment, reading: Reading) -> Contribution:
@@ -140,3 +141,44 @@ def marked(text: str, known: Sequence[Mention]) -> str:
         return text
     pattern = "|".join(rf"(?<!\w){re.escape(form)}(?!\w)" for form in forms)
     return re.sub(pattern, lambda match: f"[[{match.group()}]]", text)
+
+
+# Merging two relations of one pair of entities with a chat model (QRMeM, Appendix E).
+
+
+async def fold(
+    context: PromptContext,
+    relations: tuple[str, str],
+    texts: tuple[str, str],
+    *,
+    summary: str = "",
+    question: str = "",
+) -> Folded:
+    """Ask for the questions Q_s to settle, then for the merged description, in one call.
+
+    See `qrmem.types.Reasoner`.
+    """
+
+    def inputs(kept: Kept) -> dict[str, object]:
+        return dict(
+            question=question,
+            background=fenced_if(" ".join(kept[0])),
+            segment_1=fenced(" ".join(kept[1])),
+            relation_1=fenced(relations[0]),
+            segment_2=fenced(" ".join(kept[2])),
+            relation_2=fenced(relations[1]),
+        )
+
+    try:
+        called = await context.caller.call(
+            "fold",
+            FoldReply,
+            inputs,
+            [pieces(summary), *(pieces(text) for text in texts)],
+            window=context.window,
+            reply=context.reserve,
+        )
+    except ModelOutputError:
+        return Folded()
+    settled = tuple(" ".join(question.split()) for question in called.value.questions)
+    return Folded(" ".join(called.value.description.split()), settled)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from qrmem.extraction import vocabulary as voc
-from qrmem.extraction.named_sentences import FIGURES, SegmentReading, Sentence, flat
+from qrmem.extraction.extractive_summary import FIGURES, SegmentReading, Sentence, flat
 from qrmem.extraction.rules_tagger import Occurrence
 from qrmem.types import Statement
 

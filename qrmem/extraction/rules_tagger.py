@@ -12,11 +12,163 @@ from functools import lru_cache
 
 from qrmem.extraction import vocabulary as voc
 from qrmem.extraction.capitals import Run, runs, vocabulary_of
-from qrmem.extraction.figures import dates, numbers
-from qrmem.extraction.marked_names import titles, uncased
 from qrmem.text.boilerplate import apparatus
 from qrmem.text.names import differ_in_number
 from qrmem.types import Mention
+
+# Dates, and numbers with what they count.
+
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?)"
+)
+_DAY = r"(?:[0-3]?\d(?:st|nd|rd|th)?)"
+_YEAR = r"(?:1\d{3}|20\d{2}|1\d(?=—)—|1\d——?)"
+_DATE = re.compile(
+    rf"(?<![\w.,/-])(?:{_DAY}\s(?:of\s)?{_MONTH}(?:,?\s{_YEAR})?"
+    rf"|{_MONTH}\s{_DAY}(?![\d:])(?:,?\s{_YEAR})?"
+    rf"|{_MONTH},?\s{_YEAR}"
+    r"|\d{4}-[01]\d-[0-3]\d"
+    r"|[12]\d\d0s"
+    r"|\d{1,2}(?:st|nd|rd|th)\scentury)(?![\w])"
+)
+_BARE_YEAR = re.compile(
+    r"(?<![\w.,:/$£€#-])(?:1[0-9]\d\d|20\d\d)(?![\w%/:-]|[.,]\d|\s[a-z]{2,}s\b)"
+    r"(?!\s(?:people|men|women|children|feet|foot|miles?)\b)"
+)
+_FIGURE = r"\d{1,3}(?:[,\u00a0]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+_SCALE = r"(?:\s(?:hundred|thousand|million|billion|trillion))?"
+_DIGITS = re.compile(
+    rf"(?<![\w.,:/-])(?:[$£€¥]\s?(?:{_FIGURE}){_SCALE}(?![\d%])"
+    rf"|(?:{_FIGURE}){_SCALE}(?:\s?%|(?:\s|-)(?:per\scent|[^\W\d_]{{1,14}}))?)(?![\w])"
+)
+_BIG = "|".join(sorted(voc.BIG_NUMBER_WORDS, key=len, reverse=True))
+_SMALL = "|".join(voc.SMALL_NUMBER_WORDS)
+_SPELLED = re.compile(
+    rf"\b(?:(?:{_SMALL})[\s-]|a\s(?=(?:hundred|thousand|million|billion)\b))?(?:{_BIG})(?:(?:[\s-]|\sand\s)(?:{_BIG}|{_SMALL})){{0,8}}\s([a-z]+)\b",
+    re.IGNORECASE,
+)
+
+
+def dates(text: str) -> list[tuple[int, int]]:
+    """Return the spans of dates and years, in order."""
+    found = [m.span() for m in _DATE.finditer(text)] if _has_digit(text) else []
+    for match in _BARE_YEAR.finditer(text) if _has_digit(text) else ():
+        if not any(a < match.end() and match.start() < b for a, b in found):
+            found.append(match.span())
+    return sorted(found)
+
+
+def numbers(text: str, taken: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the spans of numbers that come with a unit, a currency or a counted noun."""
+    found = []
+    if _has_digit(text):
+        for match in _DIGITS.finditer(text):
+            if _counts_something(match.group()):
+                found.append(match.span())
+    for match in _SPELLED.finditer(text) if _has_number_word(text) else ():
+        if match.group(1).casefold() in voc.UNITS:
+            found.append(match.span())
+    free = [s for s in found if not any(a < s[1] and s[0] < b for a, b in taken)]
+    return sorted(free)
+
+
+_DIGIT = re.compile(r"\d")
+
+
+def _has_digit(text: str) -> bool:
+    return _DIGIT.search(text) is not None
+
+
+def _has_number_word(text: str) -> bool:
+    """Whether it is worth while to look for spelled numbers, which takes long."""
+    low = text.casefold()  # the pattern knows the long s of old print too
+    return any(word in low for word in voc.BIG_NUMBER_WORDS)
+
+
+def _counts_something(found: str) -> bool:
+    if found[0] in "$£€¥" or found.endswith(("%", "per cent")):
+        return True
+    last = re.split(r"[\s-]", found)[-1]
+    if last[:1].isdigit() or last.casefold() in voc.FUNCTION_WORDS:
+        return False
+    return last in voc.UNITS or bool(voc.PLURAL_OR_UNIT.match(last) and not last.endswith("ss"))
+
+
+# Names that marks show instead of capitals: quoted titles, and scripts that have no capitals.
+
+_UNCASED = re.compile(
+    "[\u0590-\u08ff\u0900-\u0dff\u0e00-\u0fff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+)
+_TITLE = re.compile(
+    r"(?:[“\"«„]|(?<![\w])[‘'])([^\W\d_][^“”\"«»„‘\n.!?;]{1,60}?)[,.]?(?:[”\"»]|[’'](?!\w))"
+    r"|(?<!\w)[_*]([^\W\d_][^_*\n.!?;]{1,60}?)[_*](?!\w)"
+)
+_MARK = re.compile("[“\"«„‘'_*]")
+_CUE = re.compile(r"([^\W\d_]+),?\s*\Z")
+_WORD = re.compile(r"[^\W\d_]+")
+_BRACKETS = re.compile("[『《〈]([^『』《》〈〉\n]{1,40})[』》〉]")
+_SHORT_QUOTE = re.compile("[「“‘]([^「」“”‘’\n。、，！？!?,.]{2,12})[」”’]")
+_KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{2,}(?:[・＝][\u30a1-\u30fa\u30fc]+)*")
+_HAN_PERSON = re.compile("([\u4e00-\u9fff]{1,4})(?=さん|さま|ちゃん|くん|先生|博士|女士|小姐)")
+_HANGUL_PERSON = re.compile("([\uac00-\ud7af]{2,4})(?= ?(?:씨|님|선생))")
+_SEMITIC_QUOTE = re.compile('[«“"„]([\u0590-\u08ff][\u0590-\u08ff ]{1,40})[»”"]')
+
+
+def titles(text: str) -> list[tuple[int, int, str]]:
+    """Return `(start, end, type)` of titles in quotation marks or italics, marks left out.
+
+    A quotation is a title if its weighty words all have capitals and there are two of them, or if a
+    word such as "novel" or "called" introduces it; anything else is speech or emphasis.
+    """
+    if not _MARK.search(text):
+        return []
+    found = []
+    for match in _TITLE.finditer(text):
+        group = 1 if match.group(1) else 2
+        words = _WORD.findall(match.group(group))
+        weighty = [w for w in words if w.casefold() not in voc.FUNCTION_WORDS]
+        if not weighty or any(w.islower() for w in weighty) or words[0].islower():
+            continue
+        cue = _CUE.search(text, max(0, match.start() - 24), match.start())
+        is_introduced = bool(cue) and cue is not None and cue.group(1).casefold() in voc.WORK_CUES
+        if is_introduced or (len(weighty) > 1 and not _is_speech(text, match)):
+            kind = "WORK" if is_introduced and cue and cue.group(1)[-2:] != "ed" else ""
+            found.append((*match.span(group), kind))
+    return found
+
+
+def _is_speech(text: str, match: re.Match[str]) -> bool:
+    """A comma or stop inside the marks, or a comma or colon before them, makes it speech."""
+    before = text[: match.start()].rstrip()[-1:]
+    inside = text[match.end() - 2 : match.end() - 1]
+    return before in {",", ":", ""} or inside in {",", "."}
+
+
+def uncased(text: str) -> list[tuple[int, int, str]]:
+    """Return `(start, end, type)` of names in scripts without capital letters.
+
+    Brackets for titles, Katakana runs, forms of address after a name, and short quotations.
+    """
+    if text.isascii() or not _UNCASED.search(text):
+        return []
+    found = [(*m.span(1), "WORK") for m in _BRACKETS.finditer(text)]
+    found += [(*m.span(1), "PERSON") for m in _HAN_PERSON.finditer(text)]
+    found += [(*m.span(1), "PERSON") for m in _HANGUL_PERSON.finditer(text)]
+    found += [(*m.span(1), "") for m in _SEMITIC_QUOTE.finditer(text)]
+    found += [(*m.span(1), "") for m in _SHORT_QUOTE.finditer(text) if _UNCASED.search(m.group(1))]
+    found += [(*m.span(), "") for m in _KATAKANA.finditer(text)]
+    return _without_overlap(found)
+
+
+def _without_overlap(found: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Keep the earliest, and of those the longest."""
+    kept: list[tuple[int, int, str]] = []
+    for span in sorted(found, key=lambda s: (s[0], -s[1], s[2])):
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+    return kept
+
 
 MOST_NAMES = 80
 """Entities kept of one segment; a telephone book would give hundreds."""

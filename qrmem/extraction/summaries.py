@@ -1,16 +1,23 @@
-"""The summary T of a document: one call over chosen sentences, or map-reduce."""
+"""Summaries with a chat model or without: of a document (T), and of a node of a tree."""
 
 import asyncio
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import log
+from typing import Any
 
 from qrmem.errors import ModelOutputError
+from qrmem.extraction import extractive_summary
+from qrmem.extraction.extractive_summary import flat
+from qrmem.llm.found_json import candidates
 from qrmem.llm.parallel import each
 from qrmem.llm.prompting import Caller, Kept
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import SummaryReply
+from qrmem.text.boilerplate import apparatus
 from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 from qrmem.types import Segment
@@ -148,3 +155,235 @@ def _within(
             break
         kept.append(place)
     return kept
+
+
+# What one node of a tree says of the text below it: a summary, and what is surprising in it.
+#
+# With a chat model both come from one reply with two labels (ILM-TR, appendix A.1). Without one
+# both are sentences of the text: the most central ones, and those whose words the text around them
+# predicts least.
+
+PROMPT, PLAIN_PROMPT = "tree-node", "tree-summary"
+ONE_IN = 6
+"""Of so many sentences one is taken for surprising, where no model decides."""
+SHARE = 4
+"""An extractive summary has at most one part in so many of the text's tokens."""
+RETRY_TEMPERATURE = 0.7
+PAPER_TEMPERATURE, PAPER_TOP_P, PAPER_REPLY = 0.2, 0.95, 1055
+PAPER_SAMPLING = {"top_k": 40, "min_p": 0.05, "repeat_penalty": 1.18, "repeat_last_n": 256}
+"""Parameters of the summary model in ILM-TR, appendix A.3, as llama.cpp's server names them; those
+that are switched off there are left out."""
+_SAME = 0.5
+_NAME = r"(summary|surprises?|surprising (?:information|facts?|sentences?))"
+_LABELS = re.compile(
+    rf"^[ \t>*_#\[(<\d.-]*\b{_NAME}[ \t]*"
+    r"(?:[*_\])>]*[ \t]*[:：][ \t]*[*_]*|[\])>][*_]*|[*_]*[ \t]*$)"
+    rf"|\({_NAME}\)[*_]*[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A label begins its line, or is written as it was asked for; in a sentence it is only a word."""
+_NOTHING = frozenset({"", "none", "n/a", "na", "nothing", "no surprise", "no surprises", "nil"})
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """What a node says.
+
+    Attributes:
+        is_well_formed: whether a reply had both labels and something under the first.
+    """
+
+    summary: str
+    surprises: tuple[str, ...] = ()
+    is_well_formed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NodeText:
+    """What one node is made of.
+
+    Attributes:
+        pieces: a segment's text, or the summaries of the nodes below.
+        around: texts beside it, which help to predict its sentences; used without a model only.
+        about: ids of the segments below.
+    """
+
+    pieces: tuple[str, ...]
+    around: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+
+
+# --- without a chat model ------------------------------------------------------------------------
+
+
+def extractive(
+    text: NodeText, count: Callable[[str], int], *, limit: int, surprising: bool = True
+) -> Summarised:
+    """Return sentences of a text as its summary, and others as its surprises.
+
+    Args:
+        count: counts tokens.
+        limit: tokens of the summary at most.
+    """
+    whole = "\n".join(text.pieces)
+    parts = [Segment(str(n), "", n, 0, len(p), p, 0) for n, p in enumerate(text.pieces)]
+    room = max(24, min(limit, count(whole) // SHARE))
+    summary = extractive_summary.summary("", parts, count, room)
+    if not summary:  # one sentence that is longer than the limit, or no sentence at all
+        summary = " ".join(whole.split()[:room])
+    found = surprises(whole, text.around) if surprising else ()
+    return Summarised(summary, found)
+
+
+def surprises(text: str, around: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the sentences that the rest of a text predicts least, in the order of the text.
+
+    A sentence's surprise is the mean of -log p of its content words, where p is half their share in
+    the rest of the text and half their share in the texts around it, smoothed.
+    """
+    skipped = apparatus(text)
+    spans = [
+        flat(text[a:b])
+        for a, b in sentences(text)
+        if not any(start <= a and len(text[:b].rstrip()) <= end for start, end in skipped)
+    ]
+    own = [terms(span) for span in spans]
+    most = len(spans) // ONE_IN
+    if not most:
+        return ()
+    near = Counter(term for words in own for term in words)
+    wide = near + Counter(term for other in around for term in terms(other))
+    sizes = near.total(), wide.total()
+    ranked = sorted(
+        (n for n, words in enumerate(own) if len(words) > 1),
+        key=lambda n: (-_surprise(own[n], near, wide, sizes), n),
+    )
+    return tuple(spans[n] for n in sorted(ranked[:most]))
+
+
+def _surprise(
+    words: Sequence[str], near: Counter[str], wide: Counter[str], sizes: tuple[int, int]
+) -> float:
+    own = Counter(words)
+    rest = max(1, sizes[0] - len(words))
+    beyond = max(1, sizes[1] - len(words))
+    return sum(
+        -log(_SAME * (near[w] - own[w]) / rest + (1 - _SAME) * (wide[w] - own[w] + 0.5) / beyond)
+        for w in words
+    ) / len(words)
+
+
+# --- with a chat model ---------------------------------------------------------------------------
+
+
+async def prompted(
+    text: NodeText,
+    caller: Caller,
+    *,
+    window: int,
+    limit: int,
+    surprising: bool = True,
+    is_paper: bool = False,
+) -> Summarised:
+    """Ask a chat model for a summary and surprises; a reply without labels is asked for again.
+
+    A second reply without labels counts as the summary, whole, if most of its content words are in
+    the text. Another one (a refusal, the prompt again, nothing) leaves an extractive summary.
+
+    Args:
+        is_paper: whether the model is asked with the parameters of ILM-TR, appendix A.3.
+
+    Raises:
+        WindowTooSmall: the prompt alone does not fit.
+    """
+    prompt = PROMPT if surprising else PLAIN_PROMPT
+    pieces = [line for piece in text.pieces for line in piece.split("\n") if line.strip()]
+    reply, made = "", Summarised("", (), False)
+    first = PAPER_TEMPERATURE if is_paper else 0.0
+    most = PAPER_REPLY if is_paper else limit if not surprising else 2 * limit
+    for attempt, temperature in enumerate((first, RETRY_TEMPERATURE)):
+        said = await caller.say(
+            prompt,
+            lambda kept: {"text": fenced("\n".join(kept[0]))},
+            [pieces],
+            window=window,
+            reply=min(most, window // 3),
+            segments=text.about,
+            temperature=temperature,
+            attempt=attempt,
+            top_p=PAPER_TOP_P if is_paper else 1.0,
+            sampling=PAPER_SAMPLING if is_paper else {},
+        )
+        reply = said.value or reply
+        made = parsed(said.value) if surprising else Summarised(flat(reply), (), bool(reply))
+        if made.is_well_formed and not _echoes(made.summary):
+            return made
+    if _echoes(reply) or not _is_about(made.summary or reply, text.pieces):
+        return Summarised(extractive(text, caller.budget.count, limit=limit).summary, (), False)
+    return Summarised(made.summary or flat(reply), made.surprises, False)
+
+
+def parsed(reply: str) -> Summarised:
+    """Read a reply of two labelled parts, in any order and case, as headings or as JSON.
+
+    Without a second label there are no surprises; without any the whole reply is the summary.
+    """
+    said = _in_json(reply) or _labelled(reply)
+    if not said:
+        return Summarised(_once(flat(reply)), (), False)
+    summary = _once(" ".join(map(_plain, said.get("summary", ()))).strip())
+    lines = dict.fromkeys(map(_plain, said.get("surprise", ())))
+    found = tuple(line for line in lines if line.strip(" .*").lower() not in _NOTHING)
+    return Summarised(summary, found, bool(summary) and "surprise" in said)
+
+
+def _labelled(reply: str) -> dict[str, list[str]]:
+    """Return the lines under each label that there is."""
+    found, said = list(_LABELS.finditer(reply)), dict[str, list[str]]()
+    for n, label in enumerate(found):
+        end = found[n + 1].start() if n + 1 < len(found) else len(reply)
+        lines = reply[label.end() : end].strip().split("\n")
+        said.setdefault(_key(label[1] or label[2]), []).extend(lines)
+    return said
+
+
+def _in_json(reply: str) -> dict[str, list[str]]:
+    """Return the same of an object whose fields are the labels; {} where there is none."""
+    for found in candidates(reply) if "{" in reply else ():
+        if isinstance(found.value, dict):
+            own = {_key(name): v for name, v in found.value.items() if _LABELS.match(name)}
+            if "summary" in own:
+                return {name: _lines(value) for name, value in own.items()}
+    return {}
+
+
+def _key(label: str) -> str:
+    return "summary" if label.lower().strip("() ") == "summary" else "surprise"
+
+
+def _lines(value: Any) -> list[str]:
+    return [str(one) for one in (value if isinstance(value, list) else [value or ""])]
+
+
+def _once(words: str) -> str:
+    """Return a text with each sentence once: small models repeat themselves up to the limit."""
+    found = list(dict.fromkeys(words[start:end].strip() for start, end in sentences(words)))
+    if any(other.startswith(found[-1]) for other in found[:-1]):  # cut in the middle of a repeat
+        found.pop()
+    return " ".join(found)
+
+
+def _is_about(reply: str, pieces: Sequence[str]) -> bool:
+    """Whether most content words of a reply are in the text that it is to summarise."""
+    said, known = set(terms(reply)), {term for piece in pieces for term in terms(piece)}
+    return len(said & known) > len(said) / 2
+
+
+def _plain(line: str) -> str:
+    return flat(_BULLET.sub("", line)).strip()
+
+
+def _echoes(words: str) -> bool:
+    """Whether a reply repeats the instruction in place of a summary."""
+    return "your summary" in words.lower() or "<text" in words.lower()

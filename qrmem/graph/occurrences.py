@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from qrmem.text.scripts import UNSPACED
+from qrmem.text.spelling import UNSPACED
 
 _BORDERLESS = re.compile(f"[{UNSPACED}]")
 _LEAST_STEM = 4

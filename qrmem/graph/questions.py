@@ -14,8 +14,7 @@ from functools import lru_cache
 from rapidfuzz import process
 from rapidfuzz.distance import LCSseq
 
-from qrmem.text.rouge import THRESHOLD, fmeasure
-from qrmem.text.words import tokens
+from qrmem.text.words import THRESHOLD, fmeasure, tokens
 from qrmem.types import Contribution
 
 _OCCURRENCE = 1 << 32

@@ -16,9 +16,37 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from qrmem.text.headings import headings
-from qrmem.text.longbench import chunks
 from qrmem.text.sentences import sentences
 from qrmem.types import Document, Part, Segment, Tokenizer
+
+# LongBench's words and chunks, which FragRel takes its fragments by (FragRel, section 4.1).
+
+_WORD = re.compile(
+    r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\W\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+)
+_SENTENCE = re.compile(r"[^.!?;\n。！？；]*(?:[.!?;\n。！？；]|$)")
+
+
+def longbench_words(text: str) -> list[str]:
+    """Return the words of a text in lower case; every CJK character is one."""
+    return _WORD.findall(text.lower())
+
+
+def chunks(text: str, size: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of whole sentences with at most `size` words; together they are the text.
+
+    A sentence ends with its mark, a semicolon or a line; a longer one is a chunk of its own.
+    """
+    start = end = total = 0
+    for match in _SENTENCE.finditer(text):
+        count = len(longbench_words(match[0]))
+        if total and total + count > size:
+            yield start, end
+            start, total = end, 0
+        end, total = match.end(), total + count
+    if end > start:
+        yield start, end
+
 
 MILESTONE = 256
 """One sentence in so many starts a segment of its own accord, if the one before is half full."""

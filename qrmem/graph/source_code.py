@@ -7,7 +7,7 @@ from typing import Literal
 
 from qrmem.graph.segmenting import Piece, numbered
 from qrmem.text.code import Definition, Outline
-from qrmem.text.code.lines import Lines
+from qrmem.text.code.outline import Lines
 from qrmem.types import Contribution, Document, Mention, Segment, Statement, Tokenizer
 
 LINES = 20

@@ -33,7 +33,7 @@ from qrmem.types import (
     Segment,
     Statement,
 )
-from qrmem.types.readings import SPEAKER
+from qrmem.types.graph import SPEAKER
 
 VERSION = 5
 """Of the way in which rows are made; a change of it makes all rows anew."""

@@ -13,11 +13,11 @@ from typing import Any
 
 from qrmem.errors import BadDocument, QrmemError, UsageError
 from qrmem.text import files
-from qrmem.text.budget import LEFT_OUT
 from qrmem.text.code.languages import CODE_KEY
+from qrmem.text.decoding import LEFT_OUT
 from qrmem.text.normalise import normalised
 from qrmem.types import Document
-from qrmem.types.where import LARGEST
+from qrmem.types.documents import LARGEST
 from qrmem.workers import Crew, WorkerLost
 
 Source = (

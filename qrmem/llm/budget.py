@@ -17,7 +17,7 @@ from qrmem.config import Settings
 from qrmem.errors import CapReached, QrmemError, UsageError
 from qrmem.llm.servers import Transient
 from qrmem.llm.usage import Phase, Totals
-from qrmem.text.budget import open_file
+from qrmem.text.decoding import open_file
 from qrmem.text.numbers import counted
 from qrmem.types import CallRecord, Event, Listener, Usage
 
@@ -344,7 +344,7 @@ class Prices:
         known = self.models.get(model) or self.models.get(_DATED.sub("", model))
         if known is not None or "/" not in model:
             return known
-        from qrmem.llm.other_providers import listed_price
+        from qrmem.llm.client import listed_price
 
         listed = listed_price(model)
         return Price(*listed) if listed else None

@@ -11,9 +11,16 @@ from typing import Any, Self
 from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.llm.budget import NOTHING, Amount, Budget
-from qrmem.llm.client import Client, Fields, text_of, thoughts_of
+from qrmem.llm.client import (
+    Client,
+    Fields,
+    ProviderClient,
+    is_elsewhere,
+    provider_endpoint,
+    text_of,
+    thoughts_of,
+)
 from qrmem.llm.negotiation import Dialect, Form, Negotiation
-from qrmem.llm.other_providers import ProviderClient, is_elsewhere, provider_endpoint
 from qrmem.llm.retry import AdaptiveConcurrency, RateLimiter, Retries
 from qrmem.llm.servers import MOST, PromptRefused, Rejected, count, endpoint, from_body
 from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Listener

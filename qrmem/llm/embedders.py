@@ -94,8 +94,7 @@ async def close_embedder(embedder: Embedder | None) -> None:
 def _encoder(name: str, source: str, *, lowers: bool = False, extra: str = "local") -> Embedder:
     if find_spec(_MODULES[extra]) is None:
         raise MissingError(f"the embedder {name!r} needs an extra: {install(extra)}")
-    from qrmem.llm.encoder import SentenceEncoder
-    from qrmem.llm.light import LightEncoder
+    from qrmem.llm.encoder import LightEncoder, SentenceEncoder
 
     made = LightEncoder if extra == "light" else SentenceEncoder
     return made(name, source, lowers=lowers, by_product=name.startswith(BY_PRODUCT))

@@ -8,7 +8,7 @@ from statistics import median
 from qrmem.config import Settings
 from qrmem.llm.budget import Price, Prices
 from qrmem.types import CallRecord
-from qrmem.types.plans import Range, StagePlan, total
+from qrmem.types.usage import Range, StagePlan, total
 
 COUNTER = 0.93
 """Tokens for each that we count: on English prose cl100k counts 0.91 to 0.97 of ours."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt, ValidationError
 
 from qrmem.errors import OutputFailed, UsageError
-from qrmem.text.budget import open_file
+from qrmem.text.decoding import open_file
 from qrmem.types import ChatReply, ChatRequest, Message
 
 FORMAT = 1

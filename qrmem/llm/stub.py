@@ -12,7 +12,7 @@ from typing import Any
 
 from qrmem.llm.replies import strict_schema
 from qrmem.types import ChatReply, ChatRequest
-from qrmem.types.plans import Course
+from qrmem.types.usage import Course
 
 # --- mean sizes of replies, as measured with models that read and answer in English ---------------
 WORDS_PER_ENTITY = 30

@@ -8,8 +8,7 @@ from qrmem.memory import change
 from qrmem.memory.handle import Handle
 from qrmem.text.dates import as_of_moment
 from qrmem.types import AddReport, Recalled, Turn
-from qrmem.types.fragments import FragmentSettings
-from qrmem.types.options import RecallMethod, RecallOptions
+from qrmem.types.options import FragmentSettings, RecallMethod, RecallOptions
 
 
 class ChatMethods(Handle):

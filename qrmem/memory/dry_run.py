@@ -16,7 +16,7 @@ from qrmem.llm.usage import Phase
 from qrmem.memory.models import Models, Run
 from qrmem.prompts import stage_names
 from qrmem.types import Embedder, Event, Listener, Tokenizer
-from qrmem.types.plans import Course
+from qrmem.types.usage import Course
 
 if TYPE_CHECKING:
     import numpy as np

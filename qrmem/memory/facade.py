@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from qrmem.retrieval.fragments import FragmentSettings
-    from qrmem.types.plans import Plan
+    from qrmem.types.usage import Plan
 
 __all__ = ["EntityCount", "Memory", "open"]
 

@@ -6,9 +6,9 @@ A judgement is kept by its pair and goes with the segment of either statement.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from qrmem.answering.prompted import PromptedReasoner
+from qrmem.answering.with_model import PromptedReasoner
 from qrmem.errors import CapReached, ModelOutputError, UsageError, WindowTooSmall
-from qrmem.extraction.facts import VERDICTS
+from qrmem.extraction.reply_items import VERDICTS
 from qrmem.graph.superseding import judged_pairs, may_clash, pair_key
 from qrmem.graphstore.protocol import Around
 from qrmem.llm.parallel import in_batches

@@ -37,8 +37,7 @@ from qrmem.types.options import CapOptions
 from qrmem.workers import Crew, open_crew
 
 if TYPE_CHECKING:
-    from qrmem.llm.cache import ReplyCache
-    from qrmem.llm.meter import Meter
+    from qrmem.llm.meter import Meter, ReplyCache
     from qrmem.llm.prompting import Caller
     from qrmem.llm.routing import ChatModels
 
@@ -340,7 +339,7 @@ class Models:
         )
         if self._chat is None:
             return Run(self._local(budget), None, None, calls, budget, self._counted(budget))
-        from qrmem.answering.prompted import PromptedReasoner
+        from qrmem.answering.with_model import PromptedReasoner
         from qrmem.llm.meter import Meter
 
         cache = self._cache(best_effort) if self.settings.cache else None
@@ -372,7 +371,7 @@ class Models:
 
     def _cache(self, best_effort: BestEffortWriter | None) -> "ReplyCache":
         """Return where the replies of a chat model are kept: in the store."""
-        from qrmem.llm.cache import ReplyCache
+        from qrmem.llm.meter import ReplyCache
 
         ns = self.info.name
 

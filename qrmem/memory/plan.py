@@ -34,8 +34,8 @@ from qrmem.retrieval.trees.clustering import require_tree_extra
 from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.types import Document, Segment
 from qrmem.types.options import AddOptions, AskOptions, PlanOptions
-from qrmem.types.plans import Course, Plan, StagePlan
 from qrmem.types.trees import TreeKind
+from qrmem.types.usage import Course, Plan, StagePlan
 
 SAMPLE = 48_000
 """Tokens that are read dry at most; of a larger text so many stand for the whole."""

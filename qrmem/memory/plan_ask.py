@@ -26,7 +26,7 @@ from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.types import BuildMode
 from qrmem.types.options import AskOptions
-from qrmem.types.plans import Range, StagePlan, total
+from qrmem.types.usage import Range, StagePlan, total
 
 QUERY_TOKENS, RELATION_TOKENS, EXPANSIONS = 60, 30, 40
 """Tokens of a query and of a relation as they are embedded; queries that a search makes at most."""

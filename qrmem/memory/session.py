@@ -18,7 +18,7 @@ from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.names import camel_case, type_key
 from qrmem.text.normalise import normalise_id, normalise_where
 from qrmem.types import Embedder, Where
-from qrmem.types.where import conditions, written
+from qrmem.types.documents import conditions, written
 
 if TYPE_CHECKING:
     from qrmem.graph.merging import Similar

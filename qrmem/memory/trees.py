@@ -16,7 +16,7 @@ from qrmem.types.trees import TreeKind, TreeReport
 if TYPE_CHECKING:
     from qrmem.agents.tree_building import Summarise, TreeSettings
     from qrmem.graphstore.protocol import GraphStore
-    from qrmem.types.plans import Course
+    from qrmem.types.usage import Course
 
 TreePreset = Literal["default", "paper"]
 
@@ -125,21 +125,21 @@ def _summariser(
     models: Models, run: Run, settings: "TreeSettings", *, is_paper: bool
 ) -> "tuple[Summarise, str]":
     """Return what writes a node's texts, and the name by which nodes made so are known."""
-    from qrmem.extraction import tree_summaries
+    from qrmem.extraction import summaries
 
     is_plain = settings.kind == "raptor"
     if run.meter is None or run.caller is None:
 
-        async def extracted(text: tree_summaries.NodeText) -> tree_summaries.Summarised:
+        async def extracted(text: summaries.NodeText) -> summaries.Summarised:
             run.budget.check()
-            return tree_summaries.extractive(
+            return summaries.extractive(
                 text, models.counter.count, limit=settings.summary_tokens, surprising=not is_plain
             )
 
         return extracted, "extractive"
-    prompt = tree_summaries.PLAIN_PROMPT if is_plain else tree_summaries.PROMPT
+    prompt = summaries.PLAIN_PROMPT if is_plain else summaries.PROMPT
     prompted = partial(
-        tree_summaries.prompted,
+        summaries.prompted,
         caller=run.caller,
         window=models.settings.window,
         limit=settings.summary_tokens,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.retrieval import scoring
-from qrmem.text.naming import longest_names, possible_names, words_of
-from qrmem.text.scripts import UNSPACED
+from qrmem.text.names import longest_names, possible_names, words_of
+from qrmem.text.spelling import UNSPACED
 from qrmem.text.words import STOP_WORDS, terms
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.text.naming import words_of
+from qrmem.text.names import words_of
 
 if TYPE_CHECKING:
     from qrmem.retrieval.candidates import Neighborhood

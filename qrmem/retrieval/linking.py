@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.text.naming import Words, longest_names, plain, possible_names, words_of
+from qrmem.text.names import Words, longest_names, plain, possible_names, words_of
 from qrmem.text.sentences import sentences
 from qrmem.text.words import STOP_WORDS, terms
 

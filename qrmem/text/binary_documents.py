@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from qrmem.errors import BadDocument, MissingError, QrmemError, install
-from qrmem.text.budget import LEFT_OUT, ByteBudget
-from qrmem.text.decoding import decode
+from qrmem.text.decoding import LEFT_OUT, ByteBudget, decode
 from qrmem.text.epub import open_book
 from qrmem.text.html import read_html
 from qrmem.text.normalise import normalise

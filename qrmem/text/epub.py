@@ -15,7 +15,7 @@ from lxml import etree
 from lxml.etree import _Element as Element
 
 from qrmem.errors import QrmemError
-from qrmem.text.budget import ByteBudget
+from qrmem.text.decoding import ByteBudget
 
 CONTAINER = "META-INF/container.xml"
 

@@ -1,4 +1,4 @@
-"""Chapter headings in a plain or Markdown text, and the passages of a joined context."""
+"""Chapter headings and front matter of a plain or Markdown text, passages of a joined context."""
 
 import re
 from bisect import bisect
@@ -65,3 +65,29 @@ def _runs(text: str, found: list[re.Match[str]]) -> Iterator[list[re.Match[str]]
 def _part(match: re.Match[str]) -> Part:
     label = match["mark"] or match["chapter"] or match["passage"]
     return Part(match.start(), label.strip("# \t").rstrip(".:"))
+
+
+# The block of fields that may stand in front of a Markdown text, between two lines of `---`.
+
+_BLOCK = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FIELD = re.compile(r"^([A-Za-z][\w -]{0,99}):[ \t]+(\S.*)$", re.MULTILINE)
+
+
+def split_front_matter(text: str) -> tuple[dict[str, str], str]:
+    """Return the fields of one line each, and the text behind the block.
+
+    A text without such a block, or whose block holds no field, is returned as it is.
+    """
+    block = _BLOCK.match(text)
+    fields = dict(_FIELD.findall(block[1])) if block else {}
+    if not block or not fields:
+        return {}, text
+    return {name: _unquoted(value.rstrip(" \t")) for name, value in fields.items()}, text[
+        block.end() :
+    ]
+
+
+def _unquoted(value: str) -> str:
+    value = value.rstrip(" \t")
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value

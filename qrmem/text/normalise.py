@@ -7,10 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from qrmem.errors import clean_name, require_text
-from qrmem.types.documents import Document
-from qrmem.types.kinds import MetaValue
+from qrmem.types.documents import RANGES, Document, MetaValue, Where, conditions
 from qrmem.types.turns import CHAT_KEY, USER_KEY
-from qrmem.types.where import RANGES, Where, conditions
 
 _BOM = "\ufeff"
 _CARRIAGE_RETURN = re.compile("\r\n?")

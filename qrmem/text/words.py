@@ -6,10 +6,12 @@ each letter, with its marks, is a word: one-letter words retrieve better there t
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache, lru_cache
 
-from qrmem.text.scripts import LATIN, MARKS, UNSPACED
+from rapidfuzz.distance import LCSseq
+
+from qrmem.text.spelling import LATIN, MARKS, UNSPACED
 
 SEARCHED = 8_000
 """Characters of a question that a search uses."""
@@ -141,3 +143,31 @@ def _folded(word: str) -> str:
         if not is_mark and (char.isalnum() or not char.isascii()):
             plain.append(char)
     return unicodedata.normalize("NFC", "".join(plain))
+
+
+# How alike two texts are in their words and the order of these: ROUGE-L.
+
+THRESHOLD = 0.6
+"""From which on two questions are one; chosen in the paper, section 2.1, footnote 2."""
+
+
+def rouge_l(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
+    """Return the F-measure of ROUGE-L, as `rouge_score` computes it without a stemmer.
+
+    Args:
+        first: tokens; see `qrmem.text.words.tokens`.
+        second: tokens.
+
+    Returns:
+        In [0, 1]; 0 if one of them is empty.
+    """
+    if not first or not second:
+        return 0.0
+    return fmeasure(LCSseq.similarity(first, second), len(first), len(second))
+
+
+def fmeasure(common: int, first: int, second: int) -> float:
+    """Return the F-measure of two lengths and what is common to both."""
+    # The same steps in floating point as the official scorer: at exactly 0.6 they decide.
+    precision, recall = common / first, common / second
+    return 2 * precision * recall / (precision + recall) if common else 0.0

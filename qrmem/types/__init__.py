@@ -16,35 +16,31 @@ from qrmem.types.answers import (
     Hit,
     ScoredEdge,
     ScoredSegment,
+    Status,
     Step,
     Trail,
     Words,
 )
-from qrmem.types.documents import Document, Part, Segment
-from qrmem.types.events import Event, Listener
+from qrmem.types.documents import Document, MetaValue, Part, Properties, Scalar, Segment, Where
 from qrmem.types.graph import (
+    Contribution,
+    ContributionKind,
     Entity,
     Fact,
     FactView,
     GraphEdge,
     GraphNode,
     GraphPart,
+    LedgerRow,
+    Loss,
+    Mention,
     Merge,
     MergeDecision,
     Property,
     Question,
     Relation,
-)
-from qrmem.types.kinds import (
-    BuildMode,
-    ContributionKind,
-    MetaValue,
-    Orientation,
-    Properties,
-    Scalar,
     SegmentState,
-    Status,
-    Strategy,
+    Statement,
 )
 from qrmem.types.models import (
     CallRecord,
@@ -55,7 +51,7 @@ from qrmem.types.models import (
     Message,
     Tokenizer,
 )
-from qrmem.types.readings import Contribution, LedgerRow, Loss, Mention, Statement
+from qrmem.types.options import BuildMode, Orientation, Strategy
 from qrmem.types.reasoning import (
     AskContext,
     EntityTagger,
@@ -82,8 +78,7 @@ from qrmem.types.reports import (
     Repair,
 )
 from qrmem.types.turns import Recalled, Turn
-from qrmem.types.usage import StageUsage, Usage, UsageRow
-from qrmem.types.where import Where
+from qrmem.types.usage import Event, Listener, StageUsage, Usage, UsageRow
 
 __all__ = [
     "AddReport",

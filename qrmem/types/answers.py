@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
-from qrmem.types.kinds import Status
 from qrmem.types.shown import Short, quoted, table
 from qrmem.types.usage import Usage
+
+Status = Literal["answered", "passages", "forced", "unanswerable"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

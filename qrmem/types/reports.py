@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from qrmem.types.documents import Segment
+from qrmem.types.documents import MetaValue, Segment
 from qrmem.types.graph import Entity, MergeDecision, Question, Relation
-from qrmem.types.kinds import MetaValue
 from qrmem.types.shown import Short
 from qrmem.types.usage import Usage
 

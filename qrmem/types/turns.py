@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from qrmem.types.kinds import MetaValue
+from qrmem.types.documents import MetaValue
 from qrmem.types.shown import Short, continued
 
 CHAT_KEY = "chat"

@@ -5,7 +5,7 @@ import json
 from fakes import ScriptedModel
 
 from qrmem.agents.baselines import memwalker, read_agent
-from qrmem.answering.prompted import PromptedReasoner
+from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.llm.prompting import Caller, TokenBudget
 from qrmem.text.tokens import BuiltinTokenizer

@@ -14,7 +14,7 @@ from qrmem.eval.deviations import DEVIATIONS, Paper, deviations
 from qrmem.eval.preset import preset_named, preset_names
 from qrmem.eval.running import _SHAPING
 from qrmem.eval.systems import adaleval, code_completion, conversation
-from qrmem.extraction.tree_summaries import RETRY_TEMPERATURE
+from qrmem.extraction.summaries import RETRY_TEMPERATURE
 from qrmem.graph.expansion import QUERY_TOKENS
 from qrmem.graph.segmenting import MILESTONE
 from qrmem.graphstore.records import K1, B

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.agents import BuildDeps, BuildOutcome, build_documents
-from qrmem.answering.prompted import PromptedReasoner
+from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.address import open_store

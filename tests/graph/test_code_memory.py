@@ -13,7 +13,7 @@ import qrmem
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.fragments.code_graph import CodeGraph, Strengths
 from qrmem.retrieval.fragments.code_index import CodeIndex
-from qrmem.text.code.ignore_rules import LARGEST
+from qrmem.text.files import LARGEST
 from qrmem.types import Strategy
 
 STORE = '''\

@@ -22,7 +22,7 @@ from qrmem.retrieval.fragments import (
     Relation,
 )
 from qrmem.retrieval.searcher import Searcher
-from qrmem.types.fragments import Relate
+from qrmem.types.options import Relate
 
 unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 

@@ -8,7 +8,7 @@ from fakes import ScriptedModel
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qrmem.answering.prompted import PromptedReasoner
+from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.errors import ContextExceeded, ModelOutputError, WindowTooSmall
 from qrmem.llm.prompting import MESSAGE_TOKENS, REQUEST_TOKENS

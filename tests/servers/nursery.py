@@ -76,7 +76,7 @@ def main() -> None:
     for name in (
         "openai",
         "qrmem.agents.building",
-        "qrmem.answering.prompted",
+        "qrmem.answering.with_model",
         "qrmem.cli.commands",
     ):
         import_module(name)

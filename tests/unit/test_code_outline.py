@@ -5,10 +5,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.graph.source_code import cut_code, read_code
-from qrmem.text.code import Definition, Outline, outline, parsing, python_tree
-from qrmem.text.code.lines import Lines, label_within
-from qrmem.text.code.outline import Cover
-from qrmem.text.code.parsing import has_grammar
+from qrmem.text.code import Definition, Outline, outline, python_tree, syntax_tree
+from qrmem.text.code.outline import Cover, Lines, label_within
+from qrmem.text.code.syntax_tree import has_grammar
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Document, Segment
 
@@ -206,7 +205,7 @@ def test_python_without_a_grammar_defines_calls_and_imports_the_same(
     found = outline(RICH, "python")
     bodies = [RICH[a:b] for a, b in zip(found.starts, found.ends, strict=True)]
     assert "self.near().far()\n            return ab.c.down(self)" in bodies
-    monkeypatch.setattr(parsing, "find_spec", lambda name: None)
+    monkeypatch.setattr(syntax_tree, "find_spec", lambda name: None)
     assert has_grammar("python")
     own = outline(RICH, "python")
     assert len(own.parents) < len(found.parents)

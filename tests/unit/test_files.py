@@ -19,7 +19,7 @@ import qrmem
 from qrmem.errors import BadDocument, BadImport, MissingError, UsageError
 from qrmem.io.openie.reading import read_openie
 from qrmem.llm.recorder import Replayer
-from qrmem.text.budget import open_file
+from qrmem.text.decoding import open_file
 from qrmem.text.files import discover, from_bytes, read
 from qrmem.text.normalise import normalise
 from qrmem.types import Document
@@ -281,7 +281,7 @@ def test_a_chapter_that_is_listed_often_is_read_once() -> None:
 def test_what_unpacks_to_more_than_a_document_may_hold_is_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qrmem.text.budget.ByteBudget.__init__.__defaults__", (1_000_000,))
+    monkeypatch.setattr("qrmem.text.decoding.ByteBudget.__init__.__defaults__", (1_000_000,))
     zeros = "0" * 3_000_000
     data = epub_file(c1=zeros)
     if name == "a.docx":

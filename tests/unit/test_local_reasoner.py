@@ -11,8 +11,7 @@ from qrmem.answering.local import LocalReasoner
 from qrmem.answering.passages import absent_names
 from qrmem.answering.query import query
 from qrmem.errors import WindowTooSmall
-from qrmem.extraction.extractive_summary import weight
-from qrmem.extraction.named_sentences import read
+from qrmem.extraction.extractive_summary import read, weight
 from qrmem.extraction.rule_relations import around
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.text.words import terms

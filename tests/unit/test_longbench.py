@@ -3,13 +3,20 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qrmem.text.longbench import chunks, words
+from qrmem.graph.segmenting import chunks, longbench_words
 
 unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
 
 def test_words_are_lower_case_and_cjk_characters_count_each() -> None:
-    assert words("Don't panic_now: 你好 42!") == ["don", "t", "panic_now", "你", "好", "42"]
+    assert longbench_words("Don't panic_now: 你好 42!") == [
+        "don",
+        "t",
+        "panic_now",
+        "你",
+        "好",
+        "42",
+    ]
 
 
 def test_chunks_are_whole_sentences_up_to_the_size() -> None:

@@ -19,8 +19,7 @@ from qrmem.errors import (
     UsageError,
 )
 from qrmem.llm.budget import Amount, Budget, Caps, Price
-from qrmem.llm.cache import ReplyCache, cache_key
-from qrmem.llm.meter import PROVEN, UNKNOWN, Meter
+from qrmem.llm.meter import PROVEN, UNKNOWN, Meter, ReplyCache, cache_key
 from qrmem.llm.replies import strict_schema
 from qrmem.llm.retry import AdaptiveConcurrency
 from qrmem.llm.servers import Transient

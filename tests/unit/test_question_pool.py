@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]
 
 from qrmem.graph.questions import QuestionPool, accept_in_order, least_overlap
-from qrmem.text.rouge import rouge_l
-from qrmem.text.words import tokens
+from qrmem.text.words import rouge_l, tokens
 from qrmem.types import Contribution
 
 VOCABULARY = ["a", "b", "c", "d", "what", "who", "is", "the", "of", "ahab", "whale", "leg"]

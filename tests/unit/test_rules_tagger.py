@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.extraction.named_sentences import read
+from qrmem.extraction.extractive_summary import read
 from qrmem.extraction.rules_tagger import RulesTagger, tagged
-from qrmem.extraction.tree_summaries import surprises
+from qrmem.extraction.summaries import surprises
 
 DATA = Path(__file__).parent / "data"
 

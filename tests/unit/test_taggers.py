@@ -11,7 +11,7 @@ import pytest
 from qrmem.config import Settings
 from qrmem.errors import MissingError, TaggerUnavailable, UsageError
 from qrmem.extraction.rules_tagger import RulesTagger
-from qrmem.extraction.taggers import corenlp, neural, open_tagger
+from qrmem.extraction.taggers import corenlp, open_tagger, stanza_package
 from qrmem.extraction.taggers.external import PATIENCE, ExternalTagger
 from qrmem.extraction.taggers.stanza_package import type_of
 
@@ -184,16 +184,16 @@ def test_the_jar_of_models_alone_is_not_taken_for_the_program(tmp_path: Path) ->
 
 def test_a_folder_without_models_of_stanza_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="no folder"):
-        neural.language_of(tmp_path / "none")
+        stanza_package.language_of(tmp_path / "none")
     with pytest.raises(MissingError, match=r"no resources\.json"):
-        neural.language_of(tmp_path)
+        stanza_package.language_of(tmp_path)
     (tmp_path / "resources.json").write_text("{}")
     with pytest.raises(MissingError, match="no language with a model for names"):
-        neural.language_of(tmp_path)
+        stanza_package.language_of(tmp_path)
     (tmp_path / "de" / "ner").mkdir(parents=True)
-    assert neural.language_of(tmp_path) == "de"
+    assert stanza_package.language_of(tmp_path) == "de"
     (tmp_path / "en" / "ner").mkdir(parents=True)
-    assert neural.language_of(tmp_path) == "en"
+    assert stanza_package.language_of(tmp_path) == "en"
 
 
 @pytest.fixture

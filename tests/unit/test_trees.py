@@ -10,7 +10,7 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from qrmem.agents.tree_building import TreeDeps, build_tree
-from qrmem.extraction.tree_summaries import NodeText, Summarised, extractive, parsed, surprises
+from qrmem.extraction.summaries import NodeText, Summarised, extractive, parsed, surprises
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.retrieval.trees.clustering import ClusterSettings, clusters

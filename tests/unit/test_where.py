@@ -8,7 +8,7 @@ import qrmem
 from qrmem.cli.options import narrowed
 from qrmem.cli.parser import build_parser
 from qrmem.errors import NotFound, UsageError
-from qrmem.types.where import conditions, written
+from qrmem.types.documents import conditions, written
 
 DOCUMENTS = [
     {"id": "moby", "text": "Ahab sails.", "metadata": {"year": 1851, "tag": ["sea", "whale"]}},

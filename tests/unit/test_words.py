@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.tokenizers import DefaultTokenizer  # type: ignore[import-untyped]
 
-from qrmem.text.scripts import LATIN, MARKS
+from qrmem.text.spelling import LATIN, MARKS
 from qrmem.text.words import terms, tokens
 
 ASCII = st.text(st.characters(max_codepoint=127))

@@ -10,9 +10,9 @@ from qrmem.eval.harness import Harness
 from qrmem.eval.records import Context, Item, Prediction, Round
 from qrmem.eval.registry import system
 from qrmem.eval.systems.conversation import Piece, Said, require_session
+from qrmem.graph.segmenting import longbench_words
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import MemosReply, NotesReply
-from qrmem.text.longbench import words
 
 GREETING = ("User: Hello!", "Reply: Hello, what shall we talk about?")
 """The two lines with which a conversation begins in the authors' program."""
@@ -78,7 +78,7 @@ class MemoChat:
         )
 
     async def _reply(self, notebook: "Notebook", text: str) -> str:
-        size = sum(len(words(line.text)) for line in notebook.recent)
+        size = sum(len(longbench_words(line.text)) for line in notebook.recent)
         if size > self.words or len(notebook.recent) >= self.lines:
             await notebook.take_notes()
         picked = await notebook.picked(text) if notebook.memos else []

@@ -10,11 +10,11 @@ from qrmem.eval.memories import OpenMemory
 from qrmem.eval.records import Build, Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import answer_from, fitting, ranking
+from qrmem.graph.segmenting import longbench_words
 from qrmem.graphstore.records import Vocabulary
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.retrieval.fragments.independent import within_words
 from qrmem.retrieval.scoring import query_terms, saturated, weighted
-from qrmem.text.longbench import words
 from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 from qrmem.types import Passage, Segment
@@ -211,6 +211,6 @@ class Fragmented:
     def _chosen(self, ranked: Sequence[Segment]) -> Sequence[Segment]:
         chosen = ranked[: self.top] if self.top else ranked
         if self.words:
-            counts = [len(words(segment.text)) for segment in chosen]
+            counts = [len(longbench_words(segment.text)) for segment in chosen]
             chosen = chosen[: within_words(counts, self.words)]
         return chosen

@@ -10,8 +10,8 @@ from qrmem.eval.registry import system
 from qrmem.eval.systems.reading import cited_sentences, ranking, shown_of
 from qrmem.memory.ask import QuestionRun, answer_of
 from qrmem.types import Answer, Orientation
-from qrmem.types.kinds import Strategy as StrategyName
 from qrmem.types.options import AskOptions
+from qrmem.types.options import Strategy as StrategyName
 
 
 @system("inner-loop", "inner loop over a tree", "ILM-TR", strategy="inner-loop")

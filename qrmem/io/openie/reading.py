@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import BadImport
-from qrmem.text.budget import open_file
+from qrmem.text.decoding import open_file
 from qrmem.text.numbers import counted
 
 _FIELDS = ("subject", "relation", "object", "passage")

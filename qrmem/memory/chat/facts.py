@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from qrmem.answering.prompted import PromptedReasoner
+from qrmem.answering.with_model import PromptedReasoner
 from qrmem.errors import CapReached, OutOfReach, QrmemError, StoreConflict, UsageError
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore

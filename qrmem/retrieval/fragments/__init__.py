@@ -3,7 +3,7 @@
 from qrmem.retrieval.fragments.gathering import Fragments
 from qrmem.retrieval.fragments.relations import Blend, Links, Relation, Semantic, Structure
 from qrmem.retrieval.fragments.scorer import Assessed, FragmentScorer
-from qrmem.types.fragments import CHAT, CODE, STORY, FragmentSettings
+from qrmem.types.options import CHAT, CODE, STORY, FragmentSettings
 
 __all__ = [
     "CHAT",

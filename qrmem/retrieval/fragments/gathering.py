@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.text.code.languages import CODE_KEY
-from qrmem.types import fragments as presets
+from qrmem.types import options as presets
 from qrmem.types.turns import CHAT_KEY, turn_number
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from qrmem.graphstore.protocol import Entry
     from qrmem.retrieval.searcher import Searcher
     from qrmem.types import DocumentInfo, Segment
-    from qrmem.types.fragments import FragmentSettings
+    from qrmem.types.options import FragmentSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from qrmem.retrieval.fragments.gathering import Fragments
     from qrmem.retrieval.searcher import Searcher
-    from qrmem.types.fragments import FragmentSettings
+    from qrmem.types.options import FragmentSettings
 
     Vector = NDArray[np.float64]
 

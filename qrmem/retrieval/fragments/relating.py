@@ -15,7 +15,7 @@ from qrmem.retrieval.fragments.relations import EXACT, Blend, Relation, Semantic
 if TYPE_CHECKING:
     from qrmem.retrieval.fragments.gathering import Fragments
     from qrmem.retrieval.searcher import Searcher
-    from qrmem.types.fragments import FragmentSettings, Relate
+    from qrmem.types.options import FragmentSettings, Relate
 
 GROUP = "qrmem.relations"
 """Entry points of relations that come with other packages."""

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from qrmem.errors import MissingError, install
-from qrmem.types.plans import Course
+from qrmem.types.usage import Course
 
 if TYPE_CHECKING:
     import numpy as np

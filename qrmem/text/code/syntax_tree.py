@@ -1,13 +1,18 @@
-"""The outline of a file by a tree-sitter grammar."""
+"""The outline of a source file: which parser reads it, and how a tree-sitter grammar does."""
 
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from qrmem.text.code.languages import Grammar
+from qrmem.text.code import python_tree
+from qrmem.text.code.languages import GRAMMARS, Grammar
 from qrmem.text.code.outline import Call, Definition, Import, Outline
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
+
 
 _DEEPEST = 400
 _CLASSES = ("class", "struct", "union", "interface", "enum", "trait", "record", "type")
@@ -23,7 +28,7 @@ _NAMES = ("name", "property", "field", "attribute")
 _BASES = ("object", "operand", "value", "argument", "path", "scope")
 
 
-def outline(text: str, name: str, language: "Language", grammar: Grammar) -> Outline:
+def by_grammar(text: str, name: str, language: "Language", grammar: Grammar) -> Outline:
     """Return the outline; where the grammar met mistakes, of all that is sound, marked broken."""
     from tree_sitter import Parser
 
@@ -221,3 +226,47 @@ def _parts(source: str) -> tuple[str, ...]:
     if named and "." in named[-1] and dots:
         named[-1] = named[-1].rsplit(".", 1)[0]
     return (*(("." * dots,) if dots else ()), *named) or (source,)
+
+
+# Outlines of source files, by tree-sitter grammars; they need the extra `code`.
+#
+# Without it Python is read by its own parser: definitions, calls and imports are the same, and
+# there is no node for the body of a function or class.
+
+
+def outline(text: str, language: str) -> Outline:
+    """Return a file's outline; of a broken file, or without a grammar, the root alone.
+
+    A grammar reads what it can around a mistake; Python's own parser takes no broken file. What C
+    has not all of, as a header with classes, is tried as C++.
+    """
+    if language == "python" and not _is_installed(language):
+        return python_tree.outline(text)
+    if not has_grammar(language):
+        return Outline(language, [-1], [0], [len(text)])
+    found = by_grammar(text, language, _grammar(language), GRAMMARS[language])
+    if language == "c" and found.is_broken and has_grammar("cpp"):
+        return max(found, outline(text, "cpp"), key=_soundness)
+    return found
+
+
+def _soundness(found: Outline) -> tuple[bool, int]:
+    return not found.is_broken, len(found.definitions)
+
+
+def has_grammar(language: str) -> bool:
+    """Whether a language can be parsed here; all but Python need the extra `code`."""
+    return language == "python" or _is_installed(language)
+
+
+def _is_installed(language: str) -> bool:
+    wanted = GRAMMARS.get(language)
+    return wanted is not None and all(find_spec(name) for name in ("tree_sitter", wanted.module))
+
+
+@cache
+def _grammar(language: str) -> "Language":
+    from tree_sitter import Language
+
+    wanted = GRAMMARS[language]
+    return Language(getattr(import_module(wanted.module), wanted.function)())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from contract.reference.space import Space
 
 from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
-from qrmem.text.naming import forms_of
+from qrmem.text.names import forms_of
 from qrmem.text.words import terms
 
 if TYPE_CHECKING:

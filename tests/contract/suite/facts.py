@@ -26,7 +26,7 @@ from qrmem.types import (
     Segment,
     Statement,
 )
-from qrmem.types.where import RANGES
+from qrmem.types.documents import RANGES
 
 CALL = CallRecord(
     run="r", stage="extract", phase="construction", prompt="p.v1", model="m", cost=0.5

@@ -17,7 +17,7 @@ from qrmem.graphstore.protocol import (
     Vectors,
 )
 from qrmem.graphstore.reads import entities_in, facts_of
-from qrmem.text.naming import plain
+from qrmem.text.names import plain
 from qrmem.types import Document, MetaValue, Question, Segment
 
 INFO = NamespaceInfo(name="", tokenizer="builtin-v1", segment_tokens=600, embedder="e", dimension=3)
