@@ -47,6 +47,11 @@ def add_serving(commands: Any, common: Common) -> None:
         metavar="FILE",
         help="a table of tokens (TOML), each for a namespace and, if wanted, a user",
     )
+    serve.add_argument(
+        "--jobs",
+        metavar="FOLDER",
+        help="keep long adds here until they are done; default: MEMORY.jobs, beside the file",
+    )
     view = commands.add_parser(
         "view",
         parents=common("memory", "model", "embedder"),
@@ -98,6 +103,7 @@ async def serve(arguments: argparse.Namespace) -> int:
     from qrmem.memory import open
     from qrmem.web.api import api
     from qrmem.web.guard import digest
+    from qrmem.web.jobs import Jobs
 
     settings = settings_of(arguments)
     table = _table(arguments, settings)
@@ -105,15 +111,20 @@ async def serve(arguments: argparse.Namespace) -> int:
     async with AsyncExitStack() as stack:
         memories: dict[str, Memory] = {}
         doors: dict[str, Any] = {}
+        jobs: Jobs | None = None
         for grant in table:
             if (name := grant.namespace) not in memories:
                 opening = open(settings=settings.with_(namespace=name), create=name in writes)
                 memories[name] = await stack.enter_async_context(opening)
             secured = grant.sha256 != digest("")
+            jobs = jobs or Jobs(_jobs_folder(arguments, memories[name]))
             doors[grant.sha256] = api(
-                memories[name], write=grant.write, secured=secured, user=grant.user
+                memories[name], write=grant.write, secured=secured, user=grant.user, jobs=jobs
             )
-        large = ("/documents",) if writes else ()
+        if jobs is not None:
+            written = {name: memories[name] for name in writes}
+            await stack.enter_async_context(jobs.running(written))
+        large = ("/documents", "/jobs") if writes else ()
         await _serve(arguments, doors, "/docs", large=large, open_paths=DOCS)
     return 0
 
@@ -133,6 +144,14 @@ def _table(arguments: argparse.Namespace, settings: Settings) -> "Sequence[Grant
             f"{other} is for one token; with --tokens, leave it out: the table says it"
         )
     return grants(Path(arguments.tokens), settings.namespace)
+
+
+def _jobs_folder(arguments: argparse.Namespace, memory: "Memory") -> Path | None:
+    """Return where jobs are kept: beside a memory that is a file, if nothing is said."""
+    if arguments.jobs:
+        return Path(arguments.jobs).expanduser().absolute()
+    file = Path(memory.location)
+    return file.with_name(f"{file.name}.jobs") if file.is_file() else None
 
 
 async def view(arguments: argparse.Namespace) -> int:

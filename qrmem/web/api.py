@@ -25,6 +25,8 @@ from qrmem.web import changing, user_api
 from qrmem.web.asking import MOST, asking, error_of, note_length, own
 from qrmem.web.conversations import conversing, is_turn
 from qrmem.web.entities import naming
+from qrmem.web.handing_over import handing_over
+from qrmem.web.jobs import Jobs
 from qrmem.web.replies import (
     BriefTrail,
     MarkedSegment,
@@ -54,6 +56,7 @@ def api(
     write: bool = False,
     secured: bool = False,
     user: str = "",
+    jobs: Jobs | None = None,
 ) -> "FastAPI":
     """Return the service of one memory, without protection; `qrmem.web.guard.Guard` is that.
 
@@ -62,6 +65,7 @@ def api(
         write: whether documents and turns can be added, and documents deleted.
         secured: whether clients give a token; the page `/docs` then asks for it.
         user: whose documents and turns alone are read and written; "": everybody's.
+        jobs: takes long adds, where `write` is set.
 
     Raises:
         MissingError: the extra `serve` is not installed.
@@ -132,8 +136,10 @@ def api(
     if write and user:
         user_api.writing(app, memory, user)
     elif write:
-        changing.writing(app, memory)
+        changing.writing(app, memory, jobs)
         changing.deciding(app, memory)
+    if write and jobs is not None:
+        handing_over(app, memory, user, jobs)
     return app
 
 

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from qrmem.memory import Memory
 from qrmem.types import AddReport, FactView, MetaValue
+from qrmem.web.jobs import Jobs
 from qrmem.web.replies import Added, Decision, Deleted, DeletedCount, of, whole
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 
-def writing(app: "FastAPI", memory: Memory) -> None:
+def writing(app: "FastAPI", memory: Memory, jobs: Jobs | None = None) -> None:
     """Let clients add, keep and forget."""
     from fastapi import Body
 
@@ -52,6 +53,8 @@ def writing(app: "FastAPI", memory: Memory) -> None:
         responses=of(DeletedCount),
     )
     async def forget_user(user: str) -> Any:
+        if jobs is not None:
+            await jobs.forget(memory, user)
         return DeletedCount(await memory.forget_user(user))
 
 

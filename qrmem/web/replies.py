@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from qrmem.types import Question, Segment, Turn
+from qrmem.types import AddReport, Question, Segment, Turn
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -160,6 +160,34 @@ class Decision:
     first: str
     second: str
     same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A long add: how far it is, and what came of it.
+
+    Attributes:
+        state: `waiting`, `running`, `done`, `stopped` by a cap, `failed` or `cancelled`.
+        user: whose token brought it; "": a token of the whole namespace.
+        ended: when it ended, or "".
+        documents: how many it brings.
+        segments: to read since the service started, as far as is known; `read` of them are read.
+        warnings: the last ones.
+        error: why it failed.
+        report: of the add, once it is done; a list of jobs has none.
+    """
+
+    id: str
+    state: str
+    user: str
+    created: str
+    ended: str
+    documents: int
+    segments: int
+    read: int
+    warnings: Sequence[str] = ()
+    error: str = ""
+    report: AddReport | None = None
 
 
 TOTAL = "x-total-count"

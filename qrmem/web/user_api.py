@@ -30,6 +30,23 @@ async def own_document(memory: Memory, user: str, id: str) -> Document:
     raise NotFound(f"no document {id!r} of {user}")
 
 
+def of_user(user: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document as it is kept for a user.
+
+    Raises:
+        UsageError: it has no id, or metadata that the service sets.
+    """
+    metadata, id = document.get("metadata"), document.get("id")
+    if not isinstance(id, str) or not id:
+        raise UsageError("a document needs an id")
+    if not isinstance(metadata, Mapping | None):
+        raise UsageError(f"metadata of {id} are names with values")
+    if taken := SCOPES.intersection(metadata or ()):
+        raise UsageError(f"metadata {', '.join(sorted(taken))}: the service sets it")
+    kept = {"id": document_id_of(user, id), "metadata": {**(metadata or {}), USER_KEY: user}}
+    return {**document, **kept}
+
+
 def looking(app: "FastAPI", memory: Memory, user: str) -> None:
     """Let a user's clients look at the user's documents, turns and facts."""
     from fastapi import Query, Response
@@ -76,15 +93,12 @@ def writing(app: "FastAPI", memory: Memory, user: str) -> None:
         metadata: Annotated[Mapping[str, MetaValue] | None, Body()] = None,
         update: Annotated[bool, Body()] = False,
     ) -> Any:
-        if taken := SCOPES.intersection(metadata or ()):
-            raise UsageError(f"metadata {', '.join(sorted(taken))}: the service sets it")
-        id = document_id_of(user, id)
+        given = {"text": text, "title": title, "id": id, "metadata": metadata or {}}
+        document = of_user(user, given)
         try:
-            await own_document(memory, user, id)
+            await own_document(memory, user, document["id"])
         except NotFound:
             update = False  # whatever is there is somebody else's: it is not replaced
-        of_user = {**(metadata or {}), USER_KEY: user}
-        document = {"text": text, "title": title, "id": id, "metadata": of_user}
         return await memory.add(document, update=update)
 
     @app.delete("/documents/{id:whole}", summary="Forget a document", responses=of(Deleted))

@@ -39,14 +39,14 @@ def listening(command: Sequence[str], environment: Mapping[str, str]) -> Iterato
         port = free.getsockname()[1]
     process = subprocess.Popen([*command, "--port", str(port)], env=environment, text=True)
     try:
-        _wait(process, port)
+        wait(process, port)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait(WAIT)
 
 
-def _wait(process: subprocess.Popen[str], port: int) -> None:
+def wait(process: subprocess.Popen[str], port: int) -> None:
     latest = time.monotonic() + WAIT
     while time.monotonic() < latest and process.poll() is None:
         with socket.socket() as probe:

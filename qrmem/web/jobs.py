@@ -1,0 +1,349 @@
+"""Long adds of `qrmem serve`: each is a file until it has ended, so a restart goes on with it.
+
+What was read stands in the memory's ledger, so an `add` of the same documents goes on where it
+stopped. A job's file therefore holds the documents and nothing about how far it is.
+"""
+
+import asyncio
+import json
+import uuid
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from qrmem.errors import (
+    CapReached,
+    MissingError,
+    NotFound,
+    QrmemError,
+    StoreConflict,
+    StoreUnavailable,
+    UsageError,
+    clean_name,
+)
+from qrmem.io.place import unwritable, write_whole
+from qrmem.memory import Memory
+from qrmem.types import Document, Event
+from qrmem.types.turns import USER_KEY
+from qrmem.web.guard import log
+from qrmem.web.replies import Job
+
+AT_ONCE = 2
+"""Jobs of a namespace that run side by side; the others wait."""
+WAITING = 20
+"""Jobs of one user, or of a namespace's other tokens, that have not ended."""
+ENDED = 100
+"""Those that have ended and are kept; older ones are forgotten."""
+_WARNINGS = 20
+_BEGINS = b'{"job": '
+
+
+@dataclass(slots=True)
+class _Job:
+    """A job without its documents.
+
+    Attributes:
+        users: whose documents are among those that it brings.
+        segments: to read, as far as is known since the server started; of those, `read` are read.
+    """
+
+    job: str
+    namespace: str
+    user: str
+    users: list[str]
+    update: bool
+    documents: int
+    created: str
+    state: str = "waiting"
+    ended: str = ""
+    error: str = ""
+    segments: int = 0
+    read: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+    def __call__(self, event: Event) -> None:
+        """Take one event of the `add`."""
+        if event.kind == "document":
+            self.segments += int(event.data.get("segments", 0))
+        elif event.kind == "segment":
+            self.read += int(event.data.get("count", 1))
+        elif event.kind == "warning" and event.data.get("message"):
+            self.warnings = [*self.warnings, str(event.data["message"])][-_WARNINGS:]
+
+    def shown(self, report: Mapping[str, Any] | None = None) -> Job:
+        """Return it as clients see it."""
+        return Job(
+            id=self.job,
+            state=self.state,
+            user=self.user,
+            created=self.created,
+            ended=self.ended,
+            documents=self.documents,
+            segments=self.segments,
+            read=self.read,
+            warnings=tuple(self.warnings),
+            error=self.error,
+            report=report,  # type: ignore[arg-type]  # as JSON has it
+        )
+
+
+class Jobs:
+    """The jobs of one server, in one folder that no other server uses meanwhile."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Look at nothing yet.
+
+        Args:
+            folder: made with the first job; `None`: none are taken.
+        """
+        self._folder = folder
+        self._jobs: dict[str, _Job] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._places: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
+        self._lock: FileLock | None = None
+
+    @asynccontextmanager
+    async def running(self, memories: Mapping[str, Memory]) -> AsyncIterator[None]:
+        """Go on with what has not ended; what has not ended afterwards waits for the next start.
+
+        Args:
+            memories: by namespace; jobs of other namespaces stay as they are.
+        """
+        try:
+            if self._folder is not None and await asyncio.to_thread(self._folder.is_dir):
+                with suppress(StoreConflict):  # said to the client who comes with a job
+                    await self._own()
+                    await self._resume(memories)
+            yield
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            if self._lock is not None:
+                self._lock.release()
+
+    async def start(
+        self, memory: Memory, user: str, documents: Sequence[Document], *, update: bool
+    ) -> Job:
+        """Keep a job and begin with it.
+
+        Args:
+            user: whose token brought it; "": a token of the whole namespace.
+            documents: identified.
+
+        Raises:
+            CapReached: too many have not ended.
+            MissingError: the server has no folder for jobs.
+            StoreConflict: another server uses the folder.
+            StoreUnavailable: it cannot be written.
+        """
+        await self._own()
+        job = _Job(
+            job=uuid.uuid4().hex,
+            namespace=memory.settings.namespace,
+            user=user,
+            users=sorted({str(one.metadata.get(USER_KEY, "")) for one in documents} - {""}),
+            update=update,
+            documents=len(documents),
+            created=_now(),
+        )
+        ended = self._make_room(job)
+        self._jobs[job.job] = job  # before anything is waited for, so that the next one counts it
+        try:
+            await asyncio.to_thread(self._write, job, texts=[_written(one) for one in documents])
+        except BaseException:
+            del self._jobs[job.job]
+            raise
+        for old in ended:
+            await self._forget(old)
+        self._begin(memory, job)
+        return job.shown()
+
+    def listed(self, memory: Memory, user: str) -> list[Job]:
+        """Return the jobs that a token may see, newest first, without their reports."""
+        return [job.shown() for job in self._of(memory.settings.namespace, user)]
+
+    async def one(self, memory: Memory, user: str, id: str) -> Job:
+        """Return a job, with its report if it has ended.
+
+        Raises:
+            NotFound: there is none that the token may see.
+        """
+        job = self._found(memory, user, id)
+        kept = await asyncio.to_thread(self._read, job) if job.ended else {}
+        return job.shown(kept.get("report"))
+
+    async def cancel(self, memory: Memory, user: str, id: str) -> Job:
+        """End a job; what it read stays. One that has ended stays as it is.
+
+        Raises:
+            NotFound: there is none that the token may see.
+        """
+        job = self._found(memory, user, id)
+        await self._stop(job)
+        return job.shown()
+
+    async def forget(self, memory: Memory, user: str) -> None:
+        """End and forget all jobs that bring something of a user."""
+        user = clean_name(user, "user")
+        for job in self._of(memory.settings.namespace):
+            if user in (job.user, *job.users):
+                await self._stop(job)
+                await self._forget(job)
+
+    def _found(self, memory: Memory, user: str, id: str) -> _Job:
+        job = self._jobs.get(id)
+        if job is None or job not in self._of(memory.settings.namespace, user):
+            raise NotFound(f"no job {id!r}")
+        return job
+
+    def _of(self, namespace: str, user: str = "") -> list[_Job]:
+        found = [
+            job
+            for job in self._jobs.values()
+            if job.namespace == namespace and user in ("", job.user)
+        ]
+        return sorted(found, key=lambda job: (job.created, job.job), reverse=True)
+
+    def _make_room(self, job: _Job) -> list[_Job]:
+        """Return jobs to forget, as a new one comes.
+
+        Raises:
+            CapReached: too many have not ended.
+        """
+        same = [one for one in self._of(job.namespace) if one.user == job.user]
+        if sum(not one.ended for one in same) >= WAITING:
+            raise CapReached(f"{WAITING} jobs have not ended yet; wait, or cancel one")
+        return [one for one in same if one.ended][ENDED:]
+
+    # --- work -----------------------------------------------------------------------------------
+
+    async def _resume(self, memories: Mapping[str, Memory]) -> None:
+        for job in await asyncio.to_thread(self._load):
+            self._jobs[job.job] = job
+        for job in sorted(self._jobs.values(), key=lambda job: (job.created, job.job)):
+            if not job.ended and job.namespace in memories:
+                self._begin(memories[job.namespace], job)
+
+    def _begin(self, memory: Memory, job: _Job) -> None:
+        task = asyncio.create_task(self._work(memory, job))
+        self._tasks[job.job] = task
+        task.add_done_callback(lambda _: self._tasks.pop(job.job, None))
+
+    async def _work(self, memory: Memory, job: _Job) -> None:
+        async with self._places[job.namespace]:
+            job.state = "running"
+            report: dict[str, Any] | None = None
+            state, error = "failed", ""
+            try:
+                texts = (await asyncio.to_thread(self._read, job))["texts"]
+                documents = [Document(**one) for one in texts]
+                if job.user and job.update:
+                    await _check_owner(memory, job.user, documents)
+                done = await memory.listening(job).add(documents, update=job.update)
+                report, state = asdict(done), "stopped" if done.stopped else "done"
+            except QrmemError as exc:
+                error = exc.public(memory.location)
+            except Exception as exc:
+                log(f"a job failed: {exc!r}")
+                error = f"the service failed: {type(exc).__name__}"
+            await self._end(job, state, error, report)
+
+    async def _stop(self, job: _Job) -> None:
+        if (task := self._tasks.get(job.job)) is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        if not job.ended:
+            await self._end(job, "cancelled")
+
+    async def _end(
+        self, job: _Job, state: str, error: str = "", report: Mapping[str, Any] | None = None
+    ) -> None:
+        ended = replace(job, state=state, error=error, ended=_now())
+        try:
+            await asyncio.to_thread(self._write, ended, report=report)
+        except QrmemError as exc:
+            log(str(exc))  # the next start runs it again, which costs nothing
+        job.state, job.error, job.ended = ended.state, ended.error, ended.ended
+
+    # --- files ----------------------------------------------------------------------------------
+
+    async def _own(self) -> None:
+        """Make the folder, and keep other servers out of it."""
+        if self._folder is None:
+            raise MissingError("this service has no folder for jobs: start it with --jobs FOLDER")
+        if self._lock is None:
+            self._lock = await asyncio.to_thread(_locked, self._folder)
+
+    def _path(self, job: _Job) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{job.job}.json"
+
+    def _write(self, job: _Job, **more: Any) -> None:
+        data = json.dumps(asdict(job) | more).encode()
+        write_whole(self._path(job), data, _BEGINS, "job")
+
+    def _read(self, job: _Job) -> dict[str, Any]:
+        try:
+            return dict(json.loads(self._path(job).read_bytes()))
+        except (OSError, ValueError) as exc:
+            raise StoreUnavailable(f"the file of job {job.job} cannot be read: {exc}") from None
+
+    def _load(self) -> list[_Job]:
+        assert self._folder is not None
+        found = []
+        for path in self._folder.glob("*.json"):
+            try:
+                kept = json.loads(path.read_bytes())
+                job = _Job(**{name: kept[name] for name in _Job.__dataclass_fields__})
+            except (OSError, ValueError, TypeError, KeyError) as exc:
+                log(f"{path} is no job: {exc!r}")
+                continue
+            if not job.ended:
+                job.state, job.segments, job.read = "waiting", 0, 0
+            found.append(job)
+        return found
+
+    async def _forget(self, job: _Job) -> None:
+        self._jobs.pop(job.job, None)
+        await asyncio.to_thread(self._path(job).unlink, missing_ok=True)
+
+
+def _locked(folder: Path) -> FileLock:
+    lock = FileLock(folder / ".lock", thread_local=False)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise StoreConflict("another server runs the jobs of this memory: send it there") from None
+    except OSError as exc:
+        raise unwritable(folder, exc) from exc
+    return lock
+
+
+async def _check_owner(memory: Memory, user: str, documents: Sequence[Document]) -> None:
+    """Refuse to replace what has a user's id and is somebody else's.
+
+    Raises:
+        UsageError: there is such a document.
+    """
+    own = {info.id for info in await memory.documents(where={USER_KEY: user})}
+    for id in (one.id or "" for one in documents):
+        if id not in own:
+            with suppress(NotFound):
+                await memory.document(id)
+                raise UsageError(f"document {id!r} is there, and is not one of {user}")
+
+
+def _written(document: Document) -> dict[str, Any]:
+    return {name: getattr(document, name) for name in ("text", "title", "id", "metadata")}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
