@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from qrmem.extraction.prompt_context import PromptContext
-from qrmem.extraction.reply_items import TYPES, Asked, split
+from qrmem.extraction.reply_items import TYPES, Asked, split, with_dates
 from qrmem.llm.prompting import PARSE_RETRIES
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import SupplementReply
@@ -72,7 +72,7 @@ class Typing:
         if len(ends) < 3:
             ends, rest = (*ends[:1], kind.key.replace("_", " ").lower(), *rest[:1]), rest[1:]
         properties = self._checked(kind, _said(kind, rest)[0], item)
-        plain = Asked(item.question, tuple(ends))
+        plain = replace(item, parts=tuple(ends))
         return (plain, None, ()) if properties is None else (plain, kind, properties)
 
     def fits(self, item: Asked, kind: Kind, types: tuple[str, str]) -> bool:
@@ -141,8 +141,9 @@ async def fitted(
     Args:
         made: makes a contribution; what does not fit goes in without a type.
     """
+    items, dates = _dated(items, segment, reading)
     if context.schema is None:
-        return made(items, None)
+        return replace(made(items, None), losses=dates)
     typing = Typing(context.schema)
     found = made(items, typing)
     if typing.misfits:
@@ -150,13 +151,26 @@ async def fitted(
         typing = Typing(context.schema)
         found = made(items, typing)
     losses = (_loss(typing, reading),) if typing.misfits else ()
-    return replace(found, left_out=typing.left_out, losses=losses)
+    return replace(found, left_out=typing.left_out, losses=(*dates, *losses))
+
+
+def _dated(items: Items, segment: Segment, reading: Reading) -> tuple[Items, tuple[Loss, ...]]:
+    """Return relations with the dates that there are, and what to tell of others."""
+    shown = f"{reading.title}\n{reading.summary}\n{segment.text}"
+    found = [with_dates(item, shown) for item in items[1]]
+    told = [f"{'|'.join(item.parts)} ({why})" for item, why in found if why]
+    losses = (_told("kept without a date", told, reading),) if told else ()
+    return (items[0], [item for item, _ in found]), losses
 
 
 def _loss(typing: Typing, reading: Reading) -> Loss:
-    told = "; ".join(f"{'|'.join(item.parts)} ({why})" for item, why in typing.misfits[:_TOLD])
-    more = f" and {len(typing.misfits) - _TOLD} more" if len(typing.misfits) > _TOLD else ""
-    reason = f"kept without a type, as it does not fit the schema: {told}{more}"
+    told = [f"{'|'.join(item.parts)} ({why})" for item, why in typing.misfits]
+    return _told("kept without a type, as it does not fit the schema", told, reading)
+
+
+def _told(what: str, told: Sequence[str], reading: Reading) -> Loss:
+    more = f" and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+    reason = f"{what}: {'; '.join(told[:_TOLD])}{more}"
     return Loss(reason, raw="", attempt=reading.attempt + PARSE_RETRIES)
 
 
@@ -194,5 +208,5 @@ def _rewritten(item: Asked, again: Sequence[Asked], names: Sequence[int]) -> Ask
     for new in again:
         named = {normalise_name(new.parts[n]) for n in names if n < len(new.parts)}
         if len(named) == len(names) and named <= parts:
-            return Asked(item.question, new.parts)
+            return Asked(item.question, new.parts, item.valid)
     return item

@@ -1,5 +1,7 @@
 """Takes terse items of replies apart: `name|TYPE|form`, `label|quote`, sentences worth keeping.
 
+A relation may say from when or until when it holds: `…|valid_from=2019-05|valid_until=2021`.
+
 What a model made up goes here: an entity that does not stand in the segment is dropped, and so is a
 relation of one.
 """
@@ -13,6 +15,7 @@ from qrmem.extraction.prompt_context import PromptContext
 from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import FactsReply, VerdictsReply
+from qrmem.text.dates import Validity, is_backwards, read_date
 from qrmem.text.names import normalise_name, occurrences
 from qrmem.types import Mention, Properties, Quote, Statement, Turn
 from qrmem.types.turns import MOST_FACTS
@@ -40,6 +43,12 @@ TYPES: Mapping[str, str] = {
 LONGEST_NAME = 120
 """Characters; what is longer is a sentence, not a name."""
 
+_VALID = re.compile(r"valid_(from|until)\s*[=:]\s*(.*)", re.IGNORECASE)
+_OPEN_ENDED = frozenset(
+    "- ? n/a na none null unknown unstated now today present current ongoing".split()
+)
+"""What models write where a text says no date."""
+_YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _NUMBER = re.compile(r"\W{0,2}Q?(\d{1,3})\W{0,2}")
 _PRONOUNS = frozenset(
     [
@@ -70,10 +79,16 @@ _PRONOUNS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An item of a reply to numbered questions: which question it belongs to, and the rest."""
+    """An item of a reply to numbered questions: which question it belongs to, and the rest.
+
+    Attributes:
+        valid: from when and until when it holds, as the model wrote it until `with_dates` has read
+            it; "" where it says nothing.
+    """
 
     question: str
     parts: tuple[str, ...]
+    valid: Validity = Validity()
 
 
 def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:
@@ -90,8 +105,46 @@ def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:
             n = int(number.group(1)) - 1
             question = questions[n] if 0 <= n < len(questions) else question
             del parts[0]
-        found.append(Asked(question, tuple(parts)))
+        found.append(Asked(question, *_dated(parts)))
     return found
+
+
+def _dated(parts: Sequence[str]) -> tuple[tuple[str, ...], Validity]:
+    """Return an item's parts, and what it says of the time in which it holds."""
+    said: dict[str, str] = {}
+    plain = []
+    for part in parts:
+        if match := _VALID.fullmatch(part):
+            value = match[2].strip()
+            said.setdefault(match[1].lower(), "" if value.lower() in _OPEN_ENDED else value)
+        else:
+            plain.append(part)
+    return tuple(plain), Validity(said.get("from", ""), said.get("until", ""))
+
+
+def with_dates(item: Asked, shown: str) -> tuple[Asked, str]:
+    """Return an item with the dates that there are, in ISO form, and what is wrong with others.
+
+    A date of which the year stands nowhere in what the model was shown is made up, and dropped like
+    a name that does not stand there.
+
+    Args:
+        shown: what the model was shown.
+    """
+    if not any(item.valid):
+        return item, ""
+    found = Validity(*map(read_date, item.valid))
+    wrong = [
+        f"valid_{name} {said[:40]!r} is no date"
+        for name, said, date in zip(("from", "until"), item.valid, found, strict=True)
+        if said and not date
+    ]
+    if is_backwards(found):
+        wrong = [f"valid_until {found.last} lies before valid_from {found.first}"]
+        found = Validity()
+    years = set(map(int, _YEAR.findall(shown)))
+    stated = (date if date and int(date[:4]) in years else "" for date in found)
+    return replace(item, valid=Validity(*stated)), "; ".join(wrong)
 
 
 def mentions(items: Iterable[Asked], text: str, typing: "Typing | None" = None) -> list[Mention]:
@@ -178,7 +231,7 @@ def statements(
         description = ", ".join(part for part in item.parts[1:-1] if part)
         head, tail = ends
         if head and tail and head != tail and description:
-            statement = Statement(head, tail, description, item.question)
+            statement = Statement(head, tail, description, item.question, *item.valid)
             between = types.get(head, ""), types.get(tail, "")
             if typing and kind and typing.fits(given, kind, between):
                 statement = replace(statement, type=kind.key, properties=properties)

@@ -129,10 +129,26 @@ def said_at(metadata: Mapping[str, object]) -> str:
         text = f"{given:04d}" if isinstance(given, int) else given.strip()
         if text and (is_date(text) or _instant(text)):
             return text
-        named = periods(text, _UNDATED)
-        if len(named) == 1 and not named[0].is_relative:
-            return _written(named[0], is_end=False)
+        if named := _named(text):
+            return _written(named, is_end=False)
     return ""
+
+
+def read_date(text: str) -> str:
+    """Return a date that is written in ISO form or as `3 May 2019`, in ISO form; "" for others."""
+    text = text.strip()
+    if is_date(text):
+        return text
+    if _instant(text):
+        return text[:10]
+    named = _named(text)
+    return _written(named, is_end=False) if named and named.text == text else ""
+
+
+def _named(text: str) -> Period | None:
+    """Return the one time that a text names, with its year."""
+    named = periods(text, _UNDATED)
+    return named[0] if len(named) == 1 and not named[0].is_relative else None
 
 
 def day_of(moment: str) -> date | None:

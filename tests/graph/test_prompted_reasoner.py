@@ -73,7 +73,7 @@ async def test_compact_reads_a_segment_in_one_call() -> None:
     )
     (request,) = model.requests
     assert all(part in said(request) for part in ("Title", "The summary.", "Who left?", TEXT))
-    assert (request.prompt, request.segment_id) == ("read.v1", "s0")
+    assert (request.prompt, request.segment_id) == ("read.v2", "s0")
 
 
 async def test_the_unchanging_part_of_a_prompt_is_the_same_for_every_segment() -> None:
@@ -130,7 +130,7 @@ async def test_paper_mode_sends_its_prompts_in_order_with_the_tagger_s_entities(
     )
     tagged = (Mention("May", "DATE", ("May",)), Mention("Ann Lee", "PERSON", ("Ann Lee",)))
     made = await reasoner(model, "paper").extract(segment(), Reading(tagged=tagged))
-    assert [r.prompt for r in model.requests] == ["entities.v1", "relations.v1", "questions.v2"]
+    assert [r.prompt for r in model.requests] == ["entities.v1", "relations.v2", "questions.v2"]
     assert "[[Ann Lee]] left Rome in [[May]]." in said(model.requests[1])
     assert made.statements == (Statement("Ann Lee", "May", "left in"),)
     assert [m.name for m in made.mentions] == ["Ann Lee"]

@@ -70,7 +70,7 @@ async def test_each_passage_has_its_own_notes() -> None:
     assert bob is not None
     assert [mention.name for mention in bob.mentions] == ["Bob"]
     (request,) = model.requests
-    assert request.prompt == "read-together.v1"
+    assert request.prompt == "read-together.v2"
     assert (request.segment_id, request.shared_with) == ("s1", ("s2",))
     assert "<text 2>\nTitle: Title 2\nBob stayed in Ostia.\n</text>" in request.messages[1].content
 
