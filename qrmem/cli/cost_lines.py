@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from qrmem.cli.output import already_read, safe, shortened
-from qrmem.memory.other_readers import otherwise
+from qrmem.memory.other_readers import in_words, otherwise
 from qrmem.text.numbers import counted
 from qrmem.types import UsageRow
 from qrmem.types.usage import Plan, Range, StagePlan
@@ -34,7 +34,8 @@ def plan_lines(plan: Plan) -> list[str]:
         )
         lines.append(f"strategy:  {how}, window of {plan.window:,} tokens (--window)")
     if plan.read_otherwise:
-        lines.append(f"not again: {otherwise(plan.read_otherwise)}; --rebuild plans them, too")
+        price = in_words(plan.reading_again)
+        lines.append(f"not again: {otherwise(plan.read_otherwise)}; {price}")
     if 0 < plan.sampled < plan.segments:
         lines.append(f"measured:  on {plan.sampled:,} of them, evenly chosen")
     if not plan.stages:

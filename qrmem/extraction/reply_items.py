@@ -44,10 +44,9 @@ LONGEST_NAME = 120
 """Characters; what is longer is a sentence, not a name."""
 
 _VALID = re.compile(r"valid_(from|until)\s*[=:]\s*(.*)", re.IGNORECASE)
-_OPEN_ENDED = frozenset(
-    "- ? n/a na none null unknown unstated now today present current ongoing".split()
-)
+_OPEN_ENDED = ("", "-", "?", "n/a", "none", "null", "unknown", "now", "today", "present", "ongoing")
 """What models write where a text says no date."""
+_UNDATED = Validity()
 _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _NUMBER = re.compile(r"\W{0,2}Q?(\d{1,3})\W{0,2}")
 _PRONOUNS = frozenset(
@@ -88,7 +87,7 @@ class Asked:
 
     question: str
     parts: tuple[str, ...]
-    valid: Validity = Validity()
+    valid: Validity = _UNDATED
 
 
 def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:

@@ -8,6 +8,7 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.numbers import counted
 from qrmem.types import DocumentInfo
+from qrmem.types.usage import Price
 from qrmem.types.turns import turn_number
 
 RULES, SCHEMA, NO_SCHEMA, PROMPTS = (
@@ -48,6 +49,15 @@ def otherwise(found: Mapping[str, int]) -> str:
     """Return in words how much was read otherwise, and how."""
     parts = ", ".join(f"{count:,} {how}" for how, count in sorted(found.items()))
     return f"{counted(sum(found.values()), 'segments')} read otherwise than now ({parts})"
+
+
+def in_words(price: Price | None) -> str:
+    """Return how to read again what was read otherwise, and what that takes."""
+    if price is None:
+        return "--rebuild reads them again"
+    parts = [counted(price.calls, "calls"), f"{price.tokens:,} tokens"]
+    parts += [] if price.cost is None else [f"{price.cost:,.4f} USD"]
+    return f"reading them again (--rebuild) takes about {', '.join(parts)}"
 
 
 def _how(reader: str, prompts: str, schema: str) -> str:

@@ -26,7 +26,7 @@ from qrmem.memory.add_state import FileIds, IngestState
 from qrmem.memory.ask import resolved
 from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
 from qrmem.memory.models import new_namespace
-from qrmem.memory.other_readers import otherwise, read_otherwise
+from qrmem.memory.other_readers import read_otherwise
 from qrmem.memory.plan_ask import plan_question
 from qrmem.memory.session import Session
 from qrmem.memory.trees import TreePreset, require_known, run_build
@@ -35,7 +35,7 @@ from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.types import Document, Segment
 from qrmem.types.options import AddOptions, AskOptions, PlanOptions
 from qrmem.types.trees import TreeKind
-from qrmem.types.usage import Course, Plan, StagePlan
+from qrmem.types.usage import Course, Plan, Price, StagePlan
 
 SAMPLE = 48_000
 """Tokens that are read dry at most; of a larger text so many stand for the whole."""
@@ -126,7 +126,7 @@ async def _plan_add(
         segments=report.read if dry_run.segments is None else dry_run.segments,
         sampled=report.read,
         readers=dry_run.readers,
-        read_otherwise=await _otherwise(session, dry_run.unread_again),
+        **await _otherwise(session, dry_run.unread_again),
         problems=(*problems, *((name, reason) for name, _, reason in report.problems)),
     )
 
@@ -287,27 +287,36 @@ async def _chosen(
     )
 
 
-async def _otherwise(session: Session, ids: Sequence[str]) -> Mapping[str, int]:
-    """Return how many segments of some documents were read otherwise than they would be now."""
-    infos = await session.store.documents(session.ns, ids) if ids else ()
-    found, _ = await read_otherwise(session.store, session.ns, session.settings, infos)
-    return found
+async def _otherwise(session: Session, ids: Sequence[str]) -> dict[str, Any]:
+    """Return what a plan says of documents that are not read again."""
+    if not ids:
+        return {}
+    found, price = await cost_of_reading_again(session, ids)
+    return {"read_otherwise": found, "reading_again": price}
 
 
-async def cost_of_reading_again(session: Session) -> tuple[Mapping[str, int], str]:
-    """Return how many segments were read otherwise, and in words what reading them again takes."""
-    infos = await session.store.documents(session.ns)
+async def cost_of_reading_again(
+    session: Session, ids: Sequence[str] | None = None
+) -> tuple[Mapping[str, int], Price | None]:
+    """Return how many segments were read otherwise than now, and what reading them again takes.
+
+    Args:
+        ids: of documents; `None`: all.
+    """
+    infos = await session.store.documents(session.ns, ids)
     found, affected = await read_otherwise(session.store, session.ns, session.settings, infos)
     if not affected:
-        return {}, ""
+        return {}, None
     chosen = affected[:: -(-len(affected) // MOST_PLANNED)]
     given = [await session.store.document(session.ns, info.id) for info in chosen]
-    price = "--rebuild reads them again"
+    price = None
     with suppress(QrmemError):  # a window too small for the prompts is no reason to say nothing
         made = await plan_add(session, [one for one in given if one], AddOptions(rebuild=True))
-        tokens = made.tokens.likely * sum(found.values()) / max(1, made.segments)
-        price = f"reading them again (--rebuild) takes about {tokens:,.0f} tokens"
-    return found, f"{otherwise(found)}; {price}"
+        share = sum(found.values()) / max(1, made.segments)
+        calls, tokens = (math.ceil(n.likely * share) for n in (made.calls, made.tokens))
+        cost = None if made.cost is None or made.unpriced else made.cost.likely * share
+        price = Price(calls, tokens, cost)
+    return found, price
 
 
 async def _mark_embedded(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from qrmem.types.documents import MetaValue, Segment
 from qrmem.types.graph import Entity, MergeDecision, Question, Relation
 from qrmem.types.shown import Short
-from qrmem.types.usage import Usage
+from qrmem.types.usage import Price, Usage
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -180,6 +180,7 @@ class MemoryStatus(Short):
             their checksums.
         read_otherwise: how (`without a model`, `under another schema`, …) to the number of segments
             that were read so, where they would be read otherwise now.
+        reading_again: what reading those again takes, or `None` for nothing.
     """
 
     location: str
@@ -196,6 +197,7 @@ class MemoryStatus(Short):
     warnings: tuple[str, ...] = ()
     readers: tuple[str, ...] = ()
     read_otherwise: Mapping[str, int] = field(default_factory=dict)
+    reading_again: Price | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -118,6 +118,19 @@ class StagePlan:
     cost: Range | None
 
 
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a piece of work is likely to take.
+
+    Attributes:
+        cost: in USD; `None` where the price of a model is not known.
+    """
+
+    calls: int
+    tokens: int
+    cost: float | None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Short):
     """What an `add`, an `ask` or trees will use, before the first call.
@@ -137,6 +150,7 @@ class Plan(Short):
         window: tokens that each call of an `ask` may have; 0 for other runs.
         readers: who read the documents of an `add` that are not read again.
         read_otherwise: how to the number of their segments; see `MemoryStatus`.
+        reading_again: what reading those again takes, or `None` for nothing.
     """
 
     run: Literal["add", "ask", "tree"]
@@ -154,6 +168,7 @@ class Plan(Short):
     window: int = 0
     readers: tuple[str, ...] = ()
     read_otherwise: Mapping[str, int] = field(default_factory=dict)
+    reading_again: Price | None = None
 
     @property
     def calls(self) -> Range:

@@ -1,4 +1,4 @@
-"""From when until when statements hold, as a chat model reads it: validated, kept, shown, priced."""
+"""From when until when statements hold, as a chat model reads it: validated, kept, shown."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -99,8 +99,8 @@ async def test_several_passages_in_one_call_have_their_own_dates() -> None:
     async with OpenAIServer(answer=say) as server, opened(server) as memory:
         await memory.add(
             [
-                {"id": f"d{year}", "text": f"Bo Ray was with Acme Ltd. It was {year}. Ann Lee left."}
-                for year in (2001, 2002)
+                {"id": year, "text": f"Bo Ray was with Acme Ltd. It was {year}. Ann Lee left."}
+                for year in ("2001", "2002")
             ]
         )
         assert len(server.stats.bodies) == 1
@@ -142,7 +142,8 @@ async def test_a_wrong_date_is_told_and_dropped_and_its_statement_is_kept(
         assert (await it.status()).problems == report.problems
         if told:
             assert "kept without a date: Bo Ray|was with|Acme Ltd (" in reasons[0]
-            assert "\n" not in reasons[0] and len(reasons[0]) <= 300
+            assert "\n" not in reasons[0]
+            assert len(reasons[0]) <= 300
             assert len(server.stats.bodies) == 1  # a date is not asked for once more
 
 

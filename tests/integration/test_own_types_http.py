@@ -190,16 +190,28 @@ async def test_what_was_read_otherwise_is_counted_with_what_reading_it_again_cos
             assert status.read_otherwise == {"without a model": 1, "without a schema": 1}
             assert re.search(
                 r"2 segments read otherwise than now \(1 without a model, 1 without a schema\);"
-                r" reading them again \(--rebuild\) takes about [\d,]{3,} tokens",
+                r" reading them again \(--rebuild\) takes about \d calls, [\d,]{3,} tokens,"
+                r" 0\.00\d+ USD$",
                 status.warnings[-1],
             )
             plan = await memory.plan({"id": "e", "text": TEXT + " Bo Ray left."})
             assert plan.read_otherwise == {"without a schema": 1}
-            assert any(line.startswith("not again: 1 segment read") for line in plan_lines(plan))
+            (line,) = (line for line in plan_lines(plan) if line.startswith("not again: "))
+            assert re.search(r"1 segment read .* \d calls?, [\d,]{3,} tokens, 0\.00\d+ USD$", line)
             assert server.stats.requests == asked
-            await memory.add({"id": "e", "text": TEXT + " Bo Ray left."}, rebuild=True)
-            await memory.add({"id": "d", "text": TEXT}, rebuild=True)
-            assert (await memory.status()).read_otherwise == {}
+            again = status.reading_again
+            assert again
+            assert plan.reading_again
+            assert plan.reading_again.tokens < again.tokens
+            used = server.stats.tokens_in + server.stats.tokens_out
+            both = {"id": "e", "text": TEXT + " Bo Ray left."}, {"id": "d", "text": TEXT}
+            await memory.add(both, rebuild=True)
+            used = server.stats.tokens_in + server.stats.tokens_out - used
+            assert server.stats.requests - asked == again.calls
+            assert used == pytest.approx(again.tokens, rel=0.5)
+            assert again.cost
+            after = await memory.status()
+            assert (after.read_otherwise, after.reading_again) == ({}, None)
         other = Schema([Person])
         async with opened(server, path, schema=other) as memory:
             assert (await memory.status()).read_otherwise == {"under another schema": 2}
