@@ -8,8 +8,8 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.numbers import counted
 from qrmem.types import DocumentInfo
-from qrmem.types.usage import Price
 from qrmem.types.turns import turn_number
+from qrmem.types.usage import Price
 
 RULES, SCHEMA, NO_SCHEMA, PROMPTS = (
     "without a model",

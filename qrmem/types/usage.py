@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from qrmem.types.shown import Short
 
-__all__ = ["Course", "Plan", "Range", "StagePlan", "total"]
+__all__ = ["Course", "Plan", "Price", "Range", "StagePlan", "total"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
