@@ -1,5 +1,6 @@
 """What several callers make of a store's own methods."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,28 @@ async def entities_in(
     named = (await store.mentions(ns, segment_ids)).named
     return {
         id_: tuple(sorted({key for _, key in named[id_]})) for id_ in segment_ids if id_ in named
+    }
+
+
+async def names_said(
+    store: GraphView, ns: str, names: Mapping[str, str], segment_ids: Sequence[str]
+) -> dict[str, str]:
+    """Return the names of those entities that some segments name, as these name them.
+
+    An entity keeps its name where one of them has it, else it goes by the form that most have:
+    its name may come from texts that their reader must not see.
+
+    Args:
+        names: entity key to name.
+    """
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for pairs in (await store.mentions(ns, segment_ids)).named.values():
+        for form, key in pairs:
+            if key in names:
+                found[key][form] += 1
+    return {
+        key: names[key] if names[key] in forms else min(forms, key=lambda one: (-forms[one], one))
+        for key, forms in found.items()
     }
 
 

@@ -8,7 +8,7 @@ from qrmem.agents.folding import folded_by_reasoner
 from qrmem.graph.overlay import Overlay
 from qrmem.graph.superseding import Ending, Place, dated, judged_pairs, kept_endings
 from qrmem.graphstore.protocol import Around, Entry, GraphStore, NameFilter
-from qrmem.graphstore.reads import entities_in
+from qrmem.graphstore.reads import entities_in, names_said
 from qrmem.graphstore.relations import fold
 from qrmem.text.names import split_key
 from qrmem.types import Fact, Passage, Relation, Segment
@@ -62,8 +62,18 @@ class MemoryGraph:
         found = await self.store.around(self.ns, missing, texts=texts)
         self._found.update(dict.fromkeys(missing, found))
         self._segments.update({segment.id: segment for segment in found.segments})
-        self._names.update(found.names)
-        self._names.update({key: row.name for key, row in self.overlay.entities.items()})
+        self._names.update(await self._own_names(found))
+
+    async def _own_names(self, found: Around) -> Mapping[str, str]:
+        """Return the names of entities, as those documents have them that may be looked at."""
+        added = {key: row.name for key, row in self.overlay.entities.items()}
+        if self.documents is None and self.only is None:
+            return {**found.names, **added}
+        places = [id for own in found.places.values() for id in own]
+        stated = [fact.segment_id for fact in found.facts]
+        inside = await self._within(list(dict.fromkeys((*places, *stated))))
+        said = await names_said(self.store, self.ns, found.names, inside)
+        return {**self.overlay.said, **said, **added}
 
     async def segments(self, ids: Iterable[str]) -> list[Segment]:
         """Return segments in the order of `ids`."""
@@ -121,16 +131,18 @@ class MemoryGraph:
         return {edge.key: edge for key in keys for edge in self._relations[key]}
 
     async def names(self, keys: Sequence[str]) -> list[str]:
-        """Return canonical names in the order of `keys`."""
+        """Return names in the order of `keys`: canonical ones, or those of the documents."""
         missing = [key for key in keys if key not in self._names]
-        if missing:
+        if missing and not (self.documents is None and self.only is None):
+            await self.look(missing)
+        elif missing:
             found = await self.store.names(self.ns, NameFilter(entities=missing))
             self._names.update({row.entity: row.entity_name for row in found})
             self._names.update({key: row.name for key, row in self.overlay.entities.items()})
         return [self.name(key) for key in keys]
 
     def name(self, key: str) -> str:
-        """Return the canonical name if it was read, else the name in the key."""
+        """Return the name if it was read, else the name in the key."""
         return self._names.get(key) or split_key(key)[0]
 
     def known_names(self, edges: Iterable[Relation]) -> Mapping[str, str]:

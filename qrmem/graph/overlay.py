@@ -22,11 +22,13 @@ class Overlay:
         mentioned: segment id to entity keys.
         stated: in the order of the segments.
         entities: those that the stored view does not have, by key.
+        said: how the mentions name an entity, by key.
     """
 
     mentioned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stated: tuple[Fact, ...] = ()
     entities: Mapping[str, EntityRow] = field(default_factory=dict)
+    said: Mapping[str, str] = field(default_factory=dict)
 
     def entities_in(self, segment_id: str) -> tuple[str, ...]:
         """Return the keys of the entities that it adds to a segment."""
@@ -80,6 +82,7 @@ def overlaid(
         mentioned={segment_id: tuple(keys) for segment_id, keys in mentioned.items()},
         stated=tuple(fact for fact in facts if fact.head != fact.tail),
         entities=entities,
+        said={entity_of[row.name]: row.forms[0][0] for row in rows.mentions},
     )
 
 

@@ -7,6 +7,7 @@ bytes.
 
 import json
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ _LONGEST = 60
 _MARKUP = re.compile(r"([\\`*_\[\]<>#|~$^=%&])")
 _LINE_START = re.compile(r"(?m)^(\s*)([-+]|\d+(?=[.)]))")
 _NO_NAME = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|#^\[\]%]+')
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+_UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+"""What YAML refuses in a text, or takes for the end of a line."""
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
 
@@ -54,11 +58,15 @@ def write_notes(folder: Path, contents: Contents) -> int:
     try:
         earlier = _earlier(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        for name in {*earlier, *notes}:
+            _require_own(folder, (folder / name).parent)
         # All that may be there from now on: what an interrupted export leaves is found again.
         (folder / _LIST).write_text("\n".join(sorted({*earlier, *notes})) + "\n", encoding="utf-8")
         for name, text in notes.items():
             place = folder / name
             place.parent.mkdir(exist_ok=True)
+            if place.is_symlink():  # the link goes, not what it leads to
+                place.unlink()
             place.write_text(text, encoding="utf-8")
         for name in sorted(earlier - notes.keys()):
             (folder / name).unlink(missing_ok=True)
@@ -75,12 +83,22 @@ def _earlier(folder: Path) -> set[str]:
     if not folder.is_dir():
         raise UsageError(f"{folder} is a file; notes need a folder")
     kept = folder / _LIST
-    if not kept.is_file():
+    if kept.is_symlink() or not kept.is_file():
         if any(folder.iterdir()):
             raise UsageError(f"{folder} holds something else; choose an empty folder for the notes")
         return set()
-    names = kept.read_text(encoding="utf-8").splitlines()
-    return {name for name in names if re.fullmatch(r"(documents/|entities/)?[^/]+\.md", name)}
+    names = kept.read_text(encoding="utf-8", errors="replace").splitlines()
+    return {n for n in names if re.fullmatch(r"(documents/|entities/)?[^/\\\x00]+\.md", n)}
+
+
+def _require_own(folder: Path, place: Path) -> None:
+    """Refuse a folder of notes that leads elsewhere: a stranger's vault may come with such links.
+
+    Raises:
+        UsageError: it does.
+    """
+    if place != folder and place.is_symlink():
+        raise UsageError(f"{place} is a link: notes would be written elsewhere; remove it first")
 
 
 def made_of(contents: Contents) -> dict[str, str]:
@@ -129,7 +147,7 @@ class _Pages:
             about = f"*{names}*" if names else ""
             # A link to a block leads to the paragraph that bears its mark.
             parts += [heading, f"{plain(segment.text.strip())} ^{_mark(segment)}", about]
-        about_it = {"id": document.id, **document.metadata}
+        about_it = {"id": document.id, **document.metadata} | {"id": document.id}
         return _note(about_it, document.title or document.id, *parts)
 
     def entity(self, entity: Entity) -> str:
@@ -139,19 +157,19 @@ class _Pages:
         return _note(
             {"key": entity.key, **kind, **({"aliases": forms} if forms else {})},
             entity.name,
-            "\n".join(f"- {p.name}: {plain(str(p.value))}" for p in entity.properties),
+            "\n".join(f"- {_line(p.name)}: {_line(str(p.value))}" for p in entity.properties),
             "\n".join(self._fact(fact, entity.name) for fact in self._facts[entity.name]),
             f"Named in: {named}" if named else "",
         )
 
     def _fact(self, fact: FactView, about: str) -> str:
         other = fact.tail if fact.head == about else fact.head
-        said = f"- {self._name(other)}: {plain(fact.description)}"
+        said = f"- {self._name(other)}: {_line(fact.description)}"
         times = [
-            f"said {fact.said_at[:10]}" if fact.said_at else "",
-            f"from {fact.valid_from}" if fact.valid_from else "",
-            f"until {fact.valid_until}" if fact.valid_until else "",
-            f"replaced {fact.superseded_at[:10]}: {plain(fact.then)}" if fact.superseded_by else "",
+            f"said {_line(fact.said_at[:10])}" if fact.said_at else "",
+            f"from {_line(fact.valid_from)}" if fact.valid_from else "",
+            f"until {_line(fact.valid_until)}" if fact.valid_until else "",
+            f"replaced {fact.superseded_at[:10]}: {_line(fact.then)}" if fact.superseded_by else "",
         ]
         when = "; ".join(filter(None, times))
         is_said = fact.quotation.rstrip(".").casefold() in fact.description.casefold()
@@ -160,7 +178,7 @@ class _Pages:
 
     def _name(self, name: str) -> str:
         page = self._by_name.get(name)
-        return f"[[entities/{page}|{_label(name)}]]" if page else plain(name)
+        return f"[[entities/{page}|{_label(name)}]]" if page else _line(name)
 
     def _document(self, document_id: str) -> str:
         page = self.documents[document_id]
@@ -175,6 +193,11 @@ class _Pages:
 def plain(text: str) -> str:
     """Return text as Markdown that shows it as it is: no link, tag or heading comes of it."""
     return _LINE_START.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", text))
+
+
+def _line(text: str) -> str:
+    """Return the same within one line."""
+    return plain(" ".join(text.split()))
 
 
 def _label(name: str) -> str:
@@ -194,20 +217,28 @@ def _named(named: Iterable[tuple[str, str]]) -> dict[str, str]:
         base = " ".join(_NO_NAME.sub(" ", name).split())[:_LONGEST].strip(" .") or "unnamed"
         base = f"_{base}" if _RESERVED.match(base) else base
         chosen, number = base, 1
-        while chosen.casefold() in taken:  # some file systems take Ann and ann for one
+        while _folded(chosen) in taken:  # some file systems take Ann and ann for one
             number += 1
             chosen = f"{base} ({number})"
-        taken.add(chosen.casefold())
+        taken.add(_folded(chosen))
         found[key] = chosen
     return found
 
 
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name.casefold())
+
+
 def _note(front: Mapping[str, object], title: str, *blocks: str) -> str:
-    lines = [f"{name}: {_yaml(value)}" for name, value in front.items()]
+    lines = [
+        f"{name if _PLAIN_KEY.fullmatch(name) else _yaml(name)}: {_yaml(value)}"
+        for name, value in front.items()
+    ]
     head = "\n".join(["---", *lines, "---"])
     return "\n\n".join([head, f"# {plain(' '.join(title.split()))}", *filter(None, blocks)]) + "\n"
 
 
 def _yaml(value: object) -> str:
     """Return a value in YAML's form, of which JSON is a part."""
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -17,10 +17,11 @@ from qrmem.graph.superseding import (
 )
 from qrmem.graph.view import readings, rows_of, statement_key
 from qrmem.graphstore.protocol import Around, FactRow
-from qrmem.graphstore.reads import entities_in
+from qrmem.graphstore.reads import entities_in, names_said
 from qrmem.memory.inspect import entity_key
 from qrmem.memory.session import Session
 from qrmem.text.dates import Validity, as_of_moment, checked, checked_validity
+from qrmem.text.normalise import normalise
 from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 from qrmem.types import Contribution, Fact, FactView, LedgerRow, Segment, Statement
@@ -47,11 +48,14 @@ async def facts(
     if user:  # what others said is not told
         own = await _segments_of(session, user)
         ends = {place: ending for place, ending in ends.items() if ending.by.segment_id in own}
+    names = await _names(session, around, ends.values())
+    if user:  # an entity may have its name from them, too
+        said = {f.segment_id for f in (*known, *(ending.by for ending in ends.values()))}
+        names = await names_said(session.store, session.ns, names, sorted(said))
     now = at or datetime.now(UTC).date().isoformat()
     shown = [f for f in known if superseded or holds(f, ends.get(place_of(f)), now)]
     ids = dict.fromkeys(fact.segment_id for fact in shown)
     segments = {s.id: s for s in await session.store.segments(session.ns, list(ids))}
-    names = await _names(session, around, ends.values())
     return [
         _view(fact, ends.get(place_of(fact)), names, segments[fact.segment_id])
         for fact in shown
@@ -79,6 +83,8 @@ async def ended_in(
     later = await store.segments(ns, [ending.by.segment_id for ending in ends.values()])
     told = {s.id for s in later if documents is None or s.document_id in documents}
     names = await _names(session, around, ends.values())
+    if documents is not None:
+        names = await names_said(store, ns, names, [*segment_ids, *sorted(told)])
     now = at or datetime.now(UTC).date().isoformat()
     found: dict[str, dict[str, None]] = {}
     for fact in stated:
@@ -108,6 +114,8 @@ async def edit(
         raise UsageError("nothing is to be changed: give a text, valid_from or valid_until")
     if text is not None:
         require_text(text, "the text")
+        text = " ".join(normalise(text).split())
+        require_text(text, "the text")
     found = await _found(session, fact_id)
     row = found.now
     if row is None:
@@ -115,7 +123,7 @@ async def edit(
     first = row.valid_from if valid_from is None else valid_from
     last = row.valid_until if valid_until is None else valid_until
     valid = checked_validity(first, last)
-    description = row.description if text is None else " ".join(text.split())
+    description = row.description if text is None else text
     await _decide(session, found, (found.said(description, valid),))
     return await _one(session, fact_id)
 
@@ -250,15 +258,14 @@ async def _found(session: Session, fact_id: str) -> _Kept:
     await session.info()
     store, ns = session.store, session.ns
     segment_id, _, number = fact_id.rpartition(":")
-    segments = await store.segments(ns, [segment_id]) if number.isdecimal() else ()
-    for segment in segments:
+    for segment in await store.segments(ns, [segment_id]):
         found = await store.unmerged(ns, segment.document_id)
         for read in readings(found.segments, found.contributions, found.said_at):
             if read.segment.id == segment_id:
-                first = {row.n: row for row in rows_of(replace(read, edits=())).facts}
-                now = {row.n: row for row in rows_of(read).facts}
-                if int(number) in first:
-                    return _Kept(segment, first[int(number)], now.get(int(number)))
+                first = {str(row.n): row for row in rows_of(replace(read, edits=())).facts}
+                now = {str(row.n): row for row in rows_of(read).facts}
+                if number in first:
+                    return _Kept(segment, first[number], now.get(number))
     raise NotFound(f"no fact {fact_id!r} in {session.where}; {_A_FACT}")
 
 

@@ -38,7 +38,7 @@ def checked(text: str, what: str) -> str:
     """
     text = text.strip()
     if text and not is_date(text):
-        raise UsageError(f"{what} {text!r} is no date: {_A_DATE}")
+        raise UsageError(f"{what} {text[:40]!r} is no date: {_A_DATE}")
     return text
 
 
@@ -59,7 +59,7 @@ def checked_moment(text: str, what: str) -> str:
     """
     text = text.strip()
     if not text or (not is_date(text) and not _instant(text)):
-        raise UsageError(f"{what} {text!r} is no date: {_A_DATE}")
+        raise UsageError(f"{what} {text[:40]!r} is no date: {_A_DATE}")
     return text
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import qrmem
 from qrmem.errors import UsageError
+from qrmem.types import Strategy
 
 ANN = [
     {"role": "user", "content": "My boat is called Nell."},
@@ -44,6 +45,43 @@ async def test_what_one_user_says_corrects_nothing_of_another() -> None:
         await memory.add([{"role": "user", "content": "The code of the gate is 1234."}], user="ann")
         await memory.add([{"role": "user", "content": "The code of the gate is 9876."}], user="ben")
         assert await memory.corrections(["turn-00000001"]) == {}
+
+
+ANNS = "Miller works at Acme. Miller met Ada in Oslo."
+BENS = "Robert Miller, called Miller, works at Acme. Robert Miller met Ada. Ada (Ada Byron) left."
+
+
+GRAPHIC: tuple[Strategy, ...] = ("reflection", "graph-expansion", "entity-trial", "overview")
+
+
+@pytest.mark.parametrize("strategy", ["passages", "fragment", *GRAPHIC])
+async def test_a_user_reads_no_name_that_others_alone_have(strategy: Strategy) -> None:
+    """An entity has one name, and its longest may come from somebody else's texts."""
+    async with qrmem.open("memory://", embedder="none") as memory:
+        for n in range(3):
+            await memory.add({"id": f"b{n}", "text": BENS, "metadata": {"user": "ben"}})
+        await memory.add({"id": "a", "text": ANNS, "metadata": {"user": "ann"}})
+        assert {"Robert Miller", "Ada Byron"} & {one.name for one in await memory.entities()}
+        own = {"user": "ann"}
+        asked = "Where do Miller and Ada work?"
+        answer = await memory.ask(asked, where=own, strategy=strategy)
+        hits = await memory.search(asked, where=own)
+    told = [repr(asdict(answer)), *(repr(asdict(hit)) for hit in hits)]
+    assert not [name for name in ("Robert", "Byron") if any(name in one for one in told)]
+
+
+async def test_facts_of_a_user_have_no_name_that_others_alone_have() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "b", "text": BENS, "metadata": {"user": "ben"}})
+        await memory.add({"id": "a", "text": ANNS, "metadata": {"user": "ann"}})
+        of_ann, of_ben = await memory.facts(user="ann"), await memory.facts(user="ben")
+    assert {end for fact in of_ann for end in (fact.head, fact.tail)} == {
+        "Miller",
+        "Acme",
+        "Ada",
+        "Oslo",
+    }
+    assert "Robert Miller" in {fact.head for fact in of_ben}
 
 
 async def test_a_forgotten_user_leaves_nothing() -> None:

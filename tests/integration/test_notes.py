@@ -2,14 +2,16 @@
 
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
+import yaml
 
 import qrmem
 from qrmem.errors import UsageError
-from qrmem.io.notes import Contents, made_of, plain
-from qrmem.types import DocumentInfo, Entity, FactView, Segment
+from qrmem.io.notes import Contents, made_of, plain, write_notes
+from qrmem.types import DocumentInfo, Entity, FactView, MetaValue, Property, Segment
 
 LINK = re.compile(r"(?<!\\)\[\[([^\]|]+)\|([^\]]+)\]\]")
 TEXT = "Ada Lovelace met Charles Babbage in London. Charles Babbage lived in London."
@@ -94,6 +96,85 @@ def test_hostile_names_stay_in_the_folder_and_are_told_apart() -> None:
         assert re.fullmatch(r'(documents/|entities/)?[^/\\:*?"<>|#^\[\]\x00-\x1f]+\.md', name), name
         assert len(name.rpartition("/")[2].encode()) <= 255
         assert not re.match(r"(documents|entities)/(\.|CON\.|nul\.)", name)
+
+
+def test_one_letter_in_two_forms_is_one_file_name() -> None:
+    """Some file systems take them for one."""
+    documents = [
+        DocumentInfo(f"d{n}", name, {}, 1, 1, {}) for n, name in enumerate(("\xe9", "e\u0301"))
+    ]
+    notes = made_of(Contents("t", documents, [], [], []))
+    assert len({unicodedata.normalize("NFD", name.casefold()) for name in notes}) == 3
+
+
+def test_front_matter_says_what_the_document_is_called_and_no_more() -> None:
+    value = "a\x80b\x85c\u2028---\u2029d\ufeff\x7f"
+    told: dict[str, MetaValue] = {
+        "id": "forged",
+        "x: 1\n---\n# Owned [[evil]]": "v",
+        "tags: [a]\nid": value,
+        "year": 1851,
+    }
+    documents = [DocumentInfo("mine", "T", told, 1, 1, {})]
+    note = made_of(Contents("t", documents, [], [], []))["documents/T.md"]
+    start, front, rest = note.split("---\n", 2)
+    assert (start, rest.split()) == ("", ["#", "T"])
+    assert yaml.safe_load(front) == {**told, "id": "mine"}
+    assert "\nyear: 1851\n" in front
+    assert front.splitlines() == front.removesuffix("\n").split("\n")
+
+
+def test_no_field_of_a_forged_archive_begins_a_line_of_its_own() -> None:
+    lie = "\n\n# Owned\n- [[evil]]"
+    entity = Entity("e", "Ann", "", (("Ann", 1),), ("s",), (), (Property(f"age{lie}", lie, "s"),))
+    fact = FactView(
+        *("s:0", "Ann", f"Bo{lie}", f"knows{lie}", "d", "s", "Ann knows Bo."),
+        *(f"2026{lie}"[:10], f"2026{lie}", f"2027{lie}", "s:1", "2026-01-01"),
+        then=lie,
+    )
+    segments = [Segment("s", "d", 0, 0, 1, "Ann knows Bo.", 1)]
+    documents = [DocumentInfo("d", "d", {}, 1, 1, {})]
+    note = made_of(Contents("t", documents, segments, [entity], [fact]))["entities/Ann.md"]
+    assert not re.search(r"(?m)^(# Owned|- \[\[evil)", note)
+
+
+@pytest.mark.parametrize("linked", ["documents", "documents/d.md", ".qrmem-notes"])
+def test_nothing_is_written_through_a_link_in_a_strangers_vault(
+    linked: str, tmp_path: Path
+) -> None:
+    outside, vault = tmp_path / "outside", tmp_path / "vault"
+    outside.mkdir()
+    (vault / "documents").mkdir(parents=True)
+    (outside / "d.md").write_text("mine")
+    (vault / ".qrmem-notes").write_text("documents/d.md\n")
+    if linked == "documents":
+        (vault / linked).rmdir()
+    (vault / linked).unlink(missing_ok=True)
+    (vault / linked).symlink_to(outside if linked == "documents" else outside / "d.md")
+    contents = Contents("t", [DocumentInfo("d", "d", {}, 1, 1, {})], [], [], [])
+    if linked == "documents/d.md":
+        write_notes(vault, contents)
+        assert not (vault / linked).is_symlink()
+    else:
+        with pytest.raises(UsageError):
+            write_notes(vault, contents)
+    assert [path.read_text() for path in outside.iterdir()] == ["mine"]
+
+
+def test_a_forged_list_of_notes_removes_nothing_else(tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (tmp_path / "mine.md").write_text("mine")
+    names = [
+        "../mine.md",
+        "documents/../../mine.md",
+        "..\\mine.md",
+        "a\0.md",
+        str(tmp_path / "mine.md"),
+    ]
+    (vault / ".qrmem-notes").write_bytes("\n".join(names).encode() + b"\n\xff\xfe.md\n")
+    write_notes(vault, Contents("t", [], [], [], []))
+    assert (tmp_path / "mine.md").read_text() == "mine"
 
 
 def test_no_text_becomes_a_link_a_tag_or_a_heading() -> None:

@@ -3,8 +3,10 @@
 from typing import Any
 
 import httpx
+import pytest
 
 import qrmem
+from qrmem.errors import UsageError
 from qrmem.integrations.toolset import Toolset, as_text
 from qrmem.web.api import api
 
@@ -53,6 +55,30 @@ async def test_a_client_lists_edits_ends_deletes_and_restores_facts() -> None:
         reading = httpx.ASGITransport(app=api(memory))
         async with httpx.AsyncClient(transport=reading, base_url="http://localhost") as client:
             assert (await client.delete(place)).status_code in (404, 405)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "\u0660", "00", "-0", "", "0:0"])
+async def test_an_id_that_no_fact_has_is_said_to_be_none(number: str) -> None:
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        await memory.add([ANN])
+        (first, *_) = await memory.facts()
+        app = httpx.ASGITransport(app=api(memory, write=True))
+        async with httpx.AsyncClient(transport=app, base_url="http://localhost") as client:
+            place = f"/facts/{first.segment_id}:{number}"
+            assert (await client.patch(place, json={"text": "is at"})).status_code == 404
+            assert (await client.delete(place)).status_code == 404
+            long = await client.patch(f"/facts/{first.id}", json={"valid_from": "1" * 100_000})
+            assert (long.status_code, len(long.text) < 300) == (400, True)
+
+
+async def test_a_fact_said_by_hand_goes_through_what_every_text_goes_through() -> None:
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        await memory.add([ANN])
+        (first, *_) = await memory.facts()
+        edited = await memory.edit_fact(first.id, "is\x00employed\ud800\x1b[2J by")
+        assert edited.description == "is employed\ufffd [2J by"
+        with pytest.raises(UsageError, match="the text is empty"):
+            await memory.edit_fact(first.id, "\x00")
 
 
 async def test_an_agent_lists_and_decides_and_one_of_a_user_lists_the_users_alone() -> None:
