@@ -17,6 +17,7 @@ from qrmem.types import Segment, Trail
 
 if TYPE_CHECKING:
     from qrmem.memory import Memory
+    from qrmem.web.metrics import Metrics
     from qrmem.web.tokens import Grant
 
 HOST, PORT = "127.0.0.1", 8321
@@ -104,28 +105,40 @@ async def serve(arguments: argparse.Namespace) -> int:
     from qrmem.web.api import api
     from qrmem.web.guard import digest
     from qrmem.web.jobs import Jobs
+    from qrmem.web.metrics import Metrics, door, figures
 
     settings = settings_of(arguments)
     table = _table(arguments, settings)
+    metrics = Metrics()
     writes = {grant.namespace for grant in table if grant.write}
+    names = dict.fromkeys(grant.namespace for grant in table if not grant.metrics)
     async with AsyncExitStack() as stack:
         memories: dict[str, Memory] = {}
+        for name in names:
+            chosen = settings.with_(namespace=name)
+            opening = open(settings=chosen, create=name in writes, listener=metrics)
+            memories[name] = await stack.enter_async_context(opening)
+        jobs = Jobs(_jobs_folder(arguments, memories))
+
+        def page() -> bytes:
+            return metrics.page(jobs.counts())
+
         doors: dict[str, Any] = {}
-        jobs: Jobs | None = None
-        for grant in table:
-            if (name := grant.namespace) not in memories:
-                opening = open(settings=settings.with_(namespace=name), create=name in writes)
-                memories[name] = await stack.enter_async_context(opening)
-            secured = grant.sha256 != digest("")
-            jobs = jobs or Jobs(_jobs_folder(arguments, memories[name]))
-            doors[grant.sha256] = api(
-                memories[name], write=grant.write, secured=secured, user=grant.user, jobs=jobs
+        for grant in (one for one in table if not one.metrics):
+            doors[grant.sha256] = app = api(
+                memories[grant.namespace],
+                write=grant.write,
+                secured=grant.sha256 != digest(""),
+                user=grant.user,
+                jobs=jobs,
             )
-        if jobs is not None:
-            written = {name: memories[name] for name in writes}
-            await stack.enter_async_context(jobs.running(written))
+            if not arguments.tokens:
+                figures(app, page)
+        doors |= {grant.sha256: door(page) for grant in table if grant.metrics}
+        written = {name: memories[name] for name in writes}
+        await stack.enter_async_context(jobs.running(written))
         large = ("/documents", "/jobs") if writes else ()
-        await _serve(arguments, doors, "/docs", large=large, open_paths=DOCS)
+        await _serve(arguments, doors, "/docs", large=large, open_paths=DOCS, metrics=metrics)
     return 0
 
 
@@ -146,11 +159,11 @@ def _table(arguments: argparse.Namespace, settings: Settings) -> "Sequence[Grant
     return grants(Path(arguments.tokens), settings.namespace)
 
 
-def _jobs_folder(arguments: argparse.Namespace, memory: "Memory") -> Path | None:
+def _jobs_folder(arguments: argparse.Namespace, memories: "Mapping[str, Memory]") -> Path | None:
     """Return where jobs are kept: beside a memory that is a file, if nothing is said."""
     if arguments.jobs:
         return Path(arguments.jobs).expanduser().absolute()
-    file = Path(memory.location)
+    file = Path(next((memory.location for memory in memories.values()), ""))
     return file.with_name(f"{file.name}.jobs") if file.is_file() else None
 
 
@@ -216,6 +229,7 @@ async def _serve(
     *,
     large: tuple[str, ...],
     open_paths: tuple[str, ...] = (),
+    metrics: "Metrics | None" = None,
 ) -> None:
     from qrmem.web.guard import Guard, digest, listening, local_hosts, run
 
@@ -226,4 +240,5 @@ async def _serve(
         where = f"http://{host}:{port}{path}"
         output.note(f"serving {where} (Ctrl-C ends it)", quiet=arguments.quiet)
         hosts = local_hosts(port) if is_open else ()
-        await run(Guard(doors, open_paths=open_paths, hosts=hosts, large=large), socket)
+        guarded: Any = Guard(doors, open_paths=open_paths, hosts=hosts, large=large)
+        await run(metrics.counted(guarded) if metrics else guarded, socket)

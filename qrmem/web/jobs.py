@@ -7,7 +7,7 @@ stopped. A job's file therefore holds the documents and nothing about how far it
 import asyncio
 import json
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -168,6 +168,10 @@ class Jobs:
     def listed(self, memory: Memory, user: str) -> list[Job]:
         """Return the jobs that a token may see, newest first, without their reports."""
         return [job.shown() for job in self._of(memory.settings.namespace, user)]
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many jobs there are by state, of all namespaces."""
+        return Counter(job.state for job in self._jobs.values())
 
     async def one(self, memory: Memory, user: str, id: str) -> Job:
         """Return a job, with its report if it has ended.

@@ -20,12 +20,14 @@ class Grant(BaseModel, frozen=True, strict=True, extra="forbid"):
         namespace: the memory; in the table "" is the one of the settings.
         user: reads and writes as this user alone; "": all of the memory.
         write: whether it may add, delete and decide.
+        metrics: whether it reads the service's figures, and nothing else.
     """
 
     sha256: str
     namespace: str = ""
     user: str = ""
     write: bool = False
+    metrics: bool = False
 
 
 def grants(path: Path, namespace: str) -> Sequence[Grant]:
@@ -45,6 +47,8 @@ def grants(path: Path, namespace: str) -> Sequence[Grant]:
             found = TypeAdapter(list[Grant]).validate_python(rows["token"])
         except ValidationError as exc:
             raise UsageError(refused(exc.errors())) from None
+        if found and all(grant.metrics for grant in found):
+            raise UsageError("no token opens a memory")
         return [_checked(n, grant, found[: n - 1], namespace) for n, grant in enumerate(found, 1)]
     except UsageError as exc:
         raise UsageError(
@@ -60,6 +64,8 @@ def _checked(n: int, grant: Grant, before: Sequence[Grant], namespace: str) -> G
         )
     if sha256 == digest(""):
         raise UsageError(f"token {n}: sha256 is that of an empty token")
+    if grant.metrics and (grant.namespace or grant.user or grant.write):
+        raise UsageError(f"token {n}: metrics = true stands alone, as it opens no memory")
     if any(sha256 == other.sha256.lower() for other in before):
         raise UsageError(f"token {n}: its sha256 stands there twice")
     return Grant(
@@ -67,4 +73,5 @@ def _checked(n: int, grant: Grant, before: Sequence[Grant], namespace: str) -> G
         namespace=clean_name(grant.namespace, "namespace") or namespace,
         user=clean_name(grant.user, "user"),
         write=grant.write,
+        metrics=grant.metrics,
     )

@@ -1,0 +1,144 @@
+"""`GET /metrics` of `qrmem serve`: counts and times for Prometheus, no texts and no users' names.
+
+Labels have few values: routes as they are written in `/docs`, not the paths that clients send.
+"""
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from qrmem.errors import MissingError, install
+from qrmem.types import Event
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+PATH = "/metrics"
+_METHODS = frozenset(["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"])
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+class Metrics:
+    """What one server counts; a listener of its memories."""
+
+    def __init__(self) -> None:
+        """Count from 0.
+
+        Raises:
+            MissingError: the extra `serve` is not installed.
+        """
+        try:
+            from prometheus_client import (
+                CollectorRegistry,
+                Counter,
+                Gauge,
+                Histogram,
+                ProcessCollector,
+            )
+        except ImportError as exc:
+            raise MissingError(f"the REST service needs: {install('serve')}") from exc
+        self._registry = kept = CollectorRegistry()
+        ProcessCollector(registry=kept)
+
+        def counter(name: str, what: str, *labels: str) -> Counter:
+            return Counter(f"qrmem_{name}", what, labels, registry=kept)
+
+        of_request = ("method", "route", "status")
+        self._requests = counter("requests", "Requests that were answered", *of_request)
+        self._running = Gauge("qrmem_requests_running", "Requests now", registry=kept)
+        self._seconds = Histogram(
+            "qrmem_request_seconds",
+            "Time until the reply was whole",
+            ["route"],
+            registry=kept,
+            buckets=_SECONDS,
+        )
+        self._calls = counter("model_calls", "Calls of models", "stage", "model", "outcome")
+        self._tokens = counter("model_tokens", "Tokens of these calls", "stage", "model", "kind")
+        self._segments = counter("segments_read", "Segments that were read")
+        self._warnings = counter("warnings", "Warnings")
+        self._jobs = Gauge("qrmem_jobs", "Jobs by state", ["state"], registry=kept)
+
+    def __call__(self, event: Event) -> None:
+        """Take one event of a run."""
+        data = event.data
+        if event.kind == "segment":
+            self._segments.inc(int(data.get("count", 1)))
+        elif event.kind == "warning":
+            self._warnings.inc()
+        elif event.kind == "call":
+            about = data["stage"], data["model"]
+            self._calls.labels(*about, data["outcome"]).inc()
+            if data["outcome"] != "cached":
+                self._tokens.labels(*about, "prompt").inc(data["tokens_in"])
+                self._tokens.labels(*about, "reply").inc(data["tokens_out"])
+
+    def page(self, jobs: Mapping[str, int]) -> bytes:
+        """Return all figures in Prometheus' text format.
+
+        Args:
+            jobs: how many there are by state.
+        """
+        from prometheus_client import generate_latest
+
+        self._jobs.clear()
+        for state, count in jobs.items():
+            self._jobs.labels(state).set(count)
+        return bytes(generate_latest(self._registry))
+
+    def counted(self, app: "ASGIApp") -> "ASGIApp":
+        """Return an app whose requests are counted."""
+
+        async def call(scope: "Scope", receive: "Receive", send: "Send") -> None:
+            if scope["type"] != "http":
+                await app(scope, receive, send)
+                return
+            status, began = 500, perf_counter()
+
+            async def sent(message: "Message") -> None:
+                nonlocal status
+                if message["type"] == "http.response.start":
+                    status = message["status"]
+                await send(message)
+
+            with self._running.track_inprogress():
+                try:
+                    await app(scope, receive, sent)
+                finally:
+                    method = scope["method"] if scope["method"] in _METHODS else "other"
+                    route = getattr(scope.get("route"), "path", "none")  # of FastAPI
+                    self._requests.labels(method, route, str(status)).inc()
+                    self._seconds.labels(route).observe(perf_counter() - began)
+
+        return call
+
+
+def door(page: Callable[[], bytes]) -> "ASGIApp":
+    """Return what a token of metrics alone is let in to: `/metrics`, and nothing else."""
+    from starlette.responses import JSONResponse
+
+    async def call(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        answer: Response = JSONResponse({"error": f"this token reads {PATH} alone"}, 404)
+        if (scope["method"], scope["path"]) == ("GET", PATH):
+            answer = _reply(page())
+        await answer(scope, receive, send)
+
+    return call
+
+
+def figures(app: "FastAPI", page: Callable[[], bytes]) -> None:
+    """Let clients of the whole service read the figures."""
+
+    async def read() -> Any:
+        return _reply(page())
+
+    app.get(PATH, include_in_schema=False, response_model=None)(read)
+
+
+def _reply(page: bytes) -> "Response":
+    from prometheus_client import CONTENT_TYPE_LATEST
+    from starlette.responses import Response
+
+    return Response(page, media_type=CONTENT_TYPE_LATEST)
