@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from qrmem.agents.embedding import embed_segments
+from qrmem.agents.embedding import alike_by, embed_segments
 from qrmem.agents.executor import InProcess
 from qrmem.agents.folding import fold_documents
-from qrmem.agents.name_similarity import alike_by
 from qrmem.agents.reading import Reader, shares
 from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach

@@ -32,6 +32,7 @@ from qrmem.graphstore.records import (
     NameFilter,
     NameRow,
     NamespaceInfo,
+    Superseding,
     Titled,
     Unmerged,
     VectorKind,
@@ -46,7 +47,6 @@ from qrmem.types import (
     Document,
     DocumentInfo,
     Entity,
-    Fact,
     LedgerRow,
     MergeDecision,
     Question,
@@ -91,31 +91,6 @@ __all__ = [
     "by_frequency",
     "relation_key",
 ]
-
-
-class Superseding(Protocol):
-    """Tells a store that shows edges which statements are replaced; see `graph.superseding`.
-
-    Attributes:
-        single: relation types of which an entity has one at a time.
-    """
-
-    @property
-    def single(self) -> Collection[str]:
-        """See above."""
-
-    def asked(self, facts: Sequence[Fact]) -> Collection[str]:
-        """Return the keys under which a chat model's word on pairs of some facts is kept."""
-
-    def since(
-        self, facts: Sequence[Fact], verdicts: Mapping[str, Mapping[str, Any]]
-    ) -> Mapping[tuple[str, int], str]:
-        """Return from when on which facts are replaced, by segment and number.
-
-        Args:
-            facts: all of their heads that may replace each other.
-            verdicts: what is kept of pairs.
-        """
 
 
 class FactStore(Protocol):

@@ -1,12 +1,13 @@
-"""What several callers make of a store's own methods."""
+"""What several callers make of a store's own methods, and writes that an answer can do without."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from qrmem.errors import StoreUnavailable
 from qrmem.graphstore.protocol import MERGED, Artefacts, CacheKind, FactStore, GraphStore, GraphView
 from qrmem.graphstore.relations import Chain, chains, relations_of
-from qrmem.types import Fact, Relation
+from qrmem.types import Event, Fact, Listener, Relation
 
 
 async def cached_value(
@@ -90,3 +91,32 @@ async def copy_document(source: GraphStore, target: GraphStore, ns: str, documen
     made = await source.contributions(ns, document_id, kinds=MERGED)
     read = [(rows[found.segment_id], found) for found in made]
     await target.record(ns, read, summaries=summaries)
+
+
+# Writes that an answer can do without: its trail, its calls, replies kept for a second time.
+
+
+class BestEffortWriter:
+    """Writes beside one answer; a store that refuses them does not cost the answer.
+
+    After the first refusal the others are left out: each may wait half a minute for a lock.
+
+    Attributes:
+        is_open: whether the store took everything so far.
+    """
+
+    def __init__(self, store: GraphStore, listener: Listener | None = None) -> None:
+        self.is_open = not store.is_read_only
+        self._listener = listener
+
+    async def write(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Write, unless the store is for reading only or has refused already."""
+        if not self.is_open:
+            return
+        try:
+            await work()
+        except StoreUnavailable as exc:
+            self.is_open = False
+            message = f"of this answer nothing is recorded: {exc}"
+            if self._listener is not None:
+                self._listener(Event("warning", {"message": message}))

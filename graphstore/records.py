@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log1p
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from qrmem.types import (
     Contribution,
@@ -333,3 +333,28 @@ def by_frequency(forms: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 def relation_key(first: str, second: str) -> str:
     """Return the key of the relation between two entities, given by key in any order."""
     return "|".join(sorted((first, second)))
+
+
+class Superseding(Protocol):
+    """Tells a store that shows edges which statements are replaced; see `graph.superseding`.
+
+    Attributes:
+        single: relation types of which an entity has one at a time.
+    """
+
+    @property
+    def single(self) -> Collection[str]:
+        """See above."""
+
+    def asked(self, facts: Sequence[Fact]) -> Collection[str]:
+        """Return the keys under which a chat model's word on pairs of some facts is kept."""
+
+    def since(
+        self, facts: Sequence[Fact], verdicts: Mapping[str, Mapping[str, Any]]
+    ) -> Mapping[tuple[str, int], str]:
+        """Return from when on which facts are replaced, by segment and number.
+
+        Args:
+            facts: all of their heads that may replace each other.
+            verdicts: what is kept of pairs.
+        """

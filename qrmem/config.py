@@ -19,8 +19,8 @@ from typing import Any, Literal, Self, get_args, get_type_hints
 
 from qrmem import settings_files
 from qrmem.errors import UsageError
-from qrmem.secret import Address, Secret, revealed, shown
 from qrmem.settings_files import (
+    Address,
     BelowFolder,
     Harmless,
     LowerOnly,
@@ -30,7 +30,13 @@ from qrmem.settings_files import (
     PlainTagger,
     PlainTokenizer,
     SameServer,
+    Secret,
     SettingsFile,
+    as_number,
+    as_secret,
+    as_switch,
+    revealed,
+    shown,
 )
 from qrmem.types import BuildMode, Orientation
 
@@ -307,9 +313,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "mode": get_args(BuildMode),
     "orientation": get_args(Orientation),
 }
-_SWITCH = {word: True for word in ("true", "yes", "on", "1")} | {
-    word: False for word in ("false", "no", "off", "0")
-}
 _AT_LEAST: Mapping[str, float] = {
     "segment_tokens": 16,
     "window": 64,
@@ -453,11 +456,11 @@ def _cast(name: str, value: Any, kind: Any) -> Any:
         if str(value).strip().lower() in ("none", "inf"):
             return inf  # lifts a cap that is set elsewhere
     if kind is Secret:
-        return _secret(name, value)
+        return as_secret(name, value)
     if kind is bool:
-        return _switch(name, value)
+        return as_switch(name, value)
     if kind in (int, float):
-        return _number(name, value, kind)
+        return as_number(name, value, kind)
     if kind is str and isinstance(value, Mapping):
         return ",".join(f"{key}={item}" for key, item in value.items())
     if kind is str and isinstance(value, PathLike):
@@ -465,31 +468,6 @@ def _cast(name: str, value: Any, kind: Any) -> Any:
     if kind is str and not isinstance(value, str):
         raise UsageError(f"{name} must be a text, not {value!r}")
     return value
-
-
-def _secret(name: str, value: Any) -> Secret:
-    if not isinstance(value, str | Secret):
-        raise UsageError(f"{name} must be a text")
-    return value if isinstance(value, Secret) else Secret(value)
-
-
-def _switch(name: str, value: Any) -> bool:
-    word = str(value).strip().lower()
-    if word not in _SWITCH:
-        raise UsageError(f"{name} must be one of {', '.join(_SWITCH)}, not {value!r}")
-    return _SWITCH[word]
-
-
-def _number(name: str, value: Any, kind: type[int] | type[float]) -> int | float:
-    try:
-        number = kind(value)
-    except (TypeError, ValueError, OverflowError):
-        number = None
-    # A part of a whole number is not cut off in silence.
-    if number is None or isinstance(value, bool) or (isinstance(value, float) and number != value):
-        what = "a whole number" if kind is int else "a number"
-        raise UsageError(f"{name} must be {what}, not {value!r}")
-    return number
 
 
 __all__ = [

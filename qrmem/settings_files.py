@@ -6,15 +6,100 @@ the user trusts it, it sets only what is harmless: see the rules below, which `S
 
 import hashlib
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, Self, TypeVar
 
 from qrmem.errors import NotFound, UsageError
+
+# What may hold a key or a password, and how it is shown.
+
+
+class Secret:
+    """A key or password: shown as `***` everywhere but where it is used."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the value itself; only adapters call this, when they connect."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret('***')"
+
+    def __str__(self) -> str:
+        return "***"
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # `dataclasses.asdict` copies
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not pickled")
+
+
+class Address(str):
+    """A path or URL whose text shows no name, password or query; `reveal` gives all of it."""
+
+    _secret: Secret
+
+    def __new__(cls, value: str) -> Self:
+        """Take an address as it was given."""
+        made = super().__new__(cls, shown(value))
+        made._secret = Secret(value)
+        return made
+
+    def reveal(self) -> str:
+        """Return the whole address; only adapters call this, when they connect."""
+        return self._secret.reveal()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Address):
+            return self._secret == other._secret
+        return str(self) == other
+
+    def __hash__(self) -> int:
+        return str.__hash__(self)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+def revealed(address: str) -> str:
+    """Return the whole of an address; only what connects to it calls this."""
+    return address.reveal() if isinstance(address, Address) else address
+
+
+def shown(address: str) -> str:
+    """Return an address without what may be secret: name and password, query and fragment.
+
+    A password may hold any sign, and the address may lack its scheme or a slash.
+    """
+    scheme, mark, rest = address.partition("://")
+    if not mark:
+        return re.sub(r"(?s)^[^@\\]*:.*@", "***@", address)
+    authority = rest.partition("/")[0]
+    if "@" in authority or ":" in authority:
+        rest = re.sub(r"(?s)^.*@", "***@", rest)
+    rest = re.sub(r"(?s)#.+", "#***", rest)
+    return scheme + mark + re.sub(r"([?&][^=&]*)=[^&#]+", r"\1=***", rest)
+
 
 SETTINGS_FILE = "qrmem.toml"
 """Read from the working folder."""
@@ -209,3 +294,36 @@ PlainReranker = Annotated[T, _of("", "none")]
 """A reranker: a stranger's file may turn it off; any other loads a model, or sends texts away."""
 PlainTokenizer = Annotated[T, _of("builtin")]
 PlainTagger = Annotated[T, _of("rules")]
+
+
+_SWITCH = {word: True for word in ("true", "yes", "on", "1")} | {
+    word: False for word in ("false", "no", "off", "0")
+}
+
+
+def as_secret(name: str, value: Any) -> Secret:
+    """Return a setting's value as a secret."""
+    if not isinstance(value, str | Secret):
+        raise UsageError(f"{name} must be a text")
+    return value if isinstance(value, Secret) else Secret(value)
+
+
+def as_switch(name: str, value: Any) -> bool:
+    """Return a setting's value as yes or no."""
+    word = str(value).strip().lower()
+    if word not in _SWITCH:
+        raise UsageError(f"{name} must be one of {', '.join(_SWITCH)}, not {value!r}")
+    return _SWITCH[word]
+
+
+def as_number(name: str, value: Any, kind: type[int] | type[float]) -> int | float:
+    """Return a setting's value as a number of a kind."""
+    try:
+        number = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    # A part of a whole number is not cut off in silence.
+    if number is None or isinstance(value, bool) or (isinstance(value, float) and number != value):
+        what = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{name} must be {what}, not {value!r}")
+    return number

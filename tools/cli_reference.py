@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TypeAlias
 
-from qrmem.cli.help_text import help_of
+from qrmem.cli.arguments import help_of
 from qrmem.cli.parser import build_parser
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from qrmem.agents.executor import tagged, united
 from qrmem.agents.search.state import SearchState
-from qrmem.agents.tagging import tagged, united
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.graph.merging import near_names
 from qrmem.graph.overlay import Overlay, names_in, overlaid
-from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.codec import from_plain, to_plain
+from qrmem.graphstore.reads import BestEffortWriter
 from qrmem.llm.parallel import each
 from qrmem.text.numbers import counted
 from qrmem.types import Contribution, Event, Reading, Segment

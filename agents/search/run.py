@@ -12,9 +12,9 @@ from qrmem.agents.state import silent
 from qrmem.answering.passages import absent_names
 from qrmem.graph import expansion
 from qrmem.graph.budget import Packed, Weighed, pack
-from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.codec import to_plain
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.reads import BestEffortWriter
 from qrmem.text.names import split_key
 from qrmem.text.sentences import sentences
 from qrmem.text.tokens import BuiltinTokenizer

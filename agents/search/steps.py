@@ -15,11 +15,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from qrmem.agents.search.checkpoints import config_of
 from qrmem.agents.search.query_extraction import orient, recall
 from qrmem.agents.search.run import Search, scored
 from qrmem.agents.search.start import start
-from qrmem.agents.search.state import Outcome, SearchState, steps_of, usage_of
+from qrmem.agents.search.state import Outcome, SearchState, config_of, steps_of, usage_of
 from qrmem.agents.search.superseded import with_corrections
 from qrmem.answering import citations as quotes
 from qrmem.graph.budget import Packed

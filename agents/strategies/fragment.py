@@ -11,8 +11,8 @@ from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy, began
 from qrmem.graph.segmenting import longbench_words
 from qrmem.retrieval.fragments import FragmentScorer
-from qrmem.retrieval.fragments.independent import within_words
-from qrmem.retrieval.fragments.relating import name_of
+from qrmem.retrieval.fragments.gathering import within_words
+from qrmem.retrieval.fragments.scorer import name_of
 
 if TYPE_CHECKING:
     from qrmem.retrieval.fragments.scorer import Assessed

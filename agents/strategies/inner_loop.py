@@ -21,8 +21,17 @@ from qrmem.errors import NotFound
 from qrmem.graphstore.codec import to_plain
 from qrmem.prompts import fenced
 from qrmem.retrieval.trees.nodes import StoredTree, load_trees
-from qrmem.retrieval.trees.retrieving import TOKENS, TOP, Entry, Table, within
-from qrmem.retrieval.trees.sentence_loop import Sentence, Sentences, fitting, likeness
+from qrmem.retrieval.trees.retrieving import (
+    TOKENS,
+    TOP,
+    Entry,
+    Sentence,
+    Sentences,
+    Table,
+    fitting,
+    likeness,
+    within,
+)
 from qrmem.text.numbers import counted
 from qrmem.types import Citation, Event, Passage, Verdict
 from qrmem.types.answers import NodeKind, ScoredNode

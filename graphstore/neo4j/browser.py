@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from qrmem.graphstore.neo4j.connection import statements
 from qrmem.graphstore.neo4j.keys import short
-from qrmem.graphstore.neo4j.statements import statements
 
 PARAMETERS: Mapping[str, str] = {
     "name": "part of an entity's name; empty: the one that occurs most",

@@ -8,8 +8,13 @@ from neo4j import AsyncDriver, AsyncGraphDatabase, NotificationMinimumSeverity
 from qrmem.config import Settings, shown
 from qrmem.errors import UsageError
 from qrmem.graphstore.neo4j import schema
-from qrmem.graphstore.neo4j.connection import MAX_WRITERS, Connection
-from qrmem.graphstore.neo4j.errors import is_too_old, too_old, translated
+from qrmem.graphstore.neo4j.connection import (
+    MAX_WRITERS,
+    Connection,
+    is_too_old,
+    too_old,
+    translated,
+)
 from qrmem.graphstore.neo4j.store import Neo4jStore
 
 CONNECT_SECONDS = 10.0

@@ -5,8 +5,7 @@ all is there and online.
 """
 
 from qrmem.errors import MissingError, NotFound
-from qrmem.graphstore.neo4j.connection import Connection, Work
-from qrmem.graphstore.neo4j.statements import statement
+from qrmem.graphstore.neo4j.connection import Connection, Work, statement
 from qrmem.text.names import camel_case, is_type
 
 VERSION = 11

@@ -118,7 +118,7 @@ def _hint(exc: QrmemError) -> str:
     """Return how to go on after a run that was stopped on purpose."""
     if not isinstance(exc, CapReached):
         return ""
-    from qrmem.cli.cost_lines import AGAIN, go_on
+    from qrmem.cli.costing import AGAIN, go_on
 
     return f"; {go_on(AGAIN)}"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
-from qrmem.cli.cost_options import Common
+from qrmem.cli.arguments import Common
 from qrmem.cli.facts import add_types
 from qrmem.cli.options import agreed, opened, user_name
 from qrmem.cli.progress import Warnings

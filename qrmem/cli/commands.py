@@ -8,7 +8,7 @@ from typing import Any
 
 from qrmem.cli import costing, facts, lines, output, serving, settings_file
 from qrmem.cli.chatting import chat, correction_lines
-from qrmem.cli.cost_lines import AGAIN, AGAIN_AFTER_REBUILD, go_on
+from qrmem.cli.costing import AGAIN, AGAIN_AFTER_REBUILD, go_on
 from qrmem.cli.options import (
     agreed,
     ask_options,

@@ -1,11 +1,168 @@
-"""The commands that plan, sum up and prune."""
+"""The commands that plan, sum up and prune, and their lines."""
 
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Any
 
-from qrmem.cli import cost_lines, output
+from qrmem.cli import output
 from qrmem.cli.options import ask_options, opened, question_of, settings_of, sources_of
+from qrmem.cli.output import already_read, safe, shortened
 from qrmem.errors import NotFound
+from qrmem.memory.inspect import in_words, otherwise
+from qrmem.text.numbers import counted
+from qrmem.types import UsageRow
+from qrmem.types.usage import Plan, Range, StagePlan
+
+# Lines for `plan`, `usage` and what stops a run.
+
+AGAIN = "run the same command again"
+AGAIN_AFTER_REBUILD = f"{AGAIN} without --rebuild, which would start from the beginning"
+
+
+def go_on(again: str) -> str:
+    """Say how to go on after a cap was reached."""
+    return f"what was paid for is kept: to continue, with a higher cap or none, {again}"
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """Show a plan: what there is to do, by stage and model, and all together."""
+    if plan.run == "add":
+        documents = counted(plan.documents, "documents")
+        lines = [f"to read:   {counted(plan.segments, 'segments')} of {documents}"]
+        if plan.stages and not plan.segments:
+            lines = [f"to finish: {documents}, whose segments are read"]
+    elif plan.run == "tree":
+        documents = counted(plan.documents, "documents")
+        lines = [f"trees:     over {counted(plan.segments, 'segments')} of {documents}"]
+    else:
+        lines = [f"memory:    {counted(plan.segments, 'segments')}"]
+        how = (
+            "whole (everything is read, as it fits)" if plan.strategy == "whole" else plan.strategy
+        )
+        lines.append(f"strategy:  {how}, window of {plan.window:,} tokens (--window)")
+    if plan.read_otherwise:
+        price = in_words(plan.reading_again)
+        lines.append(f"not again: {otherwise(plan.read_otherwise)}; {price}")
+    if 0 < plan.sampled < plan.segments:
+        lines.append(f"measured:  on {plan.sampled:,} of them, evenly chosen")
+    if not plan.stages:
+        why = "no model is set"
+        if plan.run == "tree":
+            why = "no model is set, or all nodes are there"
+        elif not plan.segments:
+            is_add = plan.run == "add"
+            why = already_read(plan.readers) if is_add else "nothing was read into it yet"
+        return [*lines, f"cost:      nothing: {why}", *_problems(plan)]
+    lines += _table(plan)
+    lines.append(f"tokens:    {_span(plan.tokens)}, prompts and replies together")
+    lines.append(f"money:     {_money(plan)}")
+    seconds = plan.seconds
+    lines.append(
+        f"time:      {_time(seconds.likely)} ({_time(seconds.low)} to {_time(seconds.high)}), "
+        f"{counted(plan.concurrency, 'calls')} at once; {plan.basis}"
+    )
+    return [*lines, *_problems(plan)]
+
+
+def _table(plan: Plan) -> list[str]:
+    rows: list[Sequence[str]] = [("stage", "model", "calls", "tokens in", "tokens out", "money")]
+    rows += [_row(stage) for stage in plan.stages]
+    calls, tokens_in, tokens_out = plan.calls, plan.tokens_in, plan.tokens_out
+    money = _span(plan.cost, money=True) if plan.cost else "?"
+    rows.append(("all", "", _span(calls), _span(tokens_in), _span(tokens_out), money))
+    return aligned(rows, left=2)
+
+
+def _row(stage: StagePlan) -> tuple[str, ...]:
+    money = _span(stage.cost, money=True) if stage.cost else "?"
+    figures = (_span(figure) for figure in (stage.calls, stage.tokens_in, stage.tokens_out))
+    return (stage.stage, shortened(stage.model, 32), *figures, money)
+
+
+def _span(figure: Range, *, money: bool = False) -> str:
+    """Show what is likely, and from where to where."""
+    form = ",.4f" if money else ",.0f"
+    likely = f"{figure.likely:{form}}"
+    if figure.low == figure.high:
+        return likely
+    return f"{likely} ({figure.low:{form}}-{figure.high:{form}})"
+
+
+def _money(plan: Plan) -> str:
+    named = ", ".join(shortened(model, 32) for model in plan.unpriced)
+    known = f"{_span(plan.cost, money=True)} USD, prices of {plan.prices_date}" if plan.cost else ""
+    if not named:
+        return known
+    unknown = f"the price of {named} is not known (--prices FILE)"
+    return f"{known}; without that of {named}: {unknown}" if known else unknown
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _problems(plan: Plan) -> list[str]:
+    return [f"problem:   {safe(name)}: {shortened(reason)}" for name, reason in plan.problems]
+
+
+def usage_lines(rows: Sequence[UsageRow], by: str) -> list[str]:
+    """Show what all runs used, building and answering apart."""
+    if not rows:
+        return ["no chat model and no server of embeddings was called"]
+    lines = []
+    for phase in dict.fromkeys(row.phase for row in rows):
+        found = [row for row in rows if row.phase == phase]
+        heads = (by, "model", "calls", "cached", "failed", "tokens in", "out", "money", "seconds")
+        lines.append(f"{'building' if phase == 'construction' else 'answering'}:")
+        table = [heads, *(_used(row, by) for row in found), _summed(found)]
+        lines += [f"  {line}" for line in aligned(table, left=2)]
+    unpriced = sum(row.unpriced for row in rows)
+    if unpriced:
+        lines.append(f"of {unpriced:,} calls the price was not known, and is not in the money")
+    return lines
+
+
+def _used(row: UsageRow, by: str) -> tuple[str, ...]:
+    return (
+        safe(f"{row.key} {row.began[:16]}" if by == "run" else row.key),
+        shortened(", ".join(row.models), 32),
+        f"{row.calls:,}",
+        f"{row.from_cache:,}",
+        f"{row.failed:,}",
+        f"{row.tokens_in:,}" + (f" ({row.cached_tokens:,} cached)" if row.cached_tokens else ""),
+        f"{row.tokens_out:,}",
+        "?" if row.cost is None else f"{row.cost:,.4f}",
+        f"{row.seconds:,.1f}",
+    )
+
+
+def _summed(rows: Sequence[UsageRow]) -> tuple[str, ...]:
+    costs = [row.cost for row in rows if row.cost is not None]
+    return (
+        "all",
+        "",
+        f"{sum(row.calls for row in rows):,}",
+        f"{sum(row.from_cache for row in rows):,}",
+        f"{sum(row.failed for row in rows):,}",
+        f"{sum(row.tokens_in for row in rows):,}",
+        f"{sum(row.tokens_out for row in rows):,}",
+        f"{sum(costs):,.4f}" if costs else "?",
+        f"{sum(row.seconds for row in rows):,.1f}",
+    )
+
+
+def aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Return rows as a table: the first columns to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if n < left else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 async def plan(arguments: Namespace) -> int:
@@ -28,7 +185,7 @@ async def plan(arguments: Namespace) -> int:
         chosen = {"ask": question_of(arguments), **ask_options(arguments)}
     async with await _memory(settings, may_be_new=arguments.run == "add") as memory:
         found = await memory.plan(**chosen)
-    output.print_result(arguments, found, cost_lines.plan_lines(found))
+    output.print_result(arguments, found, plan_lines(found))
     return 1 if found.problems else 0
 
 
@@ -48,7 +205,7 @@ async def usage(arguments: Namespace) -> int:
     """Sum up what all runs used."""
     async with opened(arguments) as memory:
         rows = await memory.usage(arguments.by)
-    lines = cost_lines.usage_lines(rows, arguments.by)
+    lines = usage_lines(rows, arguments.by)
     return output.print_result(arguments, rows, lines)
 
 

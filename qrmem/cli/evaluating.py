@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.cli import output
-from qrmem.cli.cost_lines import aligned
-from qrmem.cli.eval_options import BUILT
+from qrmem.cli.arguments import BUILT
+from qrmem.cli.costing import aligned
 from qrmem.cli.options import settings_of
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError

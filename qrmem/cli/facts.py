@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from qrmem.cli import output
-from qrmem.cli.cost_options import add_caps
+from qrmem.cli.arguments import add_caps
 from qrmem.cli.options import opened
 from qrmem.cli.progress import Warnings
 from qrmem.text.numbers import counted

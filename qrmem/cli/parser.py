@@ -7,11 +7,18 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, NoReturn, get_args
 
+from qrmem.cli.arguments import (
+    DESCRIPTION,
+    Common,
+    Help,
+    add_caps,
+    add_cost_commands,
+    add_eval,
+    add_models,
+    add_tapes,
+)
 from qrmem.cli.chatting import add_chat
-from qrmem.cli.cost_options import Common, add_caps, add_cost_commands, add_models, add_tapes
-from qrmem.cli.eval_options import add_eval
 from qrmem.cli.facts import add_as_of, add_facts, add_types
-from qrmem.cli.help_text import DESCRIPTION, Help
 from qrmem.cli.serving import add_serving
 from qrmem.cli.settings_file import add_settings
 from qrmem.cli.trees import add_build_options, add_tree

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
-from qrmem.cli.cost_options import Common
+from qrmem.cli.arguments import Common
 from qrmem.cli.options import opened, settings_of, user_name
 from qrmem.config import Settings
 from qrmem.errors import UsageError

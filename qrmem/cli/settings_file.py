@@ -13,7 +13,7 @@ from typing import Any
 
 from qrmem import settings_files
 from qrmem.cli import output
-from qrmem.cli.cost_options import Common
+from qrmem.cli.arguments import Common
 from qrmem.config import Secret, Settings, file_values
 from qrmem.errors import NotFound, UsageError
 from qrmem.settings_files import SETTINGS_FILE, require_file

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from qrmem.cli import output
-from qrmem.cli.cost_lines import AGAIN, go_on
-from qrmem.cli.cost_options import Common, add_caps, add_models
+from qrmem.cli.arguments import Common, add_caps, add_models
+from qrmem.cli.costing import AGAIN, go_on
 from qrmem.cli.options import opened
 from qrmem.cli.progress import Warnings
 from qrmem.errors import NotFound, UsageError

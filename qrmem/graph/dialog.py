@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from qrmem.errors import UsageError
 from qrmem.graph.corrections import NAMED, REPLY, Rarity, corrections, shared_terms
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.retrieval.overlap import overlapping
-from qrmem.retrieval.turn_ranking import is_standing
+from qrmem.retrieval.turn_ranking import is_standing, overlapping
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, DocumentInfo, Turn, Where
 from qrmem.types.shown import one_line

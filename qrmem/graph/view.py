@@ -13,7 +13,6 @@ from itertools import groupby
 from operator import attrgetter
 
 from qrmem.graph.name_parents import NameUse
-from qrmem.graph.occurrences import Occurrences
 from qrmem.graph.questions import accept_in_order
 from qrmem.graphstore.protocol import (
     Change,
@@ -22,7 +21,7 @@ from qrmem.graphstore.protocol import (
     MentionRow,
 )
 from qrmem.text.dates import Validity, has_bounds, is_backwards, is_date, stated_validity
-from qrmem.text.names import best_form, is_alias, name_key, normalise_name, split_key
+from qrmem.text.names import Occurrences, best_form, is_alias, name_key, normalise_name, split_key
 from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 from qrmem.types import (

@@ -1,13 +1,11 @@
 """One `add`: documents in, segments cut, read and merged in batches; what was done is reported."""
 
 import asyncio
-import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 
 from qrmem.errors import (
     AccessRefused,
@@ -23,7 +21,7 @@ from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.io.sources import PassedOver, Refused, Source, documents
-from qrmem.memory.add_state import FileIds, IngestState
+from qrmem.memory.add_state import FileIds, IngestState, Tally, is_described_anew, is_one_document
 from qrmem.memory.inspect import low_yields
 from qrmem.memory.models import Models, Run, caps_of, measured
 from qrmem.retrieval.turn_ranking import PART_TOKENS
@@ -33,7 +31,6 @@ from qrmem.types import (
     AddReport,
     Contribution,
     Document,
-    DocumentInfo,
     Event,
     Executor,
     LedgerRow,
@@ -55,35 +52,6 @@ HELD_SEGMENTS = 256
 """New and changed documents are written together until they have so many segments."""
 BREATH = 16
 """Documents that are cut while those wait who read what was cut before."""
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What is known so far."""
-
-    added: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
-    readers: set[str] = field(default_factory=set)
-    left_out: int = 0
-    resumed: list[str] = field(default_factory=list)
-    reused: int = 0
-    read: int = 0
-    states: Counter[str] = field(default_factory=Counter)
-    problems: list[tuple[str, int, str]] = field(default_factory=list)
-    seen: dict[str, str] = field(default_factory=dict)
-    changed: set[str] = field(default_factory=set)
-    batch: list[str] = field(default_factory=list)
-    source: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    held: list[tuple[Document, list[Segment]]] = field(default_factory=list)
-    held_segments: int = 0
-    batched: int = 0
-    waiting: int = 0
-    stopped: str = ""
-    is_taken: bool = False
-    passed_over: Counter[str] = field(default_factory=Counter)
-    unparsed: list[str] = field(default_factory=list)
 
 
 class Adder:
@@ -117,7 +85,7 @@ class Adder:
         self._listener = listener
         caps = caps_of(models.settings, **self._options.caps)
         self._run: Run = models.run("construction", listener, caps=caps)
-        self._tally = _Tally()
+        self._tally = Tally()
         self.replaced: set[str] = set()
         self._outlined: tuple[str, Outline] | None = None
         self._is_alone = False
@@ -131,7 +99,7 @@ class Adder:
         """Read a source; see `Memory.add`."""
         began = time.monotonic()
         self._models.tagger(self._run.reasoner)  # what is not there is said before anything is kept
-        self._is_alone = _is_alone(source)
+        self._is_alone = is_one_document(source)
         self._crew = None if self._is_chat else await self._models.crew()
         lost = self._crew.lost if self._crew else 0
         try:
@@ -158,7 +126,7 @@ class Adder:
 
         A run that merges something does so by itself; this is for one that finds nothing new.
         """
-        from qrmem.agents.name_similarity import alike_by  # LangGraph takes a second to import
+        from qrmem.agents.embedding import alike_by  # LangGraph takes a second to import
 
         similar = self._models.settings.similar_names
         alike = alike_by(self._store, self._ns, self._run.embedder, similar)
@@ -251,7 +219,7 @@ class Adder:
             return
         await self._flush()
         if stored is not None and not self._options.rebuild:
-            if self._options.update and _is_described_anew(document, stored):
+            if self._options.update and is_described_anew(document, stored):
                 await self._put(document, self._tally.updated)
             elif self._state.is_done(name):
                 self._tally.unchanged.append(name)
@@ -518,19 +486,7 @@ class Adder:
         )
 
 
-def _is_alone(source: object) -> bool:
-    """Whether a source is one document, so that what is wrong with it is an error."""
-    if isinstance(source, str | Path):
-        return not os.path.isdir(source)  # also where a folder above may not be entered
-    return isinstance(source, Document | Mapping)
-
-
 def worker_losses(count: int) -> str:
     """Say how many workers were lost."""
     were = "1 worker was" if count == 1 else f"{count} workers were"
     return f"{were} lost while at work; what it had in hand was done again"
-
-
-def _is_described_anew(document: Document, stored: DocumentInfo) -> bool:
-    """Whether title or metadata differ from what is stored with the same text."""
-    return (stored.title, dict(stored.metadata)) != (document.title, dict(document.metadata))

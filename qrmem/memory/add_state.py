@@ -1,7 +1,9 @@
-"""What an `add` finds stored of the documents that it is given: looked up a few at a time."""
+"""What an `add` knows: what is stored of the documents that it is given, and what it did so far."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +14,7 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.relations import folded_key
 from qrmem.io.sources import FileDocument
 from qrmem.text.code.languages import CODE_KEY
-from qrmem.types import Document, DocumentInfo
+from qrmem.types import Document, DocumentInfo, Segment
 from qrmem.types.turns import turn_number
 
 
@@ -181,3 +183,44 @@ def _is_another(known: str, own: str) -> bool:
         return bool(known) and not os.path.samefile(known, own)
     except OSError:  # the one that is known is not there
         return False
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is known so far of a run."""
+
+    added: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    readers: set[str] = field(default_factory=set)
+    left_out: int = 0
+    resumed: list[str] = field(default_factory=list)
+    reused: int = 0
+    read: int = 0
+    states: Counter[str] = field(default_factory=Counter)
+    problems: list[tuple[str, int, str]] = field(default_factory=list)
+    seen: dict[str, str] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    batch: list[str] = field(default_factory=list)
+    source: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    held: list[tuple[Document, list[Segment]]] = field(default_factory=list)
+    held_segments: int = 0
+    batched: int = 0
+    waiting: int = 0
+    stopped: str = ""
+    is_taken: bool = False
+    passed_over: Counter[str] = field(default_factory=Counter)
+    unparsed: list[str] = field(default_factory=list)
+
+
+def is_one_document(source: object) -> bool:
+    """Whether a source is one document, so that what is wrong with it is an error."""
+    if isinstance(source, str | Path):
+        return not os.path.isdir(source)  # also where a folder above may not be entered
+    return isinstance(source, Document | Mapping)
+
+
+def is_described_anew(document: Document, stored: DocumentInfo) -> bool:
+    """Whether title or metadata differ from what is stored with the same text."""
+    return (stored.title, dict(stored.metadata)) != (document.title, dict(document.metadata))

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from qrmem.errors import require_text
-from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.reads import BestEffortWriter
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.memory import observability
 from qrmem.memory.add_state import IngestState
@@ -164,7 +164,7 @@ async def _question(
     session: Session, options: AskOptions, listener: Listener, *, words: bool
 ) -> "QuestionRun":
     """Return the run of a question over an open memory; an interrupted one goes on."""
-    from qrmem.agents.search.checkpoints import interrupted
+    from qrmem.agents.search.state import interrupted
 
     await session.require_any()
     if unread := await session.unread(_ids(options)):

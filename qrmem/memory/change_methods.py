@@ -6,7 +6,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from qrmem.io.sources import Source
-from qrmem.memory import change, export_import, statements
+from qrmem.memory import change, statements
 from qrmem.memory.handle import Handle
 from qrmem.types import (
     AddReport,
@@ -159,7 +159,7 @@ class ChangeMethods(Handle):
             UsageError: no chat model is set.
             ModelUnavailable: it does not answer; what was judged is kept.
         """
-        from qrmem.memory.judging import judge
+        from qrmem.memory.statements import judge
 
         return await judge(self._session, self._emit, caps, is_plan=plan)
 
@@ -299,7 +299,7 @@ class ChangeMethods(Handle):
                 one that is chosen.
             UsageError: the namespace holds something already.
         """
-        return await export_import.load(self._session, path, self._emit)
+        return await change.load(self._session, path, self._emit)
 
     async def load_openie(self, path: str | PathLike[str]) -> ExtractionReport:
         """Bring in what was extracted elsewhere: HippoRAG's OpenIE results, or plain triples.
@@ -311,7 +311,7 @@ class ChangeMethods(Handle):
             BadImport: the file is not in its form, or speaks of a passage that is not there;
                 nothing is written.
         """
-        return await export_import.load_openie(self._session, path, self._emit)
+        return await change.load_openie(self._session, path, self._emit)
 
     async def export(self, path: str | PathLike[str], *, runs: bool = False) -> Archived:
         """Write the namespace to one file: equal memories give equal bytes, from every store.
@@ -326,11 +326,11 @@ class ChangeMethods(Handle):
             StoreConflict: somebody changed it meanwhile, and it is not in SQLite; nothing is
             written.
         """
-        return await export_import.export(self._session, path, runs=runs)
+        return await change.export(self._session, path, runs=runs)
 
     async def graphml(self, path: str) -> int:
         """Write the graph as GraphML (Gephi, Cytoscape); returns how many entities."""
-        return await export_import.graphml(self._session, path)
+        return await change.graphml(self._session, path)
 
     async def markdown(self, folder: str | PathLike[str]) -> int:
         """Write the memory as linked Markdown notes (Obsidian, git); returns how many.
@@ -342,4 +342,4 @@ class ChangeMethods(Handle):
         Raises:
             UsageError: it holds something else.
         """
-        return await export_import.markdown(self._session, folder)
+        return await change.markdown(self._session, folder)

@@ -1,4 +1,4 @@
-"""What shows a memory, without changing it or asking it anything."""
+"""What shows a memory, without changing it or asking it anything; what was read by other means."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
+from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError, require_ids, require_text
 from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graph.superseding import Place, dated, held_by, kept_endings, place_of
@@ -40,9 +41,11 @@ from qrmem.types import (
 )
 from qrmem.types.trees import TreeNode, TreeTop
 from qrmem.types.turns import turn_number
+from qrmem.types.usage import Price
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
+
 
 FEW = 0.25
 """Relations in 1,000 characters that are too few.
@@ -403,3 +406,67 @@ def _concerning(
         text = question.text.casefold()
         if question.text in added or any(form in text for form in forms):
             yield question
+
+
+# What was read by other means than it would be now: another schema, other prompts, no model.
+
+RULES, SCHEMA, NO_SCHEMA, PROMPTS = (
+    "without a model",
+    "under another schema",
+    "without a schema",
+    "by other prompts",
+)
+
+
+async def read_otherwise(
+    store: GraphStore, ns: str, settings: Settings, infos: Sequence[DocumentInfo]
+) -> tuple[Mapping[str, int], Sequence[DocumentInfo]]:
+    """Return how many segments were read otherwise than now, by how, and their documents.
+
+    Nothing is, where no model is set: rules read nothing better. A model reads neither turns nor
+    source code.
+    """
+    if not settings.model:
+        return {}, ()
+    from qrmem.prompts import load_prompts
+    from qrmem.schema import load_schema
+
+    schema, prompts = load_schema(settings.schema), load_prompts(settings.prompts).checksum
+    found: Counter[str] = Counter()
+    affected = []
+    for info in infos:
+        if CODE_KEY in info.metadata or turn_number(info.id, info.metadata):
+            continue
+        rows = await store.ledger(ns, info.id)
+        hows = [_how(row.reasoner, prompts, schema.checksum if schema else "") for row in rows]
+        found.update(how for how in hows if how)
+        affected += [info] if any(hows) else []
+    return dict(found), affected
+
+
+def otherwise(found: Mapping[str, int]) -> str:
+    """Return in words how much was read otherwise, and how."""
+    parts = ", ".join(f"{count:,} {how}" for how, count in sorted(found.items()))
+    return f"{counted(sum(found.values()), 'segments')} read otherwise than now ({parts})"
+
+
+def in_words(price: Price | None) -> str:
+    """Return how to read again what was read otherwise, and what that takes."""
+    if price is None:
+        return "--rebuild reads them again"
+    parts = [counted(price.calls, "calls"), f"{price.tokens:,} tokens"]
+    parts += [] if price.cost is None else [f"{price.cost:,.4f} USD"]
+    return f"reading them again (--rebuild) takes about {', '.join(parts)}"
+
+
+def _how(reader: str, prompts: str, schema: str) -> str:
+    """Return by what else than now a segment was read; "" for nothing else, or nothing at all."""
+    if reader.startswith("local."):
+        return RULES
+    kind, _, rest = reader.partition(":")
+    if kind != "prompted":
+        return ""
+    by, _, own = rest.rpartition(":")[2].partition(", schema ")
+    if own != schema:
+        return SCHEMA if own else NO_SCHEMA
+    return PROMPTS if by.rpartition(" ")[2] != prompts else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.llm.usage import By
-from qrmem.memory import inspect, other_readers, statements
+from qrmem.memory import inspect, statements
 from qrmem.memory.handle import Handle
 from qrmem.types import (
     Document,
@@ -41,7 +41,7 @@ class LookMethods(Handle):
         counts, price = await plan.cost_of_reading_again(self._session)
         if not counts:
             return found
-        told = f"{other_readers.otherwise(counts)}; {other_readers.in_words(price)}"
+        told = f"{inspect.otherwise(counts)}; {inspect.in_words(price)}"
         warnings = (*found.warnings, told)
         return replace(found, warnings=warnings, read_otherwise=counts, reading_again=price)
 

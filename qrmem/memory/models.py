@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from qrmem.config import Settings, revealed
 from qrmem.errors import EmbedderMismatch, MissingError, QrmemError, UsageError
-from qrmem.graphstore.best_effort import BestEffortWriter
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.graphstore.reads import cached_value
+from qrmem.graphstore.reads import BestEffortWriter, cached_value
 from qrmem.llm.budget import Budget, Caps, prices_of
 from qrmem.llm.embedders import (
     close_embedder,

@@ -25,8 +25,8 @@ from qrmem.memory.add import Adder
 from qrmem.memory.add_state import FileIds, IngestState
 from qrmem.memory.ask import resolved
 from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
+from qrmem.memory.inspect import read_otherwise
 from qrmem.memory.models import new_namespace
-from qrmem.memory.other_readers import read_otherwise
 from qrmem.memory.plan_ask import plan_question
 from qrmem.memory.session import Session
 from qrmem.memory.trees import TreePreset, require_known, run_build

@@ -13,7 +13,7 @@ from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder
 from qrmem.memory.models import Models, namespace_embedder, new_namespace
-from qrmem.secret import Address
+from qrmem.settings_files import Address
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.names import camel_case, type_key
 from qrmem.text.normalise import normalise_id, normalise_where
@@ -400,7 +400,7 @@ class Session:
         """Return what finds names alike by their vectors, where the settings want it."""
         if not self.settings.similar_names:
             return None
-        from qrmem.agents.name_similarity import alike_by
+        from qrmem.agents.embedding import alike_by
 
         embedder = (await self.models()).embedder
         return alike_by(self.store, self.ns, embedder, self.settings.similar_names)
@@ -413,7 +413,7 @@ class Session:
         """
         checkpointers = self.checkpointers | ({also} if also is not None else set())
         if checkpointers:
-            from qrmem.agents.search.checkpoints import forget
+            from qrmem.agents.search.state import forget
 
             for checkpointer in checkpointers:
                 try:

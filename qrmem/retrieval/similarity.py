@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.graphstore.best_effort import BestEffortWriter
+from qrmem.graphstore.reads import BestEffortWriter
 from qrmem.retrieval import scoring
 from qrmem.retrieval.searcher import Searcher
 from qrmem.text.words import terms

@@ -10,7 +10,7 @@ import pytest
 from e2e.conftest import SAMPLE, Ran, Shell
 
 from qrmem import open as opened
-from qrmem.cli.help_text import GROUPS
+from qrmem.cli.arguments import GROUPS
 from qrmem.cli.parser import build_parser
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833.\n"

@@ -20,7 +20,7 @@ import qrmem.sync
 from qrmem.errors import UsageError
 from qrmem.graph import corrections, dialog
 from qrmem.graphstore.sqlite import SqliteStore
-from qrmem.retrieval.overlap import overlapping
+from qrmem.retrieval.turn_ranking import overlapping
 from qrmem.text.words import terms
 from qrmem.types import DocumentInfo, Event, Segment, Turn
 

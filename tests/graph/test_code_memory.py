@@ -11,8 +11,7 @@ from contract.reference import ReferenceStore
 
 import qrmem
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
-from qrmem.retrieval.fragments.code_graph import CodeGraph, Strengths
-from qrmem.retrieval.fragments.code_index import CodeIndex
+from qrmem.retrieval.fragments.code_graph import CodeGraph, CodeIndex, Strengths
 from qrmem.text.files import LARGEST
 from qrmem.types import Strategy
 

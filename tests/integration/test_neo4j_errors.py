@@ -22,7 +22,7 @@ from qrmem.errors import (
     UsageError,
 )
 from qrmem.graphstore import open_store
-from qrmem.graphstore.neo4j.errors import is_too_old
+from qrmem.graphstore.neo4j.connection import is_too_old
 from qrmem.graphstore.neo4j.store import Neo4jStore
 
 pytestmark = pytest.mark.neo4j

@@ -9,7 +9,7 @@ import pytest
 from servers.neo4j_server import Server
 
 from qrmem.graphstore import open_store
-from qrmem.graphstore.neo4j.statements import statements
+from qrmem.graphstore.neo4j.connection import statements
 
 pytestmark = pytest.mark.neo4j
 

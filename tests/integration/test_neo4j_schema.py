@@ -15,8 +15,8 @@ import qrmem
 from qrmem.errors import EmbedderMismatch, MissingError
 from qrmem.graphstore import open_store
 from qrmem.graphstore.neo4j import browser_queries
+from qrmem.graphstore.neo4j.connection import statements
 from qrmem.graphstore.neo4j.schema import LABELS, RELATES, SHOWN, TYPES, VERSION
-from qrmem.graphstore.neo4j.statements import statements
 
 pytestmark = pytest.mark.neo4j
 

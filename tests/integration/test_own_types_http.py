@@ -12,7 +12,7 @@ from servers.openai_server import OpenAIServer, serving
 
 import qrmem
 from qrmem import Schema
-from qrmem.cli.cost_lines import plan_lines
+from qrmem.cli.costing import plan_lines
 from qrmem.cli.lines import entity_lines
 from qrmem.types import Property
 

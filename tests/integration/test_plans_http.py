@@ -10,7 +10,7 @@ from servers.courses import SERVERS
 from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
-from qrmem.cli.cost_lines import plan_lines
+from qrmem.cli.costing import plan_lines
 from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import cached_value

@@ -18,10 +18,9 @@ from qrmem.retrieval.fragments import (
     Semantic,
     Structure,
 )
-from qrmem.retrieval.fragments.independent import jaccard, within_words
-from qrmem.retrieval.fragments.relating import _semantic
+from qrmem.retrieval.fragments.gathering import jaccard, within_words
 from qrmem.retrieval.fragments.relations import EXACT
-from qrmem.retrieval.fragments.scoring import best, environment, relation_aware
+from qrmem.retrieval.fragments.scorer import _semantic, best, environment, relation_aware
 
 unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.graph.occurrences import Occurrences
 from qrmem.graph.view import Read, Rows, readings, rows_of
 from qrmem.graphstore.protocol import FactRow, MentionRow
+from qrmem.text.names import Occurrences
 from qrmem.types import Contribution, Mention, Segment, Statement
 
 TEXT = "Captain Ahab lost a leg.\nAhab hunts Moby\nDick, said Starbuck to the captain."

@@ -7,8 +7,7 @@ from datetime import date
 import pytest
 
 from qrmem.retrieval import turn_ranking
-from qrmem.retrieval.overlap import _own_terms
-from qrmem.retrieval.turn_ranking import Asked, Place
+from qrmem.retrieval.turn_ranking import Asked, Place, _own_terms
 from qrmem.text import times
 from qrmem.text.times import periods
 

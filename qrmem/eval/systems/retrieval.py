@@ -13,7 +13,7 @@ from qrmem.eval.systems.reading import answer_from, fitting, ranking
 from qrmem.graph.segmenting import longbench_words
 from qrmem.graphstore.records import Vocabulary
 from qrmem.retrieval.fragments import FragmentSettings
-from qrmem.retrieval.fragments.independent import within_words
+from qrmem.retrieval.fragments.gathering import within_words
 from qrmem.retrieval.scoring import query_terms, saturated, weighted
 from qrmem.text.sentences import sentences
 from qrmem.text.words import terms

@@ -20,7 +20,7 @@ from qrmem.errors import QrmemError, UsageError
 from qrmem.graph.merging import merge_documents
 from qrmem.graphstore.checking import lost_import
 from qrmem.graphstore.protocol import CacheEntry, CacheKind, GraphStore, NamespaceInfo, VectorKind
-from qrmem.io.archive.file import Reader
+from qrmem.io.archive.file import Reader, ordered
 from qrmem.io.archive.form import (
     DocumentLine,
     EntityLine,
@@ -29,7 +29,6 @@ from qrmem.io.archive.form import (
     cache_kind,
     decoded,
 )
-from qrmem.io.archive.order import ordered
 from qrmem.text.normalise import normalise_value
 from qrmem.text.numbers import counted
 from qrmem.text.tokens import BuiltinTokenizer

@@ -1,26 +1,231 @@
-"""From a file of extractions to a memory, as contributions of a reasoner called `openie`."""
+"""An import of extractions made elsewhere: planned, placed in its segments, written."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 
-from qrmem.errors import StoreConflict
+from qrmem.errors import BadDocument, BadImport, StoreConflict
 from qrmem.graph.merging import Similar, merge_documents
+from qrmem.graph.segmenting import cut
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.io.openie.placing import Placed, place, united
-from qrmem.io.openie.planning import Job, planned
-from qrmem.io.openie.reading import read_openie
+from qrmem.io.openie.reading import Extraction, Passage, Triple, read_openie
+from qrmem.io.sources import identified
+from qrmem.text.names import Occurrences, normalise_name
 from qrmem.types import (
     Contribution,
+    Document,
     Embedder,
     Event,
     ExtractionReport,
     LedgerRow,
     Listener,
+    Mention,
     Segment,
+    Statement,
     Tokenizer,
 )
+
+# From names and triples of a passage to the segments of its document that hold them.
+
+
+@dataclass(slots=True)
+class Placed:
+    """What came of a passage.
+
+    Attributes:
+        contributions: one for each segment that holds something, in order.
+        entities: names that stand in the document.
+        triples: triples both ends of which stand in one segment of it.
+        absent: names, and triples, that do not.
+    """
+
+    contributions: list[Contribution]
+    entities: int = 0
+    triples: int = 0
+    absent_entities: int = 0
+    absent_triples: int = 0
+
+
+def place(segments: Sequence[Segment], passage: Passage) -> Placed:
+    """Find where the names and triples of a passage stand.
+
+    A name is an entity of every segment that it occurs in; a triple belongs to the first segment
+    that holds both its ends. What does not occur as the text spells it is counted and left out, as
+    it would be for a model's words.
+
+    Args:
+        segments: of the passage's document, or the one that it is.
+    """
+    pages = [_Page(segment) for segment in segments]
+    done = Placed([])
+    for name in dict.fromkeys(passage.entities):
+        found = [page for page in pages if page.add_name(name)]
+        done.entities += bool(found)
+        done.absent_entities += not found
+    for triple in dict.fromkeys(passage.triples):
+        is_placed = any(page.add(triple) for page in pages)
+        done.triples += is_placed
+        done.absent_triples += not is_placed
+    done.contributions += [page.contribution for page in pages if page.is_filled]
+    return done
+
+
+def united(before: Contribution, added: Contribution) -> Contribution:
+    """Return a first reading with what another reader found beside it."""
+    known = {normalise_name(form) for m in before.mentions for form in (m.name, *m.forms)}
+    mentions = [m for m in added.mentions if normalise_name(m.name) not in known]
+    statements = [s for s in added.statements if s not in before.statements]
+    return replace(
+        before,
+        mentions=(*before.mentions, *mentions),
+        statements=(*before.statements, *statements),
+    )
+
+
+class _Page:
+    """One segment, while it is filled."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._in_text = Occurrences(segment.text)
+        self._spelled: dict[str, str | None] = {}
+        self._statements: dict[Statement, None] = {}
+        self._names: dict[str, None] = {}
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether anything stands here."""
+        return bool(self._names)
+
+    @property
+    def contribution(self) -> Contribution:
+        """What stands here, as a first reading of the segment."""
+        counts = self._in_text.counted(self._names)
+        return Contribution(
+            self._segment.id,
+            "extraction",
+            mentions=tuple(Mention(n, "", (n,), counts[n]) for n in self._names),
+            statements=tuple(self._statements),
+        )
+
+    def add_name(self, name: str) -> bool:
+        """Take a name if the segment holds it."""
+        spelled = self._find(name)
+        if spelled is not None:
+            self._names[spelled] = None
+        return spelled is not None
+
+    def add(self, triple: Triple) -> bool:
+        """Take a triple if the segment holds both its ends."""
+        head, tail = self._find(triple.subject), self._find(triple.object)
+        if head is None or tail is None:
+            return False
+        self._names |= {head: None, tail: None}
+        description = f"{triple.subject} {triple.relation} {triple.object}"
+        self._statements[Statement(head, tail, description)] = None
+        return True
+
+    def _find(self, name: str) -> str | None:
+        if name not in self._spelled:
+            found = self._in_text.spelled(name)
+            self._spelled[name] = found if found and normalise_name(found) else None
+        return self._spelled[name]
+
+
+# Which document each passage belongs to; decided for all of a file before anything is written.
+
+
+@dataclass(slots=True)
+class Job:
+    """A document and the passages that are about it.
+
+    Attributes:
+        document: with its segments, if it is new.
+        passages: each with the id of the one segment that it is about, or "".
+        is_carried: whether the file has its text: then all of it was read.
+    """
+
+    document_id: str
+    document: Document | None = None
+    segments: Sequence[Segment] = ()
+    passages: list[tuple[Passage, str]] = field(default_factory=list)
+    is_carried: bool = False
+
+
+async def planned(
+    store: GraphStore, info: NamespaceInfo, cutter: Tokenizer, extraction: Extraction, path: str
+) -> list[Job]:
+    """Return a job for every document that the file speaks of, in the file's order.
+
+    Raises:
+        BadImport: a passage is no document and no segment, or is a document with another text.
+    """
+    known = {one.id: one.digest for one in await store.documents(info.name)}
+    jobs: dict[str, Job] = {}
+    try:
+        for passage in extraction.passages:
+            if passage.text is not None:
+                _plan_text(jobs, known, passage, info, cutter)
+        named = [passage for passage in extraction.passages if passage.text is None]
+        wanted = sorted({p.id for p in named if p.id not in known})
+        of_segment = {s.id: s.document_id for s in await store.segments(info.name, wanted)}
+        _plan_named(jobs, known.keys(), of_segment, named)
+    except _Unplaced as exc:
+        raise BadImport(
+            f"{path}, {exc.where}: {exc}; nothing was imported into namespace {info.name!r} of"
+            f" {store.location}"
+        ) from exc
+    return list(jobs.values())
+
+
+class _Unplaced(Exception):
+    """A passage has no place in the memory."""
+
+    def __init__(self, passage: Passage, why: str) -> None:
+        super().__init__(why)
+        self.where = passage.where
+
+
+def _plan_text(
+    jobs: dict[str, Job],
+    known: dict[str, str],
+    passage: Passage,
+    info: NamespaceInfo,
+    cutter: Tokenizer,
+) -> None:
+    """Plan for a passage whose text is there; `known` learns of new documents."""
+    try:
+        document = identified(Document(passage.text or "", passage.title, passage.id or None))
+    except BadDocument as exc:
+        raise _Unplaced(passage, str(exc)) from exc
+    id_ = document.id or ""
+    digest = document.digest
+    if known.get(id_, digest) != digest:
+        raise _Unplaced(passage, f"document {id_!r} is there with another text; give another id")
+    job = jobs.setdefault(id_, Job(id_))
+    if id_ not in known:
+        known[id_] = digest
+        job.document, job.segments = document, cut(id_, document, cutter, info.segment_tokens)
+    job.is_carried = True
+    job.passages.append((passage, ""))
+
+
+def _plan_named(
+    jobs: dict[str, Job],
+    known: Iterable[str],
+    of_segment: dict[str, str],
+    passages: Sequence[Passage],
+) -> None:
+    """Plan for passages that are given by id."""
+    documents = set(known)
+    for passage in passages:
+        document_id = passage.id if passage.id in documents else of_segment.get(passage.id)
+        if document_id is None:
+            raise _Unplaced(passage, f"there is no document or segment {passage.id[:80]!r}")
+        segment_id = "" if passage.id in documents else passage.id
+        jobs.setdefault(document_id, Job(document_id)).passages.append((passage, segment_id))
+
 
 REASONER = "openie"
 """What the ledger says of segments that were read elsewhere."""

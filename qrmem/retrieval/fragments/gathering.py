@@ -1,11 +1,14 @@
-"""The fragments of a memory as FragRel sees them: segments in order, each with its place."""
+"""The fragments of a memory as FragRel sees them: in order, with their place and own worth."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qrmem.errors import UsageError
+from qrmem.llm.parallel import in_batches
+from qrmem.llm.tokenizers import open_pieces
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import options as presets
 from qrmem.types.turns import CHAT_KEY, turn_number
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
     from qrmem.types import DocumentInfo, Segment
     from qrmem.types.options import FragmentSettings
+
+    Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +117,59 @@ def preset(fragments: Fragments) -> "FragmentSettings":
     )
     counts = np.bincount(kinds[fragments.document_of], minlength=3)
     return (presets.STORY, presets.CODE, presets.CHAT)[int(counts.argmax())]
+
+
+# What a fragment is worth by itself (FragRel, Equation 4): cosine, BM25, Jaccard, or a search.
+
+_BATCH = 2_000
+
+
+async def scores(
+    searcher: "Searcher", fragments: "Fragments", question: str, settings: "FragmentSettings"
+) -> "Vector":
+    """Return the independent score of every fragment.
+
+    Raises:
+        UsageError: cosines are wanted, and the memory has no vectors.
+    """
+    kind = settings.score
+    has_vectors = searcher.embedder is not None and bool(fragments.vectors.any())
+    if kind == "cosine" and not has_vectors:
+        raise UsageError("score 'cosine' needs an embedder; `qrmem reembed` adds vectors")
+    if kind == "jaccard":
+        return await _jaccards(searcher, fragments, question, open_pieces(settings.pieces))
+    size, documents = fragments.size, {info.id for info in fragments.documents}
+    if kind == "search":
+        found = await searcher.findings(question, documents=documents, at_least=size)
+        assert found is not None  # the namespace has fragments
+        known = {one.id: found.scores[row] for row, one in enumerate(found.near.entries)}
+    else:
+        by = "bm25" if kind == "bm25" or not has_vectors else "cosine"
+        known = await searcher.ranking(question, by, size, documents)
+    return np.array([known.get(id_, 0.0) for id_ in fragments.ids], dtype=np.float64)
+
+
+async def _jaccards(
+    searcher: "Searcher",
+    fragments: "Fragments",
+    question: str,
+    pieces: Callable[[str], frozenset[str] | frozenset[int]],
+) -> "Vector":
+    ids, asked = fragments.ids, pieces(question)
+    found: dict[str, float] = {}
+    for some in in_batches(ids, _BATCH):
+        for segment in await searcher.store.segments(searcher.ns, some):
+            found[segment.id] = jaccard(asked, pieces(segment.text))
+    return np.array([found.get(id_, 0.0) for id_ in ids], dtype=np.float64)
+
+
+def jaccard(one: Set[object], other: Set[object]) -> float:
+    """Return the share of what two sets have in common, in [0, 1]; 0 for two empty ones."""
+    together = len(one | other)
+    return len(one & other) / together if together else 0.0
+
+
+def within_words(counts: Sequence[int], limit: int) -> int:
+    """Return how many fragments, taken in order, have at most `limit` words; at least one."""
+    total = np.cumsum(np.asarray(counts, dtype=np.int64))
+    return max(1, int(np.searchsorted(total, limit, side="right")))

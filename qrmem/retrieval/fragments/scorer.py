@@ -1,25 +1,149 @@
 """Fragments of one memory against a question: independent, environment, relation-aware scores."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qrmem.errors import UsageError
 from qrmem.llm.embedders import BY_PRODUCT, directions
-from qrmem.retrieval.fragments import gathering, independent, scoring
-from qrmem.retrieval.fragments.code_index import CodeIndex
-from qrmem.retrieval.fragments.relating import related
+from qrmem.retrieval.fragments import gathering
+from qrmem.retrieval.fragments.code_graph import CodeIndex
+from qrmem.retrieval.fragments.code_relation import Code
+from qrmem.retrieval.fragments.relations import EXACT, Blend, Relation, Semantic, Structure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.retrieval.fragments.gathering import Fragments
-    from qrmem.retrieval.fragments.relations import Relation
-    from qrmem.retrieval.searcher import Searcher
-    from qrmem.types.options import FragmentSettings
-
     Vector = NDArray[np.float64]
+    from qrmem.retrieval.fragments.gathering import Fragments
+    from qrmem.retrieval.searcher import Searcher
+    from qrmem.types.options import FragmentSettings, Relate
+
+
+# FragRel's scores: a fragment is worth what it says, and what its surroundings say (Eq. 9-11).
+
+_NOTHING = 1e-6
+"""Sum of weights up to which a fragment is related to nothing: vectors are float32."""
+
+
+def environment(
+    relation: "Relation",
+    independent: "Vector",
+    *,
+    with_self: bool = True,
+    counts: "Vector | None" = None,
+) -> "Vector":
+    """Return the environment scores (Equation 9): the mean score of what a fragment is related to.
+
+    Args:
+        relation: over n fragments.
+        independent: `(n,)`, scores by themselves.
+        with_self: whether a fragment belongs to its own surroundings. The paper's prose says no,
+            its equation yes, and only then does `w_rel = 0` fall back to the independent ranking.
+        counts: `(n,)`, 0 for fragments that must not be seen, else 1; `None`: all are.
+
+    Returns:
+        `(n,)`; 0 for a fragment that is related to nothing.
+    """
+    seen = np.ones_like(independent) if counts is None else counts
+    sums, weights = relation.times(np.stack([independent * seen, seen], axis=1)).T
+    if not with_self:
+        own = relation.diagonal() * seen
+        sums, weights = sums - own * independent, weights - own
+    result = np.zeros_like(independent)
+    np.divide(sums, weights, out=result, where=weights > _NOTHING)
+    return result
+
+
+def relation_aware(independent: "Vector", around: "Vector", alpha: float) -> "Vector":
+    """Return the relation-aware scores (Equation 10)."""
+    result: Vector = independent + alpha * around
+    return result
+
+
+def best(scores: "Vector", k: int) -> list[int]:
+    """Return the k best fragments, best first (Equation 11); of equal ones the earlier first."""
+    order = np.argsort(-np.round(scores, 12), kind="stable")
+    return [int(row) for row in order[:k]]
+
+
+# From a relation's name, or a function of one's own, to the relation over a memory's fragments.
+
+GROUP = "qrmem.relations"
+"""Entry points of relations that come with other packages."""
+
+
+def name_of(relation: "str | Relate") -> str:
+    """Return what a relation is called: a function's own name, an object's class's."""
+    if isinstance(relation, str):
+        return relation
+    return str(getattr(relation, "__name__", type(relation).__name__))
+
+
+async def related(
+    searcher: "Searcher",
+    fragments: "Fragments",
+    settings: "FragmentSettings",
+    index: CodeIndex,
+) -> "Relation":
+    """Return how fragments are related by the settings; the mean, where several are named.
+
+    Raises:
+        UsageError: no relation has that name, or it needs vectors that are not there, or it is
+            over another number of fragments.
+    """
+    parts: list[Relation] = []
+    for wanted in settings.relations:
+        if wanted == "code":
+            parts.append(Code.over(fragments, await index.strengths(settings.cutoff)))
+        elif isinstance(wanted, str) and wanted in _BUILT_IN:
+            parts.append(_BUILT_IN[wanted](fragments, settings))
+        else:
+            relate = _entry_point(wanted) if isinstance(wanted, str) else wanted
+            parts.append(await _own(searcher, fragments, relate))
+    return parts[0] if len(parts) == 1 else Blend(parts)
+
+
+def _structure(fragments: "Fragments", settings: "FragmentSettings") -> Structure:
+    return Structure(fragments.sequences, fragments.places, settings.w_rel)
+
+
+def _semantic(fragments: "Fragments", settings: "FragmentSettings") -> Semantic:
+    if not fragments.vectors.any():
+        raise UsageError("relation 'semantic' needs an embedder; `qrmem reembed` adds vectors")
+    # Deviation: beyond that size a sample stands for all fragments, see docs/adr/0009.
+    return Semantic(fragments.vectors, settings.printed, fragments.size > EXACT)
+
+
+_BUILT_IN: Mapping[str, "Callable[[Fragments, FragmentSettings], Relation]"] = {
+    "structure": _structure,
+    "semantic": _semantic,
+}
+
+
+def _entry_point(name: str) -> "Relate":
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        known = ", ".join([*_BUILT_IN, "code", *sorted(found)])
+        raise UsageError(f"no relation is called {name!r}; there are: {known}")
+    relate: Relate = found[name].load()
+    return relate
+
+
+async def _own(searcher: "Searcher", fragments: "Fragments", relate: "Relate") -> "Relation":
+    segments = await searcher.store.segments(searcher.ns, fragments.ids)
+    made = relate(replace(fragments, segments=segments))
+    if not isinstance(made, Relation):
+        given = f"{name_of(relate)} returned {type(made).__name__}"
+        raise UsageError(f"{given}, which is no relation between fragments: make one by `Links`")
+    if made.size != fragments.size:
+        raise UsageError(f"the relation is over {made.size} fragments, not {fragments.size}")
+    if not np.all(made.times(np.ones((made.size, 1))) >= 0):
+        raise UsageError("a relation must be of numbers, none of them negative")
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +165,19 @@ class Assessed:
 
     def best(self, k: int) -> dict[str, float]:
         """Return the k best segments with their scores, best first (Equation 11)."""
-        rows = [row for row in scoring.best(self.scores, k) if np.isfinite(self.scores[row])]
+        rows = [row for row in best(self.scores, k) if np.isfinite(self.scores[row])]
         return {self.fragments.ids[row]: float(self.scores[row]) for row in rows}
 
     def documents(self, k: int | None) -> list[str]:
         """Return the ids of the documents with the best fragments, best first; `None`: of all."""
-        rows = scoring.best(self.scores, self.scores.size)
+        rows = best(self.scores, self.scores.size)
         places = (int(self.fragments.document_of[r]) for r in rows if np.isfinite(self.scores[r]))
         return [self.fragments.documents[place].id for place in list(dict.fromkeys(places))[:k]]
 
     def surrounded(self, k: int) -> int:
         """Return how many of the k best would not be there without their surroundings."""
-        alone = {row for row in scoring.best(self.alone, k) if self.alone[row] > 0}
-        return sum(self.scores[r] > 0 and r not in alone for r in scoring.best(self.scores, k))
+        alone = {row for row in best(self.alone, k) if self.alone[row] > 0}
+        return sum(self.scores[r] > 0 and r not in alone for r in best(self.scores, k))
 
 
 class FragmentScorer:
@@ -90,11 +214,11 @@ class FragmentScorer:
         if fragments is None or not fragments.size:
             return None
         chosen = settings or gathering.preset(fragments)
-        alone = await independent.scores(self._searcher, fragments, question, chosen)
+        alone = await gathering.scores(self._searcher, fragments, question, chosen)
         relation = await self._relation(fragments, chosen)
         seen = np.array([id not in hidden for id in fragments.ids], dtype=np.float64)
-        around = scoring.environment(relation, alone, with_self=chosen.with_self, counts=seen)
-        scores = scoring.relation_aware(alone, around, chosen.alpha)
+        around = environment(relation, alone, with_self=chosen.with_self, counts=seen)
+        scores = relation_aware(alone, around, chosen.alpha)
         scores = np.where(seen > 0, scores, -np.inf)
         return Assessed(fragments, chosen, alone, around, scores)
 

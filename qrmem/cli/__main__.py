@@ -1,7 +1,0 @@
-"""`python -m qrmem.cli`."""
-
-import sys
-
-from qrmem.cli import main
-
-sys.exit(main())
