@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
 
 from qrmem.errors import (
     CapReached,
@@ -304,9 +305,12 @@ class Jobs:
         found = []
         for path in self._folder.glob("*.json"):
             try:
-                kept = json.loads(path.read_bytes())
-                job = _Job(**{name: kept[name] for name in _Job.__dataclass_fields__})
-            except (OSError, ValueError, TypeError, KeyError) as exc:
+                if path.is_symlink() or not path.is_file():
+                    raise ValueError("it is no file of ours")
+                job = TypeAdapter(_Job).validate_json(path.read_bytes(), strict=True)
+                if job.job != path.stem:  # it would be written elsewhere
+                    raise ValueError("it has another name than its file")
+            except (OSError, ValueError) as exc:
                 log(f"{path} is no job: {exc!r}")
                 continue
             if not job.ended:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from qrmem.errors import NotFound, UsageError
 from qrmem.memory import Memory
+from qrmem.text.normalise import normalise
 from qrmem.types import AddReport, Document, DocumentInfo, FactView, MetaValue, Turn
 from qrmem.types.turns import SCOPES, USER_KEY, document_id_of
 from qrmem.web.replies import Added, Deleted, of, part, whole
@@ -41,7 +42,7 @@ def of_user(user: str, document: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError("a document needs an id")
     if not isinstance(metadata, Mapping | None):
         raise UsageError(f"metadata of {id} are names with values")
-    if taken := SCOPES.intersection(metadata or ()):
+    if taken := SCOPES.intersection(map(normalise, metadata or ())):
         raise UsageError(f"metadata {', '.join(sorted(taken))}: the service sets it")
     kept = {"id": document_id_of(user, id), "metadata": {**(metadata or {}), USER_KEY: user}}
     return {**document, **kept}

@@ -1,6 +1,7 @@
 """Long adds of `qrmem serve`: a restart goes on with them; each belongs to a token."""
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -264,6 +265,36 @@ def test_a_file_that_is_no_job_stops_nothing(tmp_path: Path) -> None:
     with running(tmp_path, "--write", "--jobs", str(folder)) as (_, requests):
         kept = requests.get(f"/jobs/{job['id']}").json()
         assert (kept["state"], kept["report"]["added"]) == ("done", ["d00"])
+
+
+async def test_a_strangers_folder_of_jobs_stops_nothing_and_writes_nothing_elsewhere(
+    tmp_path: Path,
+) -> None:
+    """A memory of somebody else's may come with a folder of that name."""
+    folder, outside = tmp_path / "jobs", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    texts = [{"text": "Bob ran.", "title": "", "id": "x", "metadata": {}}]
+    whole = {
+        **{"job": "x", "namespace": "default", "user": "", "users": [], "update": False},
+        **{"documents": 1, "created": "2026", "texts": texts},
+    }
+    for name, odd in (
+        ("climbs", {"job": str(outside / "evil")}),
+        ("time", {"job": "time", "created": 5}),
+        ("users", {"job": "users", "users": 3}),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps({**whole, **odd}))
+    (folder / "deep.json").write_text("[" * 100_000)
+    os.mkfifo(folder / "pipe.json")
+    (outside / "link.json").write_text(json.dumps({**whole, "job": "link"}))
+    (folder / "link.json").symlink_to(outside / "link.json")
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        jobs = Jobs(folder)
+        async with jobs.running({memory.settings.namespace: memory}):
+            assert jobs.listed(memory, "") == []
+    assert [path.name for path in outside.iterdir()] == ["link.json"]
+    assert json.loads((outside / "link.json").read_text())["texts"] == texts
 
 
 async def test_replies_about_jobs_are_of_their_types(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_each_token_is_for_its_namespace_its_user_and_its_rights(
             ("/ask", {"question": "Where?", "documents": ["plan"]}),
             ("/recall", {"prompt": "Where?", "user": "bob"}),
             ("/documents", {"id": "x", "text": "X.", "metadata": {"user": "bob"}}),
+            ("/documents", {"id": "x", "text": "X.", "metadata": {"\ufeffchat": "one"}}),
         ):
             assert ann.post(path, json=body).status_code == 400, (path, body)
         for path in ("/entities", "/entities/Osprey", "/trails", "/trails/last", "/merges"):
