@@ -6,6 +6,7 @@ docstring and the descriptions of its fields go into the prompts, its fields are
 
 import hashlib
 import json
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +16,9 @@ from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import BaseModel, Field, RootModel, ValidationError, create_model
 
 from qrmem.errors import UsageError
 from qrmem.text.names import is_type, type_key
@@ -111,15 +112,21 @@ class Kind:
             ValueError: they do not validate; the message is one line.
         """
         names = {name.lower(): name for name in self.properties}
-        given = {names[name.lower()]: value for name, value in said.items()}
+        given = {_key(self.model, names[name.lower()]): value for name, value in said.items()}
         try:
             made = self.model.model_validate(given)
         except ValidationError as exc:
             told = exc.errors(include_url=False, include_input=False)
             where = "; ".join(f"{_place(error)}{error['msg']}" for error in told[:3])
             raise ValueError(" ".join(where.split())) from None
+        except Exception as exc:  # of a validator that is the user's own
+            told = " ".join(f"{type(exc).__name__}: {exc}".split())
+            raise ValueError(f"its validator raised {told[:200]}") from exc
         values = ((name, _scalar(getattr(made, name))) for name in self.properties)
-        return tuple(sorted((name, value) for name, value in values if value not in (None, "")))
+        found = tuple(sorted((name, value) for name, value in values if value not in (None, "")))
+        if unfit := [name for name, value in found if not _fits_a_store(value)]:
+            raise ValueError(f"{unfit[0]}: a number of this size cannot be kept")
+        return found
 
     def line(self) -> str:
         """Return it as a prompt shows it."""
@@ -293,7 +300,9 @@ def _by_key(models: Any, what: str) -> dict[str, Kind]:
         raise UsageError(f"{what} is a list of pydantic models, not {_brief(models)}")
     found: dict[str, Kind] = {}
     for model in models:
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        if not (isinstance(model, type) and issubclass(model, BaseModel)) or issubclass(
+            model, RootModel
+        ):
             raise UsageError(f"{what} are pydantic models (classes), not {_brief(model)}")
         _require_name(model.__name__, "type")
         kind = Kind(model)
@@ -340,8 +349,13 @@ def _check_model(kind: Kind) -> None:
             raise UsageError(
                 f"what is said of {place} has {len(words)} characters; at most {LONGEST_WORDS} fit"
             )
+    folded: dict[str, str] = {}
     for name, field in kind.model.model_fields.items():
         _require_name(name, f"property of {kind.name}")
+        if (other := folded.setdefault(name.lower(), name)) != name:
+            raise UsageError(f"{kind.name}: {other} and {name} differ in case alone; rename one")
+        if not isinstance(field.validation_alias, str | None):
+            raise UsageError(f"{kind.name}.{name}: an alias is one word, not a choice or a path")
         if name.lower() in _PROPERTIES_OF_THE_STORE:
             raise UsageError(f"{kind.name}.{name}: the store has such a property; rename it")
         if not _is_simple(field.annotation):
@@ -362,6 +376,8 @@ def _require_name(name: object, what: str) -> None:
 
 
 def _is_simple(kind: Any) -> bool:
+    if get_origin(kind) is Annotated:
+        return _is_simple(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
         return all(arg is NoneType or _is_simple(arg) for arg in get_args(kind))
     if get_origin(kind) is Literal:
@@ -400,6 +416,19 @@ def _json_schema(model: type[BaseModel]) -> Any:
         return model.model_json_schema()
     except Exception:  # a field that validates, and has no JSON form
         return sorted(model.model_fields)
+
+
+def _key(model: type[BaseModel], name: str) -> str:
+    """Return what a model calls a field where it validates."""
+    alias = model.model_fields[name].validation_alias
+    return alias if isinstance(alias, str) else name
+
+
+def _fits_a_store(value: Scalar) -> bool:
+    """Whether a value has a form in JSON, and a number 64 bits at most."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
 def _place(error: Any) -> str:

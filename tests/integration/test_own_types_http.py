@@ -131,6 +131,24 @@ async def test_what_never_fits_is_kept_without_a_type_and_told() -> None:
         assert (await memory.status()).problems == report.problems
 
 
+class Boat(BaseModel):
+    length: float | None = None
+    built: int | None = None
+
+
+@pytest.mark.parametrize("said", ["length=inf", "length=nan", "built=" + "9" * 30])
+async def test_a_number_that_no_store_keeps_does_no_damage(said: str, tmp_path: Path) -> None:
+    reply = read(f"Pequod|Boat|{said}", "Ann Lee|PERSON", relations=("Ann Lee|sails|Pequod",))
+    async with (
+        OpenAIServer(answer=scripted(reply)) as server,
+        opened(server, str(tmp_path / "m.db"), schema=Schema([Boat])) as memory,
+    ):
+        report = await memory.add({"id": "d", "text": "Ann Lee sails the Pequod."})
+        assert "a number of this size cannot be kept" in report.problems[0][2]
+        assert (await memory.entity("Pequod")).relations[0].description == "sails"
+        assert (await memory.repair()).damaged == ()
+
+
 async def test_a_closed_schema_leaves_the_rest_out_and_says_how_much() -> None:
     closed = Schema([Person, Company], [WorksFor], open=False)
     more = read(

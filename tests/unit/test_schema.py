@@ -1,12 +1,13 @@
 """Schemas: what can be kept, and one clear line for what cannot."""
 
+import re
 from datetime import date
 from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
-from pydantic import BaseModel, Field, create_model
+from pydantic import AfterValidator, AliasChoices, BaseModel, Field, RootModel, create_model
 
 import qrmem
 from qrmem.cli import main
@@ -79,6 +80,7 @@ class Node(BaseModel):
     below: "Node | None" = None
 
 
+CHOICE = AliasChoices("c", "d")
 _MANY: Any = {f"p{n}": (str, "") for n in range(21)}
 
 
@@ -99,6 +101,9 @@ _MANY: Any = {f"p{n}": (str, "") for n in range(21)}
         ((Sailor,), (model("Mentions"),), "may not be called Mentions: the store has MENTIONS"),
         ((), (SailsOn,), "the head of SailsOn is 'Sailor', which is no entity type"),
         ((model("A", key=(str, "")),), (), "A.key: the store has such a property; rename it"),
+        ((model("A", b=(int, 0), B=(int, 0)),), (), "A: b and B differ in case alone; rename one"),
+        ((model("A", b=(int, Field(0, validation_alias=CHOICE))),), (), "A.b: an alias is one"),
+        ((RootModel[int],), (), "entities are pydantic models .classes., not <class"),
         ((Node,), (), "Node.below: a property is a text, a number, a truth value"),
         ((model("A", b=(list[str], [])),), (), "A.b: a property is a text"),
         ((model("A", b=(dict[str, Any], {})),), (), "A.b: a property is a text"),
@@ -165,3 +170,31 @@ def test_the_example_that_init_writes_is_a_schema(
     assert schema.entities["COMPANY"].checked({"status": status}) == (("status", "active"),)
     assert schema.relations["WORKS_FOR"].checked({"since": "1999"}) == (("since", 1999),)
     assert main(["init", "--schema"]) == 2
+
+
+def _raises(_: object) -> int:
+    raise ZeroDivisionError("of\nthe user's own")
+
+
+@pytest.mark.parametrize(
+    ("field", "said", "why"),
+    [
+        ((float | None, None), "inf", "b: a number of this size cannot be kept"),
+        ((float | None, None), "nan", "b: a number of this size cannot be kept"),
+        ((float | None, None), "1e999", "b: a number of this size cannot be kept"),
+        ((int | None, None), "9223372036854775808", "b: a number of this size cannot be kept"),
+        ((int, Field(default_factory=lambda: 1 // 0)), "", "its validator raised ZeroDivisionErr"),
+        ((Annotated[int, AfterValidator(_raises)], 0), "1", "ZeroDivisionError: of the user's own"),
+        ((Annotated[str, Field(max_length=3)] | None, None), "long", "b: String should have at"),
+    ],
+)
+def test_a_value_that_cannot_be_kept_does_not_fit(field: Any, said: str, why: str) -> None:
+    (kind,) = Schema([model("A", b=field)])
+    with pytest.raises(ValueError, match=re.escape(why)) as caught:
+        kind.checked({"b": said} if said else {})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_property_with_an_alias_is_kept_under_its_own_name() -> None:
+    (kind,) = Schema([model("A", b=(int | None, Field(None, alias="c")))])
+    assert kind.checked({"b": "7"}) == (("b", 7),)
