@@ -120,8 +120,8 @@ class Kind:
             where = "; ".join(f"{_place(error)}{error['msg']}" for error in told[:3])
             raise ValueError(" ".join(where.split())) from None
         except Exception as exc:  # of a validator that is the user's own
-            told = " ".join(f"{type(exc).__name__}: {exc}".split())
-            raise ValueError(f"its validator raised {told[:200]}") from exc
+            raised = " ".join(f"{type(exc).__name__}: {exc}".split())
+            raise ValueError(f"its validator raised {raised[:200]}") from exc
         values = ((name, _scalar(getattr(made, name))) for name in self.properties)
         found = tuple(sorted((name, value) for name, value in values if value not in (None, "")))
         if unfit := [name for name, value in found if not _fits_a_store(value)]:

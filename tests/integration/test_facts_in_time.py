@@ -1,10 +1,13 @@
 """Statements with their times: listed, decided on by hand, gone with their document."""
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
+from servers.neo4j_server import Server
 
 import qrmem
 from qrmem.cli.output import hit_lines
@@ -242,10 +245,48 @@ async def _judge(memory: qrmem.Memory, verdicts: Mapping[tuple[str, str], str]) 
             await store.put_cached(ns, "judgement", key, {"verdict": verdict}, segments=pair)
 
 
-@pytest.mark.parametrize("seed", range(6))
+EDGES = (
+    "MATCH (a:Entity {ns: $ns})-[r]->(b:Entity) RETURN a.name, type(r), b.name, r.description,"
+    " r.statements, r.said_at, r.valid_from, r.valid_until ORDER BY a.name, b.name, type(r)"
+)
+STATED = (
+    "MATCH (s:Segment {ns: $ns})-[:STATES]->(f:Statement) RETURN s.key, properties(f)"
+    " ORDER BY s.key, f.n"
+)
+
+
+def _opened(server: Server | None, path: Path, name: str) -> Any:
+    given: dict[str, Any] = {"embedder": "none", "model": ""}
+    if server is None:
+        return qrmem.open(str(path / f"{name}.db"), **given)
+    return qrmem.open(settings=server.settings.with_(**given, namespace=name))
+
+
+def _seen_by_cypher(server: Server | None, name: str) -> Any:
+    """Return what a person reads in Neo4j Browser, without what names the namespace."""
+    if server is None:
+        return ()
+    edges: Any = server.query(EDGES, ns=name)
+    stated: Any = server.query(STATED, ns=name)
+    assert edges
+    own = [(key, {k: v for k, v in found.items() if v != name}) for key, found in stated]
+    return json.loads(json.dumps([edges, own]).replace(name, ""))
+
+
+ON_NEO4J = [pytest.param(seed, "neo4j", marks=pytest.mark.neo4j) for seed in range(2)]
+
+
+@pytest.mark.parametrize(("seed", "store"), [*((n, "sqlite") for n in range(6)), *ON_NEO4J])
 async def test_deleted_documents_leave_no_trace_in_what_supersedes_what(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int,
+    store: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
+    server: Server | None = None if store == "sqlite" else request.getfixturevalue("neo4j")
+    if server:
+        server.clear()
     single = frozenset({"LIVES_IN"} if seed % 2 else ())  # else judgements alone end statements
     monkeypatch.setattr(Session, "single_types", property(lambda _: single))
     chance = Random(seed)
@@ -262,7 +303,7 @@ async def test_deleted_documents_leave_no_trace_in_what_supersedes_what(
     left = {id: given for id, given in documents.items() if id not in gone}
     exported = []
     for name, kept in (("one", documents), ("other", left)):
-        async with qrmem.open(str(tmp_path / f"{name}.db"), embedder="none", model="") as memory:
+        async with _opened(server, tmp_path, name) as memory:
             await _play(memory, kept, {id: what for id, what in decided.items() if id in kept})
             await _judge(memory, verdicts)
             if name == "one":
@@ -272,6 +313,11 @@ async def test_deleted_documents_leave_no_trace_in_what_supersedes_what(
             path = tmp_path / f"{name}.jsonl"
             await memory.export(path)
             shown = [await memory.facts(superseded=True), await memory.facts(as_of="2025-04")]
-            exported.append((shown, path.read_bytes()))
+            by_cypher = _seen_by_cypher(server, name)
+            lines = path.read_bytes().replace(f'"{name}"'.encode(), b'"m"')
+            exported.append((shown, by_cypher, lines))
+            assert (await memory.repair()).differences == ()
+            assert _seen_by_cypher(server, name) == by_cypher
     assert exported[0][0] == exported[1][0]
     assert exported[0][1] == exported[1][1]
+    assert exported[0][2] == exported[1][2]
