@@ -3,10 +3,11 @@
 import asyncio
 import hashlib
 import math
+import os
 import re
 import unicodedata
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -69,12 +70,15 @@ class _File:
     """A file that was found, and is still to be parsed.
 
     Attributes:
+        path: as it was given.
         name: below the folder that was given, or without its folders.
+        source: its whole path, which says the same in every folder.
         refused_as: what it is called where it is a problem among several; "": an error.
     """
 
     path: str
     name: str
+    source: str
     refused_as: str = ""
 
 
@@ -106,7 +110,8 @@ async def documents(
             yield found
         return
     async for one in taken:
-        for found in _parsed(one) if isinstance(one, _File) else (one,):
+        # In a thread: other tasks go on while a file is read, and servers refuse what blocks them.
+        for found in await asyncio.to_thread(_parsed, one) if isinstance(one, _File) else (one,):
             yield found
 
 
@@ -115,15 +120,24 @@ async def _taken(
 ) -> AsyncIterator[Found | _File]:
     if isinstance(source, AsyncIterable):
         async for item in source:
-            for found in _each(item, glob, follow_links):
+            for found in await _looked_up(_each, item, glob, follow_links):
                 yield found
     elif isinstance(source, Iterable) and not isinstance(source, str | bytes | bytearray | Mapping):
         for item in source:
-            for found in _each(item, glob, follow_links):
+            for found in await _looked_up(_each, item, glob, follow_links):
                 yield found
     else:
-        for found in _one(source, glob, follow_links):
+        for found in await _looked_up(_one, source, glob, follow_links):
             yield found
+
+
+async def _looked_up(
+    look: Callable[[object, str | None, bool], Iterator[Found | _File]], item: object, *how: Any
+) -> Iterable[Found | _File]:
+    """Return what an item is; what may be a path is looked up in a thread."""
+    if isinstance(item, str | Path):
+        return await asyncio.to_thread(lambda: list(look(item, *how)))
+    return look(item, *how)
 
 
 def identified(document: Document) -> Document:
@@ -250,7 +264,7 @@ def _of_path(path: Path, glob: str | None, follow_links: bool) -> Iterator[Found
     if not is_there:
         raise BadDocument(f"no such file or folder: {path}")
     if not is_folder:
-        yield _File(str(path), path.name)
+        yield _File(str(path), path.name, os.path.abspath(path))
         return
     count = 0
     discovered = files.discover(path, glob, follow_links=follow_links)
@@ -261,7 +275,8 @@ def _of_path(path: Path, glob: str | None, follow_links: bool) -> Iterator[Found
         yield Refused(str(folder), BadDocument(f"{folder} cannot be read: {reason}"))
     for found in discovered:
         count += 1
-        yield _File(str(found), found.relative_to(path).as_posix(), str(found))
+        name = found.relative_to(path).as_posix()
+        yield _File(str(found), name, os.path.abspath(found), str(found))
     if not count:
         raise BadDocument(f"nothing to read in {path}" + (f" by {glob!r}" if glob else ""))
 
@@ -281,7 +296,8 @@ def _parsed(file: _File, data: bytes | None = None) -> list[Document | Refused]:
         data: what it holds, where that was read already.
     """
     try:
-        document = files.from_bytes(files.content(file.path) if data is None else data, file.path)
+        data = files.content(file.path) if data is None else data
+        document = files.from_bytes(data, file.path, file.source)
         name = unicodedata.normalize("NFC", file.name)
         title = name if CODE_KEY in document.metadata else document.title
         made = identified(file_document(replace(document, title=title), name))

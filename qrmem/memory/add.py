@@ -99,7 +99,7 @@ class Adder:
         """Read a source; see `Memory.add`."""
         began = time.monotonic()
         self._models.tagger(self._run.reasoner)  # what is not there is said before anything is kept
-        self._is_alone = is_one_document(source)
+        self._is_alone = await asyncio.to_thread(is_one_document, source)
         self._crew = None if self._is_chat else await self._models.crew()
         lost = self._crew.lost if self._crew else 0
         try:

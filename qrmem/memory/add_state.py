@@ -1,5 +1,6 @@
 """What an `add` knows: what is stored of the documents that it is given, and what it did so far."""
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -159,7 +160,7 @@ class FileIds:
                 return free or id
             if own == known[0] or (file.digest == known[1] and not free):
                 return id
-            if not _is_another(known[0], own):
+            if not await asyncio.to_thread(_is_another, known[0], own):
                 free = free or id
         return free or file.id or ""
 
@@ -172,7 +173,7 @@ def _ids(file: FileDocument) -> Iterator[str]:
     """Yield a file's id, then each that has one more folder of its path."""
     id = file.id or ""
     yield id
-    parts = Path(os.path.abspath(_source(file))).parts
+    parts = Path(_source(file)).parts
     for size in range(id.count("/") + 2, len(parts)):
         yield normalize("NFC", "/".join(parts[-size:]))
 

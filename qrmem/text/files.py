@@ -1,5 +1,6 @@
 """Files into documents: which ones are read, which kind one is, its text, its title, its parts."""
 
+import os
 import re
 import stat
 import unicodedata
@@ -134,14 +135,14 @@ MOST_TITLE = 1_000
 
 
 def read(path: str | Path) -> Document:
-    """Read one file into a document without an id; its `source` is the path as given.
+    """Read one file into a document without an id; its `source` is its whole path.
 
     Raises:
         BadDocument: no such file, a folder or a pipe, not readable, empty, binary, broken,
             encrypted, or too large.
         MissingError: the kind of file needs the extra `files`.
     """
-    return from_bytes(content(path), str(path))
+    return from_bytes(content(path), str(path), os.path.abspath(path))
 
 
 def content(path: str | Path) -> bytes:
@@ -165,8 +166,11 @@ def content(path: str | Path) -> bytes:
         raise BadDocument(f"{shown} cannot be read: {reason}") from exc
 
 
-def from_bytes(data: bytes, name: str) -> Document:
+def from_bytes(data: bytes, name: str, source: str = "") -> Document:
     """Read the content of a file; the suffix of its name tells the kind, else what it begins with.
+
+    Args:
+        source: what its metadata name as its source; the name, if empty.
 
     Raises:
         BadDocument: empty, binary, broken, encrypted, or too large.
@@ -193,7 +197,7 @@ def from_bytes(data: bytes, name: str) -> Document:
         title=title[:MOST_TITLE].rstrip()
         or unicodedata.normalize("NFC", PurePath(shown).stem)
         or shown,
-        metadata={**extra, "source": shown},
+        metadata={**extra, "source": normalise(source) or shown},
         parts=parts,
     )
 

@@ -1,5 +1,7 @@
 """Two files of one name are two documents, by whatever command they come."""
 
+import os
+
 import pytest
 from e2e.conftest import Shell
 from e2e.test_bad_input import assert_one_line
@@ -11,8 +13,10 @@ def _notes(qrmem: Shell) -> None:
 
 
 def _kept(qrmem: Shell) -> dict[str, str]:
+    """Return where each document is from, below the folder of the test."""
+    listed = qrmem("list", "--json").json["documents"]
     return {
-        one["id"]: one["metadata"]["source"] for one in qrmem("list", "--json").json["documents"]
+        one["id"]: os.path.relpath(one["metadata"]["source"], qrmem.folder) for one in listed
     }
 
 
@@ -68,3 +72,22 @@ def test_an_id_that_was_given_never_grows(qrmem: Shell) -> None:
     assert qrmem("add", "x/notes.txt").code == 0
     ran = qrmem("add", "y/notes.txt", "--id", "notes.txt")
     assert_one_line(ran, 2, "x/notes.txt", "y/notes.txt", "--id ID")
+
+
+def test_files_of_one_name_in_two_folders_are_two_from_within_these_folders_too(
+    qrmem: Shell,
+) -> None:
+    _notes(qrmem)
+    memory = str(qrmem.folder / "m.db")
+    in_x, in_y = Shell(qrmem.folder / "x"), Shell(qrmem.folder / "y")
+    assert in_x("add", "notes.txt", "--memory", memory).code == 0
+    ran = in_y("add", "notes.txt", "--update", "--memory", memory, "--json")
+    assert ran.json["added"] == ["y/notes.txt"]
+    listed = qrmem("list", "--memory", memory, "--json").json["documents"]
+    x, y = (str(qrmem.folder / path) for path in BOTH.values())
+    assert {one["id"]: one["metadata"]["source"] for one in listed} == {
+        "notes.txt": x,
+        "y/notes.txt": y,
+    }
+    ran = in_y("add", "notes.txt", "--id", "notes.txt", "--memory", memory)
+    assert_one_line(ran, 2, x, y, "--id ID")
