@@ -39,7 +39,7 @@ async def _demonstrate(arguments: argparse.Namespace) -> int:
     if arguments.file:
         if not arguments.ask:
             raise UsageError('give a question too: make run FILE=book.txt ASK="Who …?"')
-        return await _run(settings, Path(arguments.file), arguments.ask)
+        return await _run(settings, arguments.file, arguments.ask)
     with tempfile.TemporaryDirectory(prefix="qrmem-") as folder:
         fresh = settings.with_(memory=str(Path(folder) / "sample.db"))
         with as_file(files("qrmem") / "sample") as sample:
@@ -69,11 +69,11 @@ def sample_questions(path: Path) -> list[str]:
     return [item["text"] for item in items[:DEMO_QUESTIONS]]
 
 
-async def _run(settings: Settings, path: Path, questions: Sequence[str]) -> int:
+async def _run(settings: Settings, source: str | Path, questions: Sequence[str]) -> int:
     first = "" if settings.model else NO_MODEL
     with Progress(quiet=False, first=first) as progress:
         async with qrmem.open(settings=settings, listener=progress) as memory:
-            report = await memory.add(path, update=True)
+            report = await memory.add(source, update=True)
             print("\n".join(output.report_lines(report)))
             # The memory of an earlier run may hold other documents, which are not asked.
             given = {*report.added, *report.updated, *report.unchanged, *report.resumed}

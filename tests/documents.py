@@ -1,10 +1,14 @@
-"""Small PDF, Word and EPUB files, made by hand."""
+"""Small PDF, Office and EPUB files and tables, made by hand."""
 
+import csv
 import io
 import zipfile
+from datetime import datetime
 from pathlib import Path
 
 import docx
+import openpyxl
+import pptx
 from pypdf import PdfWriter
 
 
@@ -159,3 +163,69 @@ def table(*rows: str) -> str:
     """A Word table of rows of cells."""
     lines = "".join(f"<w:tr>{row}</w:tr>" for row in rows)
     return f"<w:tbl><w:tblPr/><w:tblGrid><w:gridCol/></w:tblGrid>{lines}</w:tbl>"
+
+
+SHEET: list[list[object]] = [
+    ["Boats of the harbour"],
+    ["name", "built", "note"],
+    ["Marigold", 1851, None],
+    ["Nell", 1902, "a\nbrig"],
+]
+"""A title, the names of the columns, two rows."""
+
+
+def csv_file(delimiter: str = ",") -> bytes:
+    """The sheet as it is exported, without its title."""
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter).writerows(SHEET[1:])
+    return out.getvalue().encode()
+
+
+def xlsx_file() -> bytes:
+    book = openpyxl.Workbook()
+    first = book.active
+    assert first is not None
+    first.title = "Boats"
+    for row in SHEET:
+        first.append(row)
+    crew = book.create_sheet("Crew")
+    crew.append(["who", "since"])
+    crew.append(["Miss Tolliver", datetime(1860, 5, 1)])
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def pptx_file() -> bytes:
+    show = pptx.Presentation()
+    first = show.slides.add_slide(show.slide_layouts[5])
+    first.shapes.title.text = "The Harbour"
+    first.notes_slide.notes_text_frame.text = "Say that it is old."
+    rows = first.shapes.add_table(2, 2, 0, 0, 100, 100).table
+    for n, word in enumerate(["Ship", "Cargo", "Marigold", "salt"]):
+        rows.cell(n // 2, n % 2).text = word
+    second = show.slides.add_slide(show.slide_layouts[6])
+    box = second.shapes.add_group_shape().shapes.add_textbox(0, 0, 100, 100)
+    box.text_frame.text = "Miss Tolliver came at noon."
+    out = io.BytesIO()
+    show.save(out)
+    return out.getvalue()
+
+
+def repacked(data: bytes, **changed: str) -> bytes:
+    """A packed file with other entries; each is named by the end of its path, without suffix."""
+    out = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(data)) as old,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, changed.get(Path(name).stem, old.read(name)))
+    return out.getvalue()
+
+
+def sheet_of(rows: str) -> bytes:
+    """An Excel file whose first sheet has any rows."""
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    made = f'<worksheet xmlns="{space}"><sheetData>{rows}</sheetData></worksheet>'
+    return repacked(xlsx_file(), sheet1=made)

@@ -36,7 +36,7 @@ async def add(arguments: Namespace) -> int:
         async with opened(arguments, create=True, listener=progress) as memory:
             try:
                 report = await memory.add(
-                    sources_of(arguments),
+                    await sources_of(arguments),
                     update=arguments.update,
                     rebuild=arguments.rebuild,
                     glob=arguments.glob,

@@ -170,7 +170,7 @@ async def plan(arguments: Namespace) -> int:
     settings = settings_of(arguments)
     if arguments.run == "add":
         chosen: dict[str, Any] = {
-            "source": sources_of(arguments),
+            "source": await sources_of(arguments),
             "update": arguments.update,
             "rebuild": arguments.rebuild,
             "glob": arguments.glob,

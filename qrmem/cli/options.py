@@ -84,9 +84,10 @@ def agreed(question: str, command: str = "delete") -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def sources_of(arguments: Namespace) -> Any:
+async def sources_of(arguments: Namespace) -> Any:
     """Return what is to be added: paths, or one document with its id, title and metadata."""
     from qrmem.io.sources import file_document
+    from qrmem.io.web import fetched, is_address
     from qrmem.text import files
 
     named = arguments.id or arguments.title or arguments.meta
@@ -99,11 +100,15 @@ def sources_of(arguments: Namespace) -> Any:
     found = [_piped() if name == "-" else name for name in arguments.sources]
     if not named:
         return found
-    read = found[0] if isinstance(found[0], Document) else files.read(found[0])
-    if arguments.id or arguments.sources[0] == "-":
+    (one,) = found
+    if isinstance(one, Document):
+        read = one
+    else:
+        read = await fetched(one) if is_address(one) else files.read(one)
+    if arguments.id or isinstance(one, Document) or is_address(one):
         document = replace(read, id=arguments.id or read.id)
     else:
-        document = file_document(read, Path(arguments.sources[0]).name)
+        document = file_document(read, Path(one).name)
     return replace(
         document,
         title=arguments.title or document.title,

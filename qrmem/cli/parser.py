@@ -271,7 +271,10 @@ def _add(commands: Any, common: Common) -> None:
 
 def _add_options(add: argparse.ArgumentParser) -> None:
     add.add_argument(
-        "sources", nargs="+", metavar="FILE|FOLDER|-", help="what to read; - is standard input"
+        "sources",
+        nargs="+",
+        metavar="FILE|FOLDER|URL|-",
+        help="what to read; of a URL the one page or file at it; - is standard input",
     )
     which = add.add_argument_group("documents")
     which.add_argument("--glob", metavar="PATTERN", help="read only files of a folder that match")

@@ -4,15 +4,23 @@ import asyncio
 import hashlib
 import math
 import os
-import re
 import unicodedata
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from qrmem.errors import BadDocument, QrmemError, UsageError
+from qrmem.io.web import fetched, is_address
 from qrmem.text import files
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.decoding import LEFT_OUT
@@ -29,7 +37,7 @@ Source = (
     | Iterable["str | Path | Document | Mapping[str, Any]"]
     | AsyncIterable["str | Path | Document | Mapping[str, Any]"]
 )
-"""A path, a document, `{"id", "title", "text", "metadata"}`, or an iterable of them."""
+"""A path, an address, a document, `{"id", "title", "text", "metadata"}`, or an iterable of them."""
 
 
 _NO_NUMBERS = (math.inf, -math.inf)
@@ -134,7 +142,14 @@ async def _taken(
 async def _looked_up(
     look: Callable[[object, str | None, bool], Iterator[Found | _File]], item: object, *how: Any
 ) -> Iterable[Found | _File]:
-    """Return what an item is; what may be a path is looked up in a thread."""
+    """Return what an item is; what may be a path is looked up in a thread, an address fetched."""
+    if isinstance(item, str) and is_address(item):
+        try:
+            return [identified(await fetched(item))]
+        except QrmemError as exc:
+            if look is _one:
+                raise
+            return [Refused(item, exc)]
     if isinstance(item, str | Path):
         return await asyncio.to_thread(lambda: list(look(item, *how)))
     return look(item, *how)
@@ -241,8 +256,6 @@ def _path(given: str | Path) -> Path:
     if not str(given).strip():  # which would mean the present folder, with all that is in it
         raise UsageError("an empty path names no file and no folder; is a variable not set?")
     name = str(given)
-    if re.match(r"[a-z]+://", name):
-        raise BadDocument(f"{name} is a web address: save the page, then add the file")
     if ("\n" in name or name.count(" ") > _WORDS) and not _exists(name):
         start = " ".join(name.split())[:40]
         raise BadDocument(f"{start}… is a text, not a path: use add_text, or `qrmem add -`")

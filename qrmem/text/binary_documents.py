@@ -1,4 +1,4 @@
-"""PDF and DOCX by the libraries of the extra `files`, whose complaints stay in here; and EPUB."""
+"""PDF and Office files by libraries (extra `files`), whose complaints stay in here; and EPUB."""
 
 import io
 import logging
@@ -14,6 +14,7 @@ from qrmem.text.decoding import LEFT_OUT, ByteBudget, decode
 from qrmem.text.epub import open_book
 from qrmem.text.html import read_html
 from qrmem.text.normalise import normalise
+from qrmem.text.tables import table_lines
 from qrmem.types import Part
 
 Reading = tuple[str, str, tuple[Part, ...], dict[str, str]]
@@ -28,11 +29,13 @@ _BYTES_A_STEP = 100
 """Bytes of a page that are unpacked in the time of one step."""
 _BROKEN = 10_000
 """Steps that a broken page counts for: what breaks it may come late."""
+_ROWS = 2**20
+"""Rows of a sheet; a file may state a row of any number, and the library makes those before it."""
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")
 
 
 def read_binary(kind: str, data: bytes, name: str, budget: ByteBudget) -> Reading:
-    """Read a file of kind `pdf`, `docx` or `epub`.
+    """Read a file of kind `pdf`, `docx`, `xlsx`, `pptx` or `epub`.
 
     Raises:
         BadDocument: broken, encrypted, without text, or of more bytes than the budget has.
@@ -43,7 +46,7 @@ def read_binary(kind: str, data: bytes, name: str, budget: ByteBudget) -> Readin
         raise MissingError(f"{name}: reading {kind.upper()} needs {install('files')}")
     if data.startswith(_OLE):
         raise BadDocument(
-            f"{name} is encrypted or an old Office file: save it as .docx without one"
+            f"{name} is encrypted or an old Office file: save it as .{kind} without a password"
         )
     try:
         with _silenced():
@@ -150,13 +153,20 @@ def _opens(reader: Any) -> bool:
         return False
 
 
+def _take_unpacked(data: bytes, budget: ByteBudget) -> None:
+    """Count what an Office file unpacks to.
+
+    The libraries unpack every entry once, and none beyond the size that the archive states.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        budget.take(sum(entry.file_size for entry in archive.infolist()))
+
+
 def _docx(data: bytes, budget: ByteBudget) -> Reading:
     import docx
     from docx.table import Table
 
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        # The library unpacks every entry once, and none beyond the size that the archive states.
-        budget.take(sum(entry.file_size for entry in archive.infolist()))
+    _take_unpacked(data, budget)
     document = docx.Document(io.BytesIO(data))
     # Asked of each paragraph, the library would look through all styles each time.
     styles = {style.style_id: style.name for style in document.styles}
@@ -189,6 +199,51 @@ def _rows(table: Any, budget: ByteBudget) -> Iterator[str]:
         line = "\t".join(cells)
         budget.take(len(line))
         yield line
+
+
+def _xlsx(data: bytes, budget: ByteBudget) -> Reading:
+    import openpyxl
+
+    _take_unpacked(data, budget)
+    book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    sheets: list[tuple[str, str]] = []
+    for sheet in book.worksheets:
+        sheet.reset_dimensions()  # a file may state any size; rows are as wide as what they hold
+        lines = table_lines(sheet.iter_rows(max_row=_ROWS, values_only=True), budget)
+        sheets.append((f"sheet {_line(sheet.title)}", normalise("\n\n".join(lines))))
+    text, parts = _joined(sheets)
+    return text, _line(book.properties.title), parts, {}
+
+
+def _pptx(data: bytes, budget: ByteBudget) -> Reading:
+    from pptx import Presentation
+
+    _take_unpacked(data, budget)
+    slides: list[tuple[str, str]] = []
+    first = ""
+    for number, slide in enumerate(Presentation(io.BytesIO(data)).slides, 1):
+        heading = slide.shapes.title
+        title = _line(heading.text_frame.text) if heading is not None else ""
+        first = first or title
+        blocks = list(_of_shapes(slide.shapes, budget))
+        if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
+            blocks.append(notes.text)
+        text = "\n\n".join(block for one in blocks if (block := normalise(one).strip()))
+        slides.append((f"slide {number}: {title}" if title else f"slide {number}", text))
+    text, parts = _joined(slides)
+    return text, first, parts, {}
+
+
+def _of_shapes(shapes: Any, budget: ByteBudget) -> Iterator[str]:
+    """Yield the texts and tables of a slide, those of groups too."""
+    for shape in shapes:
+        if shape.has_text_frame:
+            yield shape.text_frame.text
+        elif getattr(shape, "has_table", False):
+            rows = ([cell.text for cell in row.cells] for row in shape.table.rows)
+            yield "\n\n".join(table_lines(rows, budget))
+        elif hasattr(shape, "shapes"):
+            yield from _of_shapes(shape.shapes, budget)
 
 
 def _epub(data: bytes, budget: ByteBudget) -> Reading:
@@ -232,5 +287,7 @@ def _line(title: object) -> str:
 _READERS: dict[str, tuple[str, Callable[[bytes, ByteBudget], Reading]]] = {
     "pdf": ("pypdf", _pdf),
     "docx": ("docx", _docx),
+    "xlsx": ("openpyxl", _xlsx),
+    "pptx": ("pptx", _pptx),
     "epub": ("zipfile", _epub),
 }

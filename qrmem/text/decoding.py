@@ -84,11 +84,15 @@ KINDS = {
     ".htm": "html",
     ".xhtml": "html",
     ".pdf": "pdf",
+    ".csv": "csv",
+    ".tsv": "csv",
     ".docx": "docx",
+    ".xlsx": "xlsx",
+    ".pptx": "pptx",
     ".epub": "epub",
 }
-"""Suffix, in lower case, to kind; PDF and DOCX need the extra `files`."""
-PLAIN = frozenset({"", "code", "text", "markdown", "html"})
+"""Suffix, in lower case, to kind; PDF, DOCX, XLSX and PPTX need the extra `files`."""
+PLAIN = frozenset({"", "code", "text", "markdown", "html", "csv"})
 """Kinds that are text; the others are read by `qrmem.text.binary_documents`."""
 
 _BOMS = (

@@ -18,6 +18,7 @@ from qrmem.text.code.languages import CODE_KEY, language_of
 from qrmem.text.decoding import KINDS, PLAIN, ByteBudget, decode, open_file
 from qrmem.text.headings import headings, split_front_matter
 from qrmem.text.normalise import normalise
+from qrmem.text.tables import csv_lines
 from qrmem.types import Document, Part
 from qrmem.types.turns import SCOPES
 
@@ -166,11 +167,12 @@ def content(path: str | Path) -> bytes:
         raise BadDocument(f"{shown} cannot be read: {reason}") from exc
 
 
-def from_bytes(data: bytes, name: str, source: str = "") -> Document:
+def from_bytes(data: bytes, name: str, source: str = "", kind: str = "") -> Document:
     """Read the content of a file; the suffix of its name tells the kind, else what it begins with.
 
     Args:
         source: what its metadata name as its source; the name, if empty.
+        kind: which one it is, where that is known otherwise.
 
     Raises:
         BadDocument: empty, binary, broken, encrypted, or too large.
@@ -178,8 +180,8 @@ def from_bytes(data: bytes, name: str, source: str = "") -> Document:
     """
     shown = normalise(name)
     ByteBudget(shown).take(len(data))
-    language = language_of(name)
-    kind = "code" if language else KINDS.get(PurePath(name).suffix.lower()) or _kind(data)
+    language = "" if kind else language_of(name)
+    kind = "code" if language else kind or KINDS.get(PurePath(name).suffix.lower()) or _kind(data)
     if not data:
         raise BadDocument(f"{shown} is empty")
     if kind not in PLAIN:
@@ -212,6 +214,8 @@ def _read_text(
 
         return *read_html(decoded), extra
     text = normalise(decoded)
+    if kind == "csv":
+        return "\n\n".join(csv_lines(text, ByteBudget(name))), "", (), extra
     if kind == "markdown":
         fields, text = split_front_matter(text)
         # Whose a document is, its reader says; a file's own word is kept under another name.
@@ -229,12 +233,18 @@ def _title(kind: str, text: str) -> str:
     return ""
 
 
+_ENTRIES = {"xlsx": b"xl/workbook.xml", "pptx": b"ppt/presentation.xml"}
+"""The name of an entry by which one knows an Office file."""
+
+
 def _kind(data: bytes) -> str:
     """Return the kind that content without a known suffix begins like, "" for text."""
     if data.startswith(b"%PDF-"):
         return "pdf"
     if data.startswith(b"PK\x03\x04"):
-        return "epub" if b"application/epub+zip" in data[:200] else "docx"
+        if b"application/epub+zip" in data[:200]:
+            return "epub"
+        return next((kind for kind, entry in _ENTRIES.items() if entry in data), "docx")
     return ""
 
 

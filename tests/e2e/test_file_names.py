@@ -15,9 +15,7 @@ def _notes(qrmem: Shell) -> None:
 def _kept(qrmem: Shell) -> dict[str, str]:
     """Return where each document is from, below the folder of the test."""
     listed = qrmem("list", "--json").json["documents"]
-    return {
-        one["id"]: os.path.relpath(one["metadata"]["source"], qrmem.folder) for one in listed
-    }
+    return {one["id"]: os.path.relpath(one["metadata"]["source"], qrmem.folder) for one in listed}
 
 
 BOTH = {"notes.txt": "x/notes.txt", "y/notes.txt": "y/notes.txt"}

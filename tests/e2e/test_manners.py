@@ -146,7 +146,7 @@ def test_help_shows_a_command(qrmem: Shell) -> None:
 
 
 def test_a_web_address_and_a_text_are_no_files(qrmem: Shell) -> None:
-    assert "save the page" in refused(qrmem("add", "https://example.org/book.txt"))
+    assert "only addresses with http" in refused(qrmem("add", "ftp://example.org/book.txt"))
     text = "This is a whole sentence that somebody gave as the name of a file."
     assert "add_text" in refused(qrmem("add", text))
 

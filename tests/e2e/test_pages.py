@@ -162,7 +162,7 @@ STAND_INS = {
     "…/site-packages/tenacity": "src",
     '"…"': '"Who lost a leg?"',
     "[NAME]": '"Tam Garrick"',
-    "FILE|FOLDER|-": "book.txt",
+    "FILE|FOLDER|URL|-": "book.txt",
     "--source …": "--source data",
     "--data …": "--data data",
     "--base-url …": "",

@@ -17,7 +17,7 @@ import openai
 import pytest
 from archives import export_whole, sealed
 from contract.reference import ReferenceStore
-from documents import cell, docx_of, epub_file, pdf, table
+from documents import cell, csv_file, docx_of, epub_file, pdf, pptx_file, table, xlsx_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,6 +94,9 @@ FILES: Mapping[str, bytes] = {
     "a.js": b"import x from 'y'\nclass A { f() { return g(`${x}`) } }\n",
     "a.pdf": pdf("First page.", "Second page.", title="The Ledger"),
     "a.docx": docx_of(f"<w:p><w:r><w:t>Text.</w:t></w:r></w:p>{TABLE}"),
+    "a.csv": csv_file(";"),
+    "a.xlsx": xlsx_file(),
+    "a.pptx": pptx_file(),
     "a.epub": epub_file(),
     "b.epub": epub_file(2),
 }
@@ -131,7 +134,7 @@ def test_any_file_is_read_or_refused(name: str, changes: Any) -> None:
     read_file(name, spoiled(FILES[name], changes))
 
 
-@pytest.mark.parametrize("name", ["a.docx", "a.epub", "b.epub"])
+@pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pptx", "a.epub", "b.epub"])
 @FEW
 @given(changes=CHANGES, which=st.integers(0, 30))
 def test_any_file_within_a_packed_one_is_read_or_refused(

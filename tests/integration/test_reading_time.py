@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import pytest
-from documents import PACKAGE, cell, docx_of, epub_file, pdf, pdf_of_forms, table
+from documents import (
+    PACKAGE,
+    cell,
+    docx_of,
+    epub_file,
+    pdf,
+    pdf_of_forms,
+    repacked,
+    sheet_of,
+    table,
+)
 
 from qrmem.errors import BadDocument
 from qrmem.text.files import from_bytes
@@ -65,6 +75,15 @@ PACKED: Mapping[str, Callable[[int], tuple[str, bytes]]] = {
         "a.docx",
         docx_of(table(cell("x", 1, "restart"), *[cell("", 1, "continue")] * n)),
     ),
+    "rows that are missing": lambda n: (
+        "a.xlsx",
+        sheet_of(f'<row r="{n * 100}"><c><v>1</v></c></row>'),
+    ),
+    "rows whose last cell is far away": lambda n: (
+        "a.xlsx",
+        sheet_of('<row><c r="ZZ1"><v>1</v></c></row>' * n),
+    ),
+    "rows of a table": lambda n: ("a.csv", b"name,built\n" + b'"Nell",1851\n' * n),
     "paragraphs": lambda n: ("a.docx", docx_of("<w:p><w:r><w:t>x</w:t></w:r></w:p>" * n)),
 }
 
@@ -91,6 +110,27 @@ def test_a_cell_that_spans_a_billion_columns_takes_no_room() -> None:
     tracemalloc.stop()
     assert document.text == "wide\tnext"
     assert most < 50_000_000
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        f'<row r="{10**12}"><c><v>1</v></c></row>',
+        "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 9_000)),
+        '<row r="1"><c r="A1" t="s"><v>0</v></c></row>' * 9_000,
+    ],
+)
+def test_a_sheet_that_states_more_than_it_holds_takes_little_time_and_room(rows: str) -> None:
+    shared = "".join(f"<si><t>{'x' * 1_000_000}</t></si>")
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    data = repacked(sheet_of(rows), sharedStrings=f'<sst xmlns="{space}">{shared}</sst>')
+    tracemalloc.start()
+    began = time.process_time()
+    with suppress(BadDocument):
+        from_bytes(data, "a.xlsx")
+    took, most = time.process_time() - began, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (took < 30, most < 400_000_000) == (True, True)
 
 
 def test_forms_that_draw_each_other_do_not_hold_up_the_reader() -> None:

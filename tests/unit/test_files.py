@@ -6,11 +6,23 @@ import os
 import sys
 import tracemalloc
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import PACKAGE, docx_file, encrypted_pdf, epub_file, pdf
+from documents import (
+    PACKAGE,
+    csv_file,
+    docx_file,
+    encrypted_pdf,
+    epub_file,
+    pdf,
+    pptx_file,
+    repacked,
+    sheet_of,
+    xlsx_file,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PageObject
@@ -339,6 +351,10 @@ def test_epub_chapters_are_parts_in_reading_order(name: str, version: int) -> No
         ("a.docx", b"PK\x03\x04 nothing", "no whole DOCX"),
         ("a.docx", bytes.fromhex("d0cf11e0a1b11ae1") + bytes(500), "encrypted or an old Office"),
         ("a.docx", epub_file(), "no whole DOCX"),
+        ("a.xlsx", bytes.fromhex("d0cf11e0a1b11ae1") + bytes(500), "save it as .xlsx without"),
+        ("a.xlsx", docx_file(), "no whole XLSX"),
+        ("a.pptx", docx_file(), "no whole PPTX"),
+        ("a.csv", b'a,b\n"' + b"x" * 200_000, "no whole CSV"),
         ("a.epub", epub_file()[:700], "no whole EPUB"),
         ("a.epub", docx_file(), "no whole EPUB"),
     ],
@@ -366,13 +382,69 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused(monkeypatch: pytest.Mon
         from_bytes(docx_file(), "a.docx")
 
 
-@pytest.mark.parametrize(("name", "module"), [("a.pdf", "pypdf"), ("a.docx", "docx")])
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("a.pdf", "pypdf"), ("a.docx", "docx"), ("a.xlsx", "openpyxl"), ("a.pptx", "pptx")],
+)
 def test_without_the_extra_the_message_says_how_to_get_it(
     name: str, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingError, match=r"-m pip install .*pypdf"):
         from_bytes(b"data", name)
+
+
+NELL = "name: Nell; built: 1902; note: a brig"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.csv", csv_file()), ("b.csv", csv_file(";")), ("a.tsv", csv_file("\t"))]
+)
+def test_a_row_of_a_table_says_what_its_cells_are(name: str, data: bytes) -> None:
+    assert from_bytes(data, name).text == f"name: Marigold; built: 1851\n\n{NELL}"
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"Ann,1851\nBen,1860\n", "Ann\t1851\n\nBen\t1860"),  # figures are no names of columns
+        (b"name,name\nAnn,Lee\n", "name\tname\n\nAnn\tLee"),
+        (b"name\nAnn\n", "name\n\nAnn"),
+        (b"name,built\nNell,1902,Oslo\n", "name: Nell; built: 1902; Oslo"),
+        (b'name,note\nNell,"first\n second"\n', "name: Nell; note: first second"),
+    ],
+)
+def test_columns_without_names_are_set_apart_by_tabs(data: bytes, text: str) -> None:
+    assert from_bytes(data, "a.csv").text == text
+
+
+def test_each_sheet_of_a_workbook_is_a_part() -> None:
+    document = from_bytes(xlsx_file(), "boats")
+    crew = "who: Miss Tolliver; since: 1860-05-01"
+    boats = f"Boats of the harbour\n\nname: Marigold; built: 1851\n\n{NELL}"
+    assert document.text == f"{boats}\n\n{crew}"
+    assert [part.label for part in document.parts] == ["sheet Boats", "sheet Crew"]
+
+
+def test_slides_have_tables_groups_and_notes() -> None:
+    document = from_bytes(pptx_file(), "show")
+    first = "The Harbour\n\nShip: Marigold; Cargo: salt\n\nSay that it is old."
+    assert document.text == f"{first}\n\nMiss Tolliver came at noon."
+    assert document.title == "The Harbour"
+    assert [part.label for part in document.parts] == ["slide 1: The Harbour", "slide 2"]
+
+
+def test_entities_of_xml_are_not_unpacked() -> None:
+    laughs = "".join(f'<!ENTITY a{n + 1} "{f"&a{n};" * 10}">' for n in range(9))
+    bomb = f'<!DOCTYPE x [<!ENTITY a0 "ha">{laughs}]><worksheet>&a9;</worksheet>'
+    with pytest.raises(BadDocument):
+        from_bytes(repacked(xlsx_file(), sheet1=bomb, sheet2=bomb), "a.xlsx")
+    local = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
+    read = sheet_of('<row r="1"><c t="inlineStr"><is><t>&e;</t></is></c></row>')
+    with zipfile.ZipFile(io.BytesIO(read)) as archive:
+        sheet = local + archive.read("xl/worksheets/sheet1.xml").decode()
+    with suppress(BadDocument):
+        assert "root" not in from_bytes(repacked(read, sheet1=sheet), "a.xlsx").text
 
 
 def test_reading_a_path(tmp_path: Path) -> None:

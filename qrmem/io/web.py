@@ -1,0 +1,160 @@
+"""A page or file at an address that the user named: fetched once, and no link in it is followed."""
+
+import asyncio
+import re
+from ipaddress import ip_address
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from qrmem.errors import BadDocument, OutOfReach
+from qrmem.text import files
+from qrmem.text.budget import ByteBudget
+from qrmem.types import Document
+
+if TYPE_CHECKING:
+    import httpx
+
+SECONDS = 60
+"""Seconds that an address may take, with all redirects."""
+REDIRECTS = 5
+_CONNECT_SECONDS = 10
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_KINDS = {
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "text/markdown": "markdown",
+    "text/csv": "csv",
+    "application/pdf": "pdf",
+    "application/epub+zip": "epub",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
+}
+"""What a server calls a kind of file, to ours; of others the suffix of the path tells the kind."""
+
+
+def is_address(source: object) -> bool:
+    """Whether a source is an address of the web, not a path."""
+    return isinstance(source, str) and _ADDRESS.match(source) is not None
+
+
+async def fetched(address: str) -> Document:
+    """Fetch a document; its id and its source are the address.
+
+    Redirects are followed to http and https alone, never from a server of the internet to one on
+    this machine or in its own network.
+
+    Raises:
+        BadDocument: it is no address of a page, the server refuses, or what it sends cannot be
+            read as a document, or is too large.
+        OutOfReach: no answer within `SECONDS`.
+        MissingError: the kind of file needs the extra `files`.
+    """
+    import httpx
+
+    shown = address.partition("#")[0]
+    try:
+        url = httpx.URL(shown)
+    except httpx.InvalidURL as exc:
+        raise BadDocument(f"{shown} is no address: {exc}") from exc
+    if url.scheme not in ("http", "https") or not url.host:
+        raise BadDocument(f"{shown}: only addresses with http:// or https:// are read")
+    if url.userinfo:
+        raise BadDocument(
+            f"the address at {url.host} holds a password, which would be kept with the document:"
+            " fetch the file yourself, then add it"
+        )
+    try:
+        async with asyncio.timeout(SECONDS):
+            answer, data = await _got(url, ByteBudget(shown))
+    except TimeoutError as exc:
+        raise OutOfReach(f"{shown} did not answer within {SECONDS} s") from exc
+    except httpx.HTTPError as exc:
+        reason = " ".join(str(exc).split()) or type(exc).__name__
+        raise OutOfReach(f"{shown} is out of reach: {reason}") from exc
+    kind, charset = _kind(answer)
+    if kind in ("", "html", "markdown", "csv"):
+        data = _in_utf8(data, charset)
+    name = PurePosixPath(url.path).name or url.host
+    read = files.from_bytes(data, name, shown, kind)
+    return Document(read.text, read.title, shown, read.metadata, read.parts)
+
+
+async def _got(url: "httpx.URL", budget: ByteBudget) -> "tuple[httpx.Response, bytes]":
+    """Return what an address answers at last, and all of what it sends."""
+    import httpx
+
+    guard = _Guard(budget.name)
+    headers = {"User-Agent": "qrmem", "Accept-Encoding": "gzip"}
+    async with httpx.AsyncClient(headers=headers, timeout=_CONNECT_SECONDS) as client:
+        for _ in range(REDIRECTS + 1):
+            request = client.build_request("GET", url, extensions={"trace": guard})
+            answer = await client.send(request, stream=True)
+            try:
+                if answer.next_request is None:
+                    return answer, await _body(answer, budget)
+                guard.is_redirected = True
+                url = answer.next_request.url
+            finally:
+                await answer.aclose()
+            if url.scheme not in ("http", "https"):
+                raise BadDocument(f"{budget.name} leads to {url.scheme}://, which is not read")
+    raise BadDocument(f"{budget.name} leads from one address to the next, more than {REDIRECTS}")
+
+
+async def _body(answer: "httpx.Response", budget: ByteBudget) -> bytes:
+    if answer.status_code != 200:
+        said = f"{answer.status_code} {answer.reason_phrase}".strip()
+        raise BadDocument(f"{budget.name} cannot be read: the server answers {said}")
+    pieces = []
+    async for piece in answer.aiter_bytes():
+        budget.take(len(piece))
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+class _Guard:
+    """Looks at each connection before a request goes over it.
+
+    It sees to which machine the connection leads, so a name that means another machine when it is
+    looked up again is caught, too. Behind a proxy it sees the proxy, which has rules of its own.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._began_outside = False
+        self.is_redirected = False
+
+    async def __call__(self, event: str, info: dict[str, Any]) -> None:
+        if event != "connection.connect_tcp.complete":
+            return
+        connection = info["return_value"]
+        server = str(connection.get_extra_info("server_addr")[0])
+        is_outside = _is_outside(server)
+        if not self.is_redirected:
+            self._began_outside = is_outside
+        elif self._began_outside and not is_outside:
+            await connection.aclose()
+            raise BadDocument(
+                f"{self._name} leads to {server}, in the network of this machine: not followed"
+            )
+
+
+def _is_outside(server: str) -> bool:
+    """Whether an IP address is one of the internet."""
+    address = ip_address(server.partition("%")[0])
+    return (getattr(address, "ipv4_mapped", None) or address).is_global
+
+
+def _kind(answer: "httpx.Response") -> tuple[str, str]:
+    """Return what kind of file a server says that it sent, and in which encoding; "": not said."""
+    stated = answer.headers.get("content-type", "")
+    return _KINDS.get(stated.partition(";")[0].strip().lower(), ""), answer.charset_encoding or ""
+
+
+def _in_utf8(data: bytes, encoding: str) -> bytes:
+    """Return a text in UTF-8 where a server says rightly in which encoding it is."""
+    try:
+        return data.decode(encoding).encode() if encoding else data
+    except (LookupError, UnicodeError):
+        return data

@@ -1,0 +1,212 @@
+"""Documents from an address of the web, by real servers on this machine."""
+
+import gzip
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+from documents import pdf, xlsx_file
+from e2e.conftest import Shell, qrmem
+from e2e.test_bad_input import assert_one_line
+
+import qrmem as library
+from qrmem.errors import BadDocument, OutOfReach
+from qrmem.io import web
+from qrmem.web.api import api
+
+__all__ = ["qrmem"]
+PAGE = b"<html><title>The Harbour</title><h1>Boats</h1><p>Nell is a boat.</p></html>"
+
+
+@dataclass
+class Pages:
+    """What a server has, by path: status, headers, body; and the paths that it was asked for."""
+
+    url: str
+    pages: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def has(self, path: str, body: bytes, kind: str = "", **headers: str) -> str:
+        stated = {"Content-Type": kind} if kind else {}
+        self.pages[path] = (
+            200,
+            stated | {k.replace("_", "-"): v for k, v in headers.items()},
+            body,
+        )
+        return self.url + path
+
+    def leads(self, path: str, to: str) -> str:
+        self.pages[path] = (302, {"Location": to}, b"")
+        return self.url + path
+
+
+@contextmanager
+def serving(host: str = "127.0.0.1") -> Iterator[Pages]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            served.asked.append(self.path)
+            status, headers, body = served.pages.get(self.path, (404, {}, b""))
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            for n in range(0, len(body), 1 if served.seconds else 100_000):
+                try:
+                    self.wfile.write(body[n : n + (1 if served.seconds else 100_000)])
+                except OSError:
+                    return
+                time.sleep(served.seconds)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer((host, 0), Handler)
+    served = Pages(f"http://{host}:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def pages() -> Iterator[Pages]:
+    with serving() as found:
+        yield found
+
+
+async def test_the_kind_is_what_the_server_says_else_what_the_path_ends_in(pages: Pages) -> None:
+    page = await web.fetched(pages.has("/boats?x=1", PAGE, "text/html; charset=utf-8") + "#Nell")
+    assert (page.id, page.title) == (f"{pages.url}/boats?x=1", "The Harbour")
+    assert page.metadata["source"] == page.id
+    assert page.text == "Boats\n\nNell is a boat."
+    assert (await web.fetched(pages.has("/a.pdf", pdf("One.")))).text == "One."
+    assert (await web.fetched(pages.has("/report", pdf("Two."), "application/pdf"))).text == "Two."
+    assert "Marigold" in (await web.fetched(pages.has("/boats.xlsx", xlsx_file()))).text
+    greek = pages.has("/a.txt", "Ναυαγός".encode("iso-8859-7"), "text/plain; charset=iso-8859-7")
+    assert (await web.fetched(greek)).text == "Ναυαγός"
+    packed = pages.has("/b.txt", gzip.compress(b"Packed."), "text/plain", Content_Encoding="gzip")
+    assert (await web.fetched(packed)).text == "Packed."
+
+
+async def test_pages_are_added_updated_and_refused_one_by_one(pages: Pages, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Brig is a ship.")
+    page, gone = pages.has("/boats", PAGE, "text/html"), pages.url + "/gone"
+    async with library.open("memory://", embedder="none") as memory:
+        report = await memory.add([page, str(tmp_path / "a.txt"), gone])
+        assert report.added == (page, "a.txt")
+        assert [(name, "404 Not Found" in why) for name, _, why in report.problems] == [
+            (gone, True)
+        ]
+        assert (await memory.add(page)).unchanged == (page,)
+        pages.has("/boats", PAGE.replace(b"boat", b"ship"), "text/html")
+        assert (await memory.add(page, update=True)).updated == (page,)
+        with pytest.raises(BadDocument, match="404 Not Found"):
+            await memory.add(gone)
+
+
+def test_the_command_line_adds_a_page_with_a_title(qrmem: Shell, pages: Pages) -> None:
+    page = pages.has("/boats", PAGE, "text/html")
+    assert qrmem("plan", "add", page, "--json").json["documents"] == 1
+    assert qrmem("add", page, "--title", "Our boats", "--json").json["added"] == [page]
+    listed = qrmem("list", "--json").json["documents"]
+    assert [one["title"] for one in listed] == ["Our boats"]
+    assert_one_line(qrmem("add", pages.url + "/gone"), 2, "404 Not Found")
+    assert_one_line(qrmem("add", "http://127.0.0.1:9/x"), 4, "http://127.0.0.1:9/x", "out of reach")
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("file:///etc/passwd", "only addresses with http"),
+        ("ftp://127.0.0.1/x", "only addresses with http"),
+        ("HTTP://", "only addresses with http"),
+        ("http://[::1", "is no address"),
+        ("http://ann:secret@127.0.0.1/x", "holds a password"),
+    ],
+)
+async def test_other_addresses_are_refused(address: str, says: str) -> None:
+    with pytest.raises(BadDocument, match=says) as refused:
+        await web.fetched(address)
+    assert "secret" not in str(refused.value)
+
+
+async def test_redirects_lead_to_pages_alone(pages: Pages) -> None:
+    page = pages.has("/boats", PAGE, "text/html")
+    moved = pages.leads("/old", "/boats")
+    assert (await web.fetched(moved)).id == moved
+    with pytest.raises(BadDocument, match=r"leads to file://"):
+        await web.fetched(pages.leads("/file", "file:///etc/passwd"))
+    with pytest.raises(BadDocument, match="more than 5"):
+        await web.fetched(pages.leads("/round", "/round"))
+    assert page
+
+
+async def test_no_redirect_leads_from_outside_into_ones_own_network(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving("127.0.0.2") as inside:
+        secret = inside.has("/secret", PAGE, "text/html")
+        lured = pages.leads("/lure", secret)
+        assert (await web.fetched(lured)).title == "The Harbour"  # both are on this machine
+        inside.asked.clear()
+        monkeypatch.setattr(web, "_is_outside", lambda server: server == "127.0.0.1")
+        with pytest.raises(BadDocument, match=r"leads to 127\.0\.0\.2, in the network"):
+            await web.fetched(lured)
+        assert inside.asked == []
+        assert (await web.fetched(secret)).title == "The Harbour"  # the user named it
+
+
+@pytest.mark.parametrize(
+    ("server", "is_outside"),
+    [
+        ("8.8.8.8", True),
+        ("2606:4700::1111", True),
+        ("127.0.0.1", False),
+        ("10.1.2.3", False),
+        ("169.254.169.254", False),
+        ("::1", False),
+        ("fe80::1%eth0", False),
+        ("::ffff:192.168.0.1", False),
+        ("::ffff:8.8.8.8", True),
+    ],
+)
+def test_what_is_outside(server: str, is_outside: bool) -> None:
+    assert web._is_outside(server) is is_outside
+
+
+async def test_what_is_too_large_or_too_slow_is_given_up(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bomb = gzip.compress(bytes(101_000_000), 1)
+    with pytest.raises(BadDocument, match="more than 100 MB"):
+        await web.fetched(pages.has("/bomb", bomb, "text/plain", Content_Encoding="gzip"))
+    monkeypatch.setattr(web, "SECONDS", 0.5)
+    pages.seconds = 0.05
+    began = time.monotonic()
+    with pytest.raises(OutOfReach, match="did not answer within"):
+        await web.fetched(pages.has("/slow", PAGE, "text/html"))
+    assert time.monotonic() - began < 5
+
+
+async def test_what_an_agent_or_a_client_sends_is_a_text_and_never_fetched(pages: Pages) -> None:
+    page = pages.has("/boats", PAGE, "text/html")
+    async with library.open("memory://", embedder="none") as memory:
+        (add_text,) = library.tools(memory, ["add_text"])
+        await add_text.ainvoke({"text": page, "document_id": page})
+        app = httpx.ASGITransport(app=api(memory, write=True))
+        async with httpx.AsyncClient(transport=app, base_url="http://127.0.0.1") as client:
+            sent = {"text": page, "id": page + "2"}
+            assert (await client.post("/documents", json=sent)).status_code == 200
+        assert len(await memory.documents()) == 2
+    assert pages.asked == []
