@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import BadDocument, OutOfReach
 from qrmem.text import files
-from qrmem.text.budget import ByteBudget
+from qrmem.text.decoding import ByteBudget
 from qrmem.types import Document
 
 if TYPE_CHECKING:

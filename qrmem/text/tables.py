@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from qrmem.errors import BadDocument
-from qrmem.text.budget import ByteBudget
+from qrmem.text.decoding import ByteBudget
 
 _DELIMITERS = ",;\t|"
 _EMPTY = 10
