@@ -2,8 +2,9 @@
 
 import argparse
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from qrmem.errors import UsageError
 from qrmem.types import Segment, Trail
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from qrmem.memory import Memory
     from qrmem.web.metrics import Metrics
     from qrmem.web.tokens import Grant
@@ -125,14 +128,18 @@ async def serve(arguments: argparse.Namespace) -> int:
 
         doors: dict[str, Any] = {}
         for grant in (one for one in table if not one.metrics):
-            doors[grant.sha256] = app = api(
+            build = partial(
+                api,
                 memories[grant.namespace],
                 write=grant.write,
                 secured=grant.sha256 != digest(""),
                 user=grant.user,
                 jobs=jobs,
             )
-            if not arguments.tokens:
+            if arguments.tokens:
+                doors[grant.sha256] = _when_asked(build)
+            else:
+                doors[grant.sha256] = app = build()
                 figures(app, page)
         doors |= {grant.sha256: door(page) for grant in table if grant.metrics}
         written = {name: memories[name] for name in writes}
@@ -140,6 +147,16 @@ async def serve(arguments: argparse.Namespace) -> int:
         large = ("/documents", "/jobs") if writes else ()
         await _serve(arguments, doors, "/docs", large=large, open_paths=DOCS, metrics=metrics)
     return 0
+
+
+def _when_asked(build: "Callable[[], ASGIApp]") -> "ASGIApp":
+    """Return an app that is built for its first request: a table may have thousands of tokens."""
+    built = cache(build)
+
+    async def call(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        await built()(scope, receive, send)
+
+    return call
 
 
 def _table(arguments: argparse.Namespace, settings: Settings) -> "Sequence[Grant]":

@@ -614,10 +614,18 @@ def test_names_of_javascript_s_own_and_html_change_nothing(tmp_path: Path, brows
         memory.add([{"id": n, "title": n, "text": text, "metadata": metadata} for n in names])
         memory.load_openie(tmp_path / "triples.json")
         memory.build_tree()
+        for name in names:
+            session = name.replace("\n", " ")
+            memory.add_turn(
+                "user", f"{name} lives in Oslo.", session=session, user=name, speaker=name
+            )
         trails = [memory.ask(f"Who met {name}?").trail.id for name in names[:2]]
         keys = [entity.key for entity in memory.entities()]
     parts = ["", "documents", "entities", "trees", "trails", f"trails/{'/'.join(trails)}", "merges"]
     parts += [f"{kind}/{quote(name, safe='')}" for kind in PLACES for name in names]
+    for name in (quote(one, safe="") for one in names):
+        parts += [f"search/{name}", f"graph/{name}/20", f"documents/{name}/1/{name}", f"ask/{name}"]
+        parts += [f"conversations/u:{name}", f"conversations/u:{name}/s:{name}"]
     parts += [f"entities/{quote(key, safe='')}" for key in keys]
     with viewed(tmp_path / "m.db") as address:
         page = browser.new_page()
