@@ -21,7 +21,7 @@ NAMES = (
         "model",
         "names",
     ),
-    *("novel_answers", "novel_trees", "passages", "rare_words", "recall", "soak", "tree"),
+    *("novel_answers", "novel_trees", "passages", "rare_words", "recall", "scale", "soak", "tree"),
 )
 """The benchmarks; each is the module of this name (see `benchmarks.frame`)."""
 

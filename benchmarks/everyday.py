@@ -47,7 +47,7 @@ class Bounds(NamedTuple):
     memory: float
 
 
-_IN_A_FILE, _IN_A_SERVER = Bounds(60, 120, 1, 400), Bounds(100, 120, 1.5, 300)
+IN_A_FILE, IN_A_SERVER = Bounds(60, 120, 1, 400), Bounds(100, 120, 1.5, 300)
 QUESTIONS = 20
 
 FRESH = """
@@ -110,7 +110,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     """Yield the medians at each size, and how much they grow."""
     with tempfile.TemporaryDirectory() as folder:
         where = chosen.memory or str(Path(folder) / "everyday.db")
-        bounds = _IN_A_SERVER if chosen.memory else _IN_A_FILE
+        bounds = IN_A_SERVER if chosen.memory else IN_A_FILE
         first: dict[str, float] = {}
         writer, size = Passages(), 0
         for wanted in chosen.sizes:
@@ -120,7 +120,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
             size = wanted
             note(f"{wanted} passages; built at {rate:.0f} a second")
             yield Figure(f"build up to {wanted}", rate, "passages/s", at_least=150)
-            found = asyncio.run(_steps(where, writer, chosen.rounds))
+            found = asyncio.run(steps(where, writer, chosen.rounds))
             for what, value in found.items():
                 is_step = what in ("add", "add of common names", "add_turn")
                 most = bounds.step if is_step else None
@@ -132,9 +132,9 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
                     yield Figure(f"growth of {what}", growth, at_most=most)
             again = found["search after add"] / found["search warm"]
             yield Figure(f"search after add to warm, {wanted} passages", again, at_most=1.5)
-            yield from _fresh(where, writer, wanted, bounds)
+            yield from fresh(where, writer, wanted, bounds)
             if not chosen.memory:
-                yield _size(where, writer, wanted)
+                yield size_of(where, writer, wanted)
 
 
 async def _grow(where: str, writer: Passages, size: int, wanted: int) -> None:
@@ -142,7 +142,8 @@ async def _grow(where: str, writer: Passages, size: int, wanted: int) -> None:
         await memory.add(writer.document(f"p{n:07}") for n in range(size, wanted))
 
 
-async def _steps(where: str, writer: Passages, rounds: int) -> dict[str, float]:
+async def steps(where: str, writer: Passages, rounds: int) -> dict[str, float]:
+    """Return the medians of keeping and searching, in ms, by what was done."""
     seconds: dict[str, list[float]] = {}
 
     async def timed(what: str, step: Callable[[], Awaitable[object]]) -> None:
@@ -171,7 +172,8 @@ async def _asked(memory: qrmem.Memory, writer: Passages) -> object:
     return await memory.search(writer.question(), k=10)
 
 
-def _fresh(where: str, writer: Passages, size: int, bounds: Bounds) -> Iterator[Figure]:
+def fresh(where: str, writer: Passages, size: int, bounds: Bounds) -> Iterator[Figure]:
+    """Yield what a new process takes that opens a memory and searches it once."""
     times, works, megabytes = [], [], 0.0
     for _ in range(3):
         began = time.perf_counter()
@@ -191,6 +193,7 @@ def _fresh(where: str, writer: Passages, size: int, bounds: Bounds) -> Iterator[
     yield Figure(f"its memory, {size} passages", megabytes, "MB", at_most=bounds.memory)
 
 
-def _size(where: str, writer: Passages, size: int) -> Figure:
+def size_of(where: str, writer: Passages, size: int) -> Figure:
+    """Return a memory's file against its texts."""
     ratio = Path(where).stat().st_size / writer.written
     return Figure(f"file to text, {size} passages", ratio, at_most=12)

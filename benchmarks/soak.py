@@ -1,9 +1,13 @@
 """Whether a process that runs for long stays as it was: handles, memory, log and times.
 
-    python -m benchmarks soak [--asks 20000] [--namespaces 5000] [--memory URI]
+    python -m benchmarks soak [--asks 20000] [--namespaces 5000] [--operations 100000]
+        [--memory URI]
 
 One process asks the questions of a small memory again and again, without a chat model; then it
 opens one namespace after the other in one file, adds a passage to each, searches it and closes it.
+Then it draws operations at random (adds, updates, deletions, turns, questions, searches, merges,
+reopenings, other processes that are killed while they add) and compares the memory with what must
+be there; anything that is lost, or is back, ends it with an error. `--seed` draws others.
 Each is done in ten parts. Growth is the last part against the third, when all caches are full.
 Memory and handles are read from `/proc`, so this needs Linux. Texts are made up: no data is needed.
 """
@@ -24,6 +28,7 @@ from typing import NamedTuple
 
 import qrmem
 from benchmarks.frame import Figure, note
+from benchmarks.soaked import Model
 from qrmem.config import Settings
 
 PARTS, FIRST = 10, 2
@@ -54,6 +59,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--asks", type=int, default=20_000)
     parser.add_argument("--namespaces", type=int, default=5_000)
+    parser.add_argument("--operations", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--memory", default="", help="a store's URI; a new file if none is given")
 
 
@@ -67,6 +74,12 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
         ):
             if steps:
                 yield from _grown(name, steps, asyncio.run(_parts(where, steps, work(where))))
+        if chosen.operations:
+            # A memory of their own: others' documents would be taken for what is back.
+            where = chosen.memory or str(Path(folder) / "operations.db")
+            drawn = Model(where, chosen.seed).steps()
+            states = asyncio.run(_parts(where, chosen.operations, drawn))
+            yield from _grown("operations", chosen.operations, states)
 
 
 def _grown(name: str, steps: int, states: list[State]) -> Iterator[Figure]:

@@ -1,0 +1,205 @@
+"""What a memory of many short passages costs: build, keep one, search, recall, open, room.
+
+    python -m benchmarks scale [--sizes 10000 100000] [--vectors] [--workers N] [--memory URI]
+
+Passages are those of HotpotQA, then of 2WikiMultihopQA and MuSiQue (`QRMEM_DATA`), without a chat
+model; beyond some 17,000 they come again under other ids. Questions of HotpotQA say what is found:
+the share of their passages among the first 10 hits, as long as no passage came twice. `--vectors`
+puts a random unit vector of 384 dimensions to each segment and looks for the nearest ones: exact,
+among all of them and among half of the documents. `--workers N` has 2,000 passages read by one
+process and by N, and nothing else done, three times in turn: how many times as fast N are. That is
+a ratio of times on the clock, so what else runs on the machine moves it; so is `passages/s`.
+"""
+
+import argparse
+import asyncio
+import resource
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+import qrmem
+from benchmarks.everyday import CORPORA, IN_A_FILE, Passages, fresh, size_of, steps
+from benchmarks.frame import Figure, note
+from benchmarks.multihop import folder, load
+from qrmem.agents.executor import ByWorkers, HowRead
+from qrmem.config import Settings
+from qrmem.graph.segmenting import cut
+from qrmem.graphstore import GraphStore, open_store
+from qrmem.llm.parallel import in_batches
+from qrmem.llm.tokenizers import open_tokenizer
+from qrmem.types import Job, JobResult, Reading
+from qrmem.workers import open_crew
+
+DIMENSION = 384
+ASKED, NEAREST = 100, 10
+READ = 2_000
+"""Passages that are read by workers."""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--sizes", nargs="*", type=int, default=[10_000, 100_000])
+    parser.add_argument("--memory", default="", help="a store's URI; a new file if none is given")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--vectors", action="store_true", help="search vectors, too")
+    parser.add_argument("--workers", type=int, default=0, help="read by so many; 0: leave it out")
+
+
+class Ordered(Passages):
+    """The passages in order, which knows where each is kept.
+
+    Attributes:
+        ids: text to the ids of its documents.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.corpora = [load(name, folder()) for name in CORPORA]
+        every = dict.fromkeys(each for corpus in self.corpora for each in corpus.passages)
+        self._rest = cycle([each for each in every if each[1]])
+        self.ids: dict[str, list[str]] = {}
+
+    def document(self, id: str, *, common: bool = False) -> qrmem.Document:
+        """Return the next passage as a document."""
+        made = super().document(id, common=common)
+        self.ids.setdefault(made.text, []).append(id)
+        return made
+
+
+def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Yield what each size costs, then what workers are worth."""
+    with tempfile.TemporaryDirectory() as place:
+        where, writer, size = chosen.memory or str(Path(place) / "scale.db"), Ordered(), 0
+        for wanted in chosen.sizes:
+            yield from _built(where, writer, size, wanted)
+            size = wanted
+            if max(map(len, writer.ids.values())) == 1:
+                found = asyncio.run(_recall(where, writer))
+                yield Figure(f"recall at {NEAREST}, {size} passages", found, "%")
+            for what, value in asyncio.run(steps(where, writer, chosen.rounds)).items():
+                yield Figure(f"{what}, {size} passages", value, "ms")
+            yield from fresh(where, writer, size, IN_A_FILE)
+            if not chosen.memory:
+                yield size_of(where, writer, size)
+            if chosen.vectors:
+                for what, value in asyncio.run(_nearest(where)).items():
+                    yield Figure(f"{what}, {size} passages", value, "ms")
+    if chosen.workers:
+        yield from _read(chosen.workers)
+
+
+def _built(where: str, writer: Ordered, size: int, wanted: int) -> Iterator[Figure]:
+    began, used = time.perf_counter(), time.process_time()
+    asyncio.run(_grow(where, writer, size, wanted))
+    count = wanted - size
+    cost = (time.process_time() - used) / count * 1000
+    yield Figure(f"build up to {wanted}, processor a passage", cost, "ms")
+    yield Figure(f"build up to {wanted}", count / (time.perf_counter() - began), "passages/s")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    yield Figure(f"peak memory, {wanted} passages", peak, "MB")
+
+
+async def _grow(where: str, writer: Ordered, size: int, wanted: int) -> None:
+    async with qrmem.open(where, settings=Settings.from_env().with_(embedder="none")) as memory:
+        await memory.add(writer.document(f"p{n:07}") for n in range(size, wanted))
+
+
+async def _recall(where: str, writer: Ordered) -> float:
+    corpus = writer.corpora[0]
+    shares: list[float] = []
+    async with qrmem.open(where, settings=Settings.from_env().with_(embedder="none")) as memory:
+        for asked in corpus.measured:
+            gold = [writer.ids.get(corpus.passages[n][1], [""])[0] for n in asked.gold]
+            if all(gold) and len(shares) < ASKED:
+                hits = await memory.search(asked.text, k=NEAREST)
+                shares.append(len({hit.document_id for hit in hits} & set(gold)) / len(gold))
+    note(f"{len(shares)} questions of {corpus.name}")
+    return 100 * sum(shares) / max(1, len(shares))
+
+
+# --- vectors -------------------------------------------------------------------------------------
+
+
+async def _nearest(where: str) -> dict[str, float]:
+    """Return the medians of the search for the nearest vectors, of the processor, in ms."""
+    store = await open_store(where, Settings.from_env())
+    try:
+        (ns,) = await store.namespaces()
+        draw = np.random.default_rng(1)
+        await _give_vectors(store, ns, draw)
+        half = sorted(await store.document_ids(ns))[::2]
+        await store.nearest(ns, _unit(draw, 1)[0], NEAREST)  # makes the copy
+        found = {}
+        for what, documents in (("nearest vectors", None), ("nearest among half", half)):
+            times = []
+            for _ in range(7):
+                used = time.process_time()
+                await store.nearest(ns, _unit(draw, 1)[0], NEAREST, documents=documents)
+                times.append((time.process_time() - used) * 1000)
+            found[what] = median(times)
+        return found
+    finally:
+        await store.set_embedder(ns, "none", 0)
+        await store.close()
+
+
+async def _give_vectors(store: GraphStore, ns: str, draw: np.random.Generator) -> None:
+    await store.set_embedder(ns, "random", DIMENSION)
+    for ids in in_batches(sorted(await store.document_ids(ns)), 10_000):
+        segments = [segment.id for segment in await store.segments(ns, documents=ids)]
+        await store.put_vectors(ns, "segment", segments, _unit(draw, len(segments)))
+
+
+def _unit(draw: np.random.Generator, count: int) -> "np.typing.NDArray[np.float32]":
+    made = draw.standard_normal((count, DIMENSION), dtype=np.float32)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    return made
+
+
+# --- workers -------------------------------------------------------------------------------------
+
+
+def _read(workers: int) -> Iterator[Figure]:
+    counter = open_tokenizer("builtin")
+    passages = load(CORPORA[0], folder()).passages[:READ]
+    documents = [qrmem.Document(text, title) for title, text in passages if text]
+    jobs = [
+        Job(segment, Reading(document.title))
+        for n, document in enumerate(documents)
+        for segment in cut(f"p{n}", document, counter, 600)
+    ]
+    rates: dict[int, list[float]] = {1: [], workers: []}
+    for _ in range(3):  # in turn, as the machine has other work
+        for count, found in rates.items():
+            found.append(asyncio.run(_rate(count, jobs)))
+    note(f"segments a second: {rates}")
+    yield Figure("one worker reads", median(rates[1]), "segments/s")
+    ratio = median(rates[workers]) / median(rates[1])
+    yield Figure(f"{workers} workers to one", ratio, at_least=0.85 * workers)
+
+
+async def _rate(workers: int, jobs: Sequence[Job]) -> float:
+    crew = await open_crew(f"processes:{workers}")
+    assert crew is not None
+    reader = ByWorkers(crew, HowRead("builtin"), lambda: None)
+    read: list[JobResult] = []
+
+    async def done(results: Sequence[JobResult]) -> None:
+        read.extend(results)
+
+    try:
+        await reader.map("extract", [[job] for job in jobs], done)  # all are up and have imported
+        read.clear()
+        began = time.perf_counter()
+        await reader.map("extract", [[job] for job in jobs], done)
+        assert len(read) == len(jobs)
+        assert not any(one.error for one in read)
+        return len(jobs) / (time.perf_counter() - began)
+    finally:
+        await crew.close()
