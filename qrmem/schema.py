@@ -215,6 +215,8 @@ def load_schema(given: "Schema | str | PathLike[str] | None") -> Schema | None:
         raise UsageError(f"schema is a qrmem.Schema or a TOML file, not {_brief(given)}")
     path = Path(fspath(given))
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"schema {path}: a folder, a pipe or a device, not a file")
         values = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as exc:
         raise UsageError(f"schema {path}: {exc.strerror}") from exc
@@ -255,6 +257,8 @@ def _model(kind: str, name: str, table: Any, allowed: Sequence[str]) -> Any:
         raise UsageError(f"{place}: properties is no table; write [{kind}.{name}.properties]")
     for property, value in properties.items():
         _require_name(property, f"property of {name}")
+        if hasattr(BaseModel, property):  # a method of the class that is made of the type
+            raise UsageError(f"{name}.{property}: pydantic has such a name; rename it")
         fields[property] = _field(f"{place}: {property}", value)
     model: Any = create_model(name, __doc__=str(table.get("description", "")), **fields)
     for end in ("head", "tail"):

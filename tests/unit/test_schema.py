@@ -1,5 +1,6 @@
 """Schemas: what can be kept, and one clear line for what cannot."""
 
+import os
 import re
 from datetime import date
 from enum import Enum
@@ -129,6 +130,10 @@ def test_a_schema_that_cannot_be_kept_is_one_clear_line(
         ("open = 1\n[entities.Person]", "open is 1; write true or false"),
         ("[entities.'A`B']", "a type is called 'A`B'"),
         ("[entities.A.properties]\n'b c' = 'x'", "a property of A is called 'b c'"),
+        *(
+            (f"[entities.A.properties]\n{name} = 'text'", f"A.{name}: pydantic has such a name")
+            for name in ("model_config", "model_dump", "copy")
+        ),
         ("[entities.A.properties]\nb = 1", r"\[entities.A\]: b is 1; write a description"),
         ("[entities.A.properties]\nb = {type = 'list'}", "type is 'list'; choose one of text, int"),
         ("[entities.A.properties]\nb = {choices = [1]}", "choices is no list of words"),
@@ -145,6 +150,12 @@ def test_a_file_that_is_no_schema_is_one_clear_line(tmp_path: Path, text: str, s
         load_schema(path)
     assert str(caught.value).startswith(f"schema {path}: ")
     assert "\n" not in str(caught.value)
+
+
+def test_a_pipe_in_the_place_of_a_schema_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "own.toml")
+    with pytest.raises(UsageError, match="a pipe or a device, not a file"):
+        load_schema(tmp_path / "own.toml")
 
 
 async def test_open_takes_a_schema_or_a_file_and_nothing_else(tmp_path: Path) -> None:
