@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from qrmem.graphstore import GraphStore, NamespaceInfo
-from qrmem.graphstore.protocol import Change, EntityRow, FactRow, MentionRow
+from qrmem.graphstore.protocol import EntityRow, FactRow, MentionRow, ViewUpdate
 from qrmem.retrieval.trees.nodes import (
     StoredNode,
     node_key,
@@ -115,7 +115,7 @@ async def _read(store: GraphStore, ns: str, segments: Sequence[Segment], first: 
         index[segment.id] = Counter(terms(segment.text))
     info = await store.namespace(ns)
     assert info is not None
-    change = Change(
+    change = ViewUpdate(
         mentions=mentions,
         facts=facts,
         questions=questions,

@@ -75,14 +75,14 @@ def passages(near: Neighborhood, rows: Iterable[int]) -> list[int]:
 
 def kind(found: Findings, missing: int) -> str:
     """Say how a passage was reached that is missing among the first."""
-    evidence, entries = found.evidence, found.near.entries
+    explored, entries = found.explored, found.near.entries
     rows = [n for n, entry in enumerate(entries) if passage(entry.document_id) == missing]
-    if evidence is None or not set(rows) & set(evidence.rows.tolist()):
+    if explored is None or not set(rows) & set(explored.rows.tolist()):
         return "nothing leads there"
-    for hop, links in (("one link", evidence.first), ("two links", evidence.second)):
+    for hop, links in (("one link", explored.first), ("two links", explored.second)):
         if set(rows) & set(links.targets.tolist()):
             return f"{hop} away, put too low"
-    if evidence.uncovered[rows].any():
+    if explored.uncovered[rows].any():
         return "found by a follow-up query alone, put too low"
     return "found by its words or meaning alone, put too low"
 

@@ -90,13 +90,13 @@ async def withdraw(path: Path) -> None:
 
 
 async def _sqlite(path: str, *, create: bool, read_only: bool) -> GraphStore:
-    from qrmem.graphstore.sqlite import Opening, SqliteStore
+    from qrmem.graphstore.sqlite import OpenMode, SqliteStore
 
     if not path:
         raise UsageError("the path of the memory is empty")
     if await asyncio.to_thread(_is_pipe, path):
         raise UsageError(f"{path} is a pipe or a device, not a file")
-    return await SqliteStore.open(path, Opening(create=create, read_only=read_only))
+    return await SqliteStore.open(path, OpenMode(create=create, read_only=read_only))
 
 
 def _is_pipe(path: str) -> bool:

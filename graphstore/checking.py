@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from qrmem.errors import EmbedderMismatch, StoreConflict, StoreUnavailable, UsageError
-from qrmem.graphstore.protocol import Change
+from qrmem.graphstore.protocol import ViewUpdate
 from qrmem.types import Document, Segment
 
 
 def check_change(
-    change: Change,
+    change: ViewUpdate,
     *,
     segments: Collection[str],
     names: Collection[str],
@@ -25,14 +25,14 @@ def check_change(
     check_known("entity", change.names.values(), {*entities, *new_entities})
 
 
-def written_segments(change: Change) -> set[str]:
+def written_segments(change: ViewUpdate) -> set[str]:
     """Return ids of the segments that rows are added for."""
     found = {row.segment_id for rows in (change.mentions, change.facts) for row in rows}
     found.update(question.segment_id for question in change.questions)
     return found | change.index.keys() | change.merged.keys()
 
 
-def used_names(change: Change) -> set[str]:
+def used_names(change: ViewUpdate) -> set[str]:
     """Return keys of the names that mentions and facts use."""
     found = {row.name for row in change.mentions}
     found.update(end for row in change.facts for end in (row.head, row.tail))

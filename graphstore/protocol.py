@@ -22,7 +22,6 @@ from qrmem.graphstore.records import (
     Around,
     CacheEntry,
     CacheKind,
-    Change,
     EntityCount,
     EntityRow,
     Entry,
@@ -37,6 +36,7 @@ from qrmem.graphstore.records import (
     Unmerged,
     VectorKind,
     Vectors,
+    ViewUpdate,
     Vocabulary,
     by_frequency,
     relation_key,
@@ -68,7 +68,6 @@ __all__ = [
     "Artefacts",
     "CacheEntry",
     "CacheKind",
-    "Change",
     "EntityCount",
     "EntityRow",
     "Entry",
@@ -87,6 +86,7 @@ __all__ = [
     "Unmerged",
     "VectorKind",
     "Vectors",
+    "ViewUpdate",
     "Vocabulary",
     "by_frequency",
     "relation_key",
@@ -247,7 +247,7 @@ class GraphView(Protocol):
     `qrmem.text.words.terms` gives them; titles count as part of each segment's text.
     """
 
-    async def apply(self, ns: str, /, revision: int, change: Change) -> int:
+    async def apply(self, ns: str, /, revision: int, change: ViewUpdate) -> int:
         """Apply a change; return the new revision.
 
         Raises:

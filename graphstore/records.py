@@ -139,7 +139,7 @@ class EntityRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ViewUpdate:
     """A new state of the view for some segments, and what it does to the names.
 
     A name whose mentions change is stale from then on, until a change names it in `resolved`: what
@@ -179,7 +179,7 @@ class Unmerged:
         revision: of the namespace; 0 if there is none.
         segments: of the documents asked for, each one's in order.
         contributions: theirs: extractions, supplements, and the user's edits of statements.
-        merged: id of each merged segment to the digest last applied with `Change.merged`.
+        merged: id of each merged segment to the digest last applied with `ViewUpdate.merged`.
         stale: names to resolve again, by key, and the entity that each stood for; some of them may
             be gone, as the last mention of a name goes with its segment.
         decisions: the user's, sorted by names.

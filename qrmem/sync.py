@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from qrmem import memory as facade
 from qrmem.errors import UsageError
-from qrmem.memory.options import AskKeywords
+from qrmem.memory.keywords import AskKeywords
 from qrmem.memory.session import CLOSED
 from qrmem.types import Answer, Step, Words
 

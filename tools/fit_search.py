@@ -96,7 +96,7 @@ async def tables(memory: Built, asked: Sequence[Asked], names: Sequence[str]) ->
     searcher, by_segment = memory.searcher(), len(memory.corpus.passages) == 1
     result = []
     for text, gold in asked:
-        found = (await findings(searcher, text)).evidence
+        found = (await findings(searcher, text)).explored
         assert found is not None
         entries = [found.near.entries[row] for row in found.rows.tolist()]
         owners = [one.id if by_segment else passage(one.document_id) for one in entries]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from qrmem.agents.baselines import step_of, told
-from qrmem.answering.options import shown
+from qrmem.answering.multiple_choice import shown
 from qrmem.errors import ModelOutputError
 from qrmem.llm.parallel import in_batches
 from qrmem.llm.prompting import Caller

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from qrmem.agents.baselines import joined, step_of, told
-from qrmem.answering.options import shown
+from qrmem.answering.multiple_choice import shown
 from qrmem.errors import ModelOutputError
 from qrmem.llm.prompting import Caller
 from qrmem.prompts import fenced

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from qrmem.agents.search.memory_graph import MemoryGraph
 from qrmem.agents.search.state import SearchState, plain_usage, summed
 from qrmem.agents.state import silent
-from qrmem.answering.passages import absent_names
+from qrmem.answering.excerpts import absent_names
 from qrmem.graph import expansion
-from qrmem.graph.budget import Packed, Weighed, pack
+from qrmem.graph.window import Packed, Weighed, pack
 from qrmem.graphstore.codec import to_plain
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import BestEffortWriter

@@ -16,7 +16,7 @@ from qrmem.agents.search.run import Search
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Calls, Strategy, began, cited
 from qrmem.answering import citations
-from qrmem.answering.options import chosen, shown
+from qrmem.answering.multiple_choice import chosen, shown
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import to_plain
 from qrmem.prompts import fenced

@@ -18,7 +18,7 @@ from qrmem.agents.search.run import Search
 from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Calls, Strategy, began, cited
 from qrmem.agents.search.steps import read as judged
-from qrmem.answering import options
+from qrmem.answering import multiple_choice
 from qrmem.answering.with_model import block
 from qrmem.errors import ModelOutputError
 from qrmem.extraction import reply_items
@@ -153,7 +153,7 @@ async def _noted(
 
 async def _note(run: Search, caller: "Caller", ids: Sequence[str]) -> tuple[dict[str, Any], int]:
     passages = await run.graph.passages(await run.graph.segments(ids))
-    question = options.shown(run.context.question, ())
+    question = multiple_choice.shown(run.context.question, ())
     try:
         called = await caller.call(
             "overview-part",
@@ -208,7 +208,7 @@ async def _join(
 ) -> tuple[Verdict, list[dict[str, Any]]]:
     """Return what notes say together, and the citations of the notes that it names, or of all."""
     labelled = {f"S{n}": note for n, note in enumerate(notes, 1)}
-    question = options.shown(run.context.question, choices)
+    question = multiple_choice.shown(run.context.question, choices)
     try:
         called = await caller.call(
             "overview-join",
@@ -223,7 +223,7 @@ async def _join(
         return Verdict(is_answerable=False, reason=reason), []
     reply = called.value
     text = " ".join(reply.answer.split())
-    choice = options.chosen(text, choices) if choices else None
+    choice = multiple_choice.chosen(text, choices) if choices else None
     if not text or (choices and choice is None):
         return Verdict(False, reason=reply.reasoning.strip(), tokens=called.tokens), []
     named = [quote.label for quote in reply_items.quotes(reply.quotes) if quote.label in labelled]

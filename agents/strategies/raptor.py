@@ -25,7 +25,7 @@ from qrmem.agents.strategies.inner_loop import (
     trees_of,
     warn_of_missing,
 )
-from qrmem.answering.options import shown
+from qrmem.answering.multiple_choice import shown
 from qrmem.prompts import fenced
 from qrmem.retrieval.trees.retrieving import Entry, Table
 from qrmem.types.trees import TreeKind

@@ -7,8 +7,7 @@ from qrmem.graphstore.neo4j.browser import (
     browser_script,
     parameter_command,
 )
-from qrmem.graphstore.neo4j.driver import open_neo4j
-from qrmem.graphstore.neo4j.store import Neo4jStore
+from qrmem.graphstore.neo4j.store import Neo4jStore, open_neo4j
 
 __all__ = [
     "AS_ASKED",

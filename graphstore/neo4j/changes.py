@@ -16,7 +16,7 @@ from qrmem.graphstore.neo4j.connection import Properties, Step, Work
 from qrmem.graphstore.neo4j.edges import Pair, own_properties
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
 from qrmem.graphstore.neo4j.schema import entity_labels
-from qrmem.graphstore.protocol import Change, FactRow, MentionRow, by_frequency
+from qrmem.graphstore.protocol import FactRow, MentionRow, ViewUpdate, by_frequency
 from qrmem.text.blocks import blocks_of
 from qrmem.types import Question
 
@@ -80,7 +80,7 @@ class Before:
     stated: Sequence[tuple[int, str | None, str | None]]
 
 
-async def apply(work: Work, revision: int, change: Change) -> int:
+async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
     """Apply a change if nobody else did since; return the new revision."""
     found = await work.lock()
     if found != revision:
@@ -141,7 +141,7 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
         Key and name of the entities that vanished.
     """
     before = await _before(work, segments)
-    names, _ = await _touched_names(work, Change(), before, before.keys(), {})
+    names, _ = await _touched_names(work, ViewUpdate(), before, before.keys(), {})
     pairs = _pairs(before, before.keys(), ()) | await _pairs_of(work, names)
     await work.together(
         [
@@ -150,10 +150,10 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
             *_drop_steps(names),
         ]
     )
-    await work.together(_name_steps(Change(), names))
+    await work.together(_name_steps(ViewUpdate(), names))
     lost = _keys(name.was for name in names.values() if not name.mentions)
     gone = await work.each("changes.unnamed", lost)
-    shown = _shown(Change(), before, names)
+    shown = _shown(ViewUpdate(), before, names)
     await work.together([("changes.drop_unnamed", lost), ("changes.show_properties", shown)])
     await edges.draw(work, pairs)
     return [(key, name) for key, name in gone]
@@ -202,7 +202,7 @@ async def _before(work: Work, segments: Collection[str]) -> dict[str, Before]:
 
 async def _touched_names(
     work: Work,
-    change: Change,
+    change: ViewUpdate,
     before: Mapping[str, Before],
     cleared: Collection[str],
     mentions: Mapping[Place, MentionRow],
@@ -229,7 +229,7 @@ async def _touched_names(
 
 
 async def _check(
-    work: Work, change: Change, segments: Collection[str], names: Mapping[str, Name]
+    work: Work, change: ViewUpdate, segments: Collection[str], names: Mapping[str, Name]
 ) -> None:
     keys = used_names(change)
     written = {row.key for row in change.entities}
@@ -249,7 +249,7 @@ def _drop_steps(names: Mapping[str, Name]) -> list[Step]:
     return [("changes.mark_stale", [row["key"] for row in gone]), ("changes.drop_names", gone)]
 
 
-def _name_steps(change: Change, names: Mapping[str, Name]) -> list[Step]:
+def _name_steps(change: ViewUpdate, names: Mapping[str, Name]) -> list[Step]:
     """Return what writes entities, and the names that are mentioned."""
     entities = {short(row.key): row for row in change.entities}
     living = {key: name for key, name in sorted(names.items()) if name.mentions}
@@ -295,7 +295,7 @@ def _moved(names: Mapping[str, Name]) -> list[Properties]:
     ]
 
 
-def _unused(change: Change, names: Mapping[str, Name]) -> list[str]:
+def _unused(change: ViewUpdate, names: Mapping[str, Name]) -> list[str]:
     """Return entities that may have no name (any more)."""
     lost = {n.was for n in names.values() if not n.mentions or n.was != n.now}
     used = {name.now for name in names.values() if name.mentions}
@@ -307,7 +307,7 @@ def _name_row(key: str, name: Name, fulls: Mapping[str, str | None]) -> Properti
     return row if name.was else row | {"full": fulls.get(key)}
 
 
-def _digest_rows(change: Change) -> list[Properties]:
+def _digest_rows(change: ViewUpdate) -> list[Properties]:
     return [{"segment": short(id_), "digest": d} for id_, d in sorted(change.merged.items())]
 
 
@@ -377,7 +377,7 @@ def _fact_properties(row: FactRow) -> Properties:
 
 
 def _shown(
-    change: Change,
+    change: ViewUpdate,
     before: Mapping[str, Before],
     names: Mapping[str, Name],
 ) -> list[str]:

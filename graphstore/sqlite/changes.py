@@ -8,7 +8,7 @@ from typing import Any
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_known, used_names, written_segments
-from qrmem.graphstore.protocol import Change, FactRow, MentionRow
+from qrmem.graphstore.protocol import FactRow, MentionRow, ViewUpdate
 from qrmem.graphstore.sqlite import compression, words
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
@@ -51,7 +51,7 @@ def apply(
     db: sqlite3.Connection,
     ns: str,
     revision: int,
-    change: Change,
+    change: ViewUpdate,
 ) -> int:
     """Apply a change if nobody else did since; return the new revision."""
     number = required_namespace(db, ns)
@@ -86,7 +86,7 @@ def clear_view(db: sqlite3.Connection, ns: str) -> None:
     row = db.execute("SELECT num, revision FROM namespace WHERE name = ?", (ns,)).fetchone()
     if row is not None:
         ids = [id_ for (id_,) in db.execute("SELECT id FROM segment WHERE ns = ?", row[:1])]
-        apply(db, ns, row[1], Change(clear=ids))
+        apply(db, ns, row[1], ViewUpdate(clear=ids))
 
 
 def raise_revision(db: sqlite3.Connection, ns: int) -> int:
@@ -125,7 +125,9 @@ def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str,
     return [(key, name) for _, key, name in gone]
 
 
-def _put_names(db: sqlite3.Connection, ns: int, change: Change, touched: Touched) -> dict[str, int]:
+def _put_names(
+    db: sqlite3.Connection, ns: int, change: ViewUpdate, touched: Touched
+) -> dict[str, int]:
     """Write names and entities; return the numbers of these names, and of those in the rows."""
     used = used_names(change)
     known = name_numbers(db, ns, used.union(change.names))
@@ -160,7 +162,7 @@ def _numbered(keys: Iterable[str], first: int) -> dict[str, int]:
     return {key: number for number, key in enumerate(sorted(keys), first)}
 
 
-def _put_entities(db: sqlite3.Connection, ns: int, change: Change) -> dict[str, int]:
+def _put_entities(db: sqlite3.Connection, ns: int, change: ViewUpdate) -> dict[str, int]:
     """Write entities; return the numbers of these, and of those that names get."""
     new = {row.key for row in change.entities}
     numbers = entity_numbers(db, ns, new.union(change.names.values()))

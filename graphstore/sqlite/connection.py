@@ -45,7 +45,7 @@ _IDLE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class OpenMode:
     """How a file is opened.
 
     Attributes:
@@ -62,7 +62,7 @@ class Opening:
     timeout: float = 30.0
     pragmas: Mapping[str, int | str] | None = None
 
-    def of_reader(self) -> "Opening":
+    def of_reader(self) -> "OpenMode":
         """Return how a connection for snapshots is opened; there are several: small caches."""
         pragmas = {**(self.pragmas or {}), "cache_size": -16384}
         return replace(self, create=False, read_only=True, is_fixed=True, pragmas=pragmas)
@@ -75,7 +75,7 @@ class Worker:
         path: the file, or `None` for a database in memory, which goes with the connection.
     """
 
-    def __init__(self, path: Path | None, opening: Opening) -> None:
+    def __init__(self, path: Path | None, opening: OpenMode) -> None:
         self.location = IN_MEMORY if path is None else str(path.expanduser())
         # The process may change its folder.
         self.path = None if path is None else path.expanduser().absolute()
@@ -275,7 +275,7 @@ def _found(path: Path) -> _File:
     return None
 
 
-def in_memory(opening: Opening) -> sqlite3.Connection:
+def in_memory(opening: OpenMode) -> sqlite3.Connection:
     """Return a connection to an empty database of its own that stands in no file."""
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     make(db)
@@ -283,7 +283,7 @@ def in_memory(opening: Opening) -> sqlite3.Connection:
     return db
 
 
-def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
+def connect(path: Path, opening: OpenMode) -> tuple[sqlite3.Connection, bool]:
     """Return a ready connection and whether it is for reading only."""
     while True:
         db, is_read_only = _connected(path, opening)
@@ -292,7 +292,7 @@ def connect(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
         db.close()  # its maker kept nothing in it and removed it just now
 
 
-def _connected(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
+def _connected(path: Path, opening: OpenMode) -> tuple[sqlite3.Connection, bool]:
     exists = _is_there(path, opening)
     is_read_only = opening.read_only or not _may_write(path)
     # Only SQLite opens the file: to close it once more would drop the locks of this process.
@@ -315,7 +315,7 @@ def _connected(path: Path, opening: Opening) -> tuple[sqlite3.Connection, bool]:
     return db, is_read_only
 
 
-def _is_there(path: Path, opening: Opening) -> bool:
+def _is_there(path: Path, opening: OpenMode) -> bool:
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the path of a file")
     if path.exists():
@@ -336,12 +336,12 @@ def _may_write(path: Path) -> bool:
     return may_write_file and os.access(path.parent, os.W_OK)
 
 
-def _connection(path: Path, mode: str, opening: Opening, *, extra: str = "") -> sqlite3.Connection:
+def _connection(path: Path, mode: str, opening: OpenMode, *, extra: str = "") -> sqlite3.Connection:
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}{extra}"
     return sqlite3.connect(uri, uri=True, timeout=opening.timeout, isolation_level=None)
 
 
-def _readable(db: sqlite3.Connection, path: Path, opening: Opening) -> sqlite3.Connection:
+def _readable(db: sqlite3.Connection, path: Path, opening: OpenMode) -> sqlite3.Connection:
     """Return a connection that can read the file without writing anything beside it.
 
     SQLite wants to make a shared-memory file next to a WAL database. Where it may not, and nothing
@@ -360,7 +360,7 @@ def _readable(db: sqlite3.Connection, path: Path, opening: Opening) -> sqlite3.C
     return db
 
 
-def _configure(db: sqlite3.Connection, opening: Opening) -> None:
+def _configure(db: sqlite3.Connection, opening: OpenMode) -> None:
     for name, value in {**_PRAGMAS, **(opening.pragmas or {})}.items():
         db.execute(f"PRAGMA {name} = {value}")
     db.execute("CREATE TEMP TABLE picked (num INTEGER PRIMARY KEY)")

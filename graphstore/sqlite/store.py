@@ -11,7 +11,7 @@ from qrmem.graphstore.reads import merged_relations
 from qrmem.graphstore.sqlite import changes, facts, removal, runs, view, words
 from qrmem.graphstore.sqlite import documents as texts
 from qrmem.graphstore.sqlite import vectors as arrays
-from qrmem.graphstore.sqlite.connection import Opening, Worker
+from qrmem.graphstore.sqlite.connection import OpenMode, Worker
 from qrmem.graphstore.sqlite.errors import refused_write
 from qrmem.graphstore.sqlite.schema import check
 from qrmem.types import Relation
@@ -69,7 +69,7 @@ class SqliteStore:
         self.copies = copies or arrays.Copies(worker.path, may_write=not worker.is_read_only)
 
     @classmethod
-    async def open(cls, path: str | Path, opening: Opening | None = None) -> Self:
+    async def open(cls, path: str | Path, opening: OpenMode | None = None) -> Self:
         """Open a file, or make it.
 
         Raises:
@@ -77,14 +77,14 @@ class SqliteStore:
             UsageError: the file is something else.
             MissingError: it was made by a newer qrmem.
         """
-        worker = await asyncio.to_thread(Worker, Path(path), opening or Opening())
+        worker = await asyncio.to_thread(Worker, Path(path), opening or OpenMode())
         await worker.open()
         return cls(worker)
 
     @classmethod
     async def in_memory(cls) -> Self:
         """Open an empty store that stands in no file and goes when it is closed."""
-        worker = Worker(None, Opening())
+        worker = Worker(None, OpenMode())
         await worker.open()
         return cls(worker)
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qrmem.answering import passages
+from qrmem.answering import excerpts
 from qrmem.answering.evidence import Clue, Evidence
 from qrmem.answering.query import content, names_in, query
 from qrmem.errors import WindowTooSmall
@@ -233,7 +233,7 @@ class LocalReasoner:
         """Return the closest passages, or an option; else what is missing of the question."""
         self._check()
         tokens = self._frame(context) + sum(map(self.size, passages_read))
-        judge = choose if context.choices else passages.judge
+        judge = choose if context.choices else excerpts.judge
         return judge(context, passages_read, force=force, tokens=tokens)
 
     async def revise(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from qrmem.answering import options
+from qrmem.answering import multiple_choice
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.extraction import batched, compact, paper
@@ -81,7 +81,7 @@ class Answerer:
 
     async def query_entities(self, context: AskContext) -> list[str]:
         """Return the names in the question and its options; made-up ones are dropped."""
-        question = options.shown(context.question, context.choices)
+        question = multiple_choice.shown(context.question, context.choices)
         try:
             called = await self.caller.call(
                 "query-entities",
@@ -109,7 +109,7 @@ class Answerer:
         R, E and S_imp belong to the prompt; candidates that do not fit beside them are left out,
         the least frequent first. Where no new one fits the window is used up: nothing is returned.
         """
-        question = options.shown(context.question, context.choices)
+        question = multiple_choice.shown(context.question, context.choices)
 
         def inputs(kept: Kept) -> dict[str, object]:
             return dict(
@@ -140,7 +140,7 @@ class Answerer:
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
     ) -> str:
         """Return the elaborated query, "" where the reply cannot be used."""
-        question = options.shown(context.question, context.choices)
+        question = multiple_choice.shown(context.question, context.choices)
 
         def inputs(kept: Kept) -> dict[str, object]:
             return dict(
@@ -180,7 +180,7 @@ class Answerer:
     def _parts(
         self, context: AskContext, passages: Sequence[Passage]
     ) -> tuple[list[list[str]], Render]:
-        question = options.shown(context.question, context.choices)
+        question = multiple_choice.shown(context.question, context.choices)
         if any(passage.superseded_by for passage in passages):
             question = f"{question}\n{_NEWEST}"
 
@@ -206,7 +206,7 @@ def block(passage: Passage) -> str:
 def _verdict(context: AskContext, reply: AnswerReply | JudgeReply, tokens: int) -> Verdict:
     """Return a verdict; an empty answer, or one that means no option, answers nothing."""
     answer, reason = reply.answer.strip(), reply.reasoning.strip()
-    choice = options.chosen(answer, context.choices) if context.choices else None
+    choice = multiple_choice.chosen(answer, context.choices) if context.choices else None
     is_none = isinstance(reply, JudgeReply) and reply.action == -1
     if is_none or not answer or (context.choices and choice is None):
         return Verdict(is_answerable=False, reason=reason, tokens=tokens)

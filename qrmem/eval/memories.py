@@ -18,7 +18,7 @@ from qrmem.eval.records import Build, Built, Context
 from qrmem.extraction.taggers import open_tagger
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.llm.budget import Budget
-from qrmem.llm.usage import usage
+from qrmem.llm.totals import usage
 from qrmem.memory.add import Adder
 from qrmem.memory.models import Models, measured, new_namespace
 from qrmem.prompts import load_prompts

@@ -21,12 +21,12 @@ from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graph.resolution import Resolution, resolution_of, resolve
 from qrmem.graph.view import Rows, change_of, forms_of, readings, rows_of, uses_of
 from qrmem.graphstore.protocol import (
-    Change,
     EntityRow,
     GraphStore,
     NameFilter,
     NameRow,
     Unmerged,
+    ViewUpdate,
     by_frequency,
 )
 from qrmem.text.blocks import blocks_of, own_block
@@ -116,7 +116,7 @@ async def current_merges(
         return resolve(map(NameUse.of, names), decisions, await similar(names)).merges
     # Most names stand alone: only the others, and what is near them, are decided again.
     sizes = Counter(row.entity for row in names)
-    near = Neighbourhood(store, ns, decisions)
+    near = AffectedNames(store, ns, decisions)
     await near.take({row.key: row.entity for row in names if sizes[row.entity] > 1})
     return near.resolution().merges
 
@@ -183,7 +183,7 @@ async def _unmerged(found: Unmerged, limit: int) -> tuple[Rows, list[str], bool]
     return rows, replaced, True
 
 
-async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[str]) -> Change:
+async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[str]) -> ViewUpdate:
     """Return the change in which each new name stands for itself."""
     used = {row.name for row in rows.mentions}
     known = await store.names(ns, NameFilter(norms={split_key(key)[0] for key in used}))
@@ -194,9 +194,9 @@ async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[st
     return change_of(rows, clear, alone.names, list(alone.entities.values()))
 
 
-async def _resolved(store: GraphStore, ns: str, rows: Rows, found: Unmerged) -> Change:
+async def _resolved(store: GraphStore, ns: str, rows: Rows, found: Unmerged) -> ViewUpdate:
     """Return the change that brings rows in, with what their names stand for."""
-    near = Neighbourhood(store, ns, found.decisions, forms_of(rows.mentions))
+    near = AffectedNames(store, ns, found.decisions, forms_of(rows.mentions))
     resolved = await near.take(found.stale)
     names, entities = _renamed(near.names, near.resolution(), near.new)
     return replace(change_of(rows, (), names, entities), resolved=resolved)
@@ -212,14 +212,14 @@ async def _refreshed(store: GraphStore, ns: str, similar: Similar | None) -> Non
         before = {row.key: row for row in names}
         found = resolve(map(NameUse.of, names), now.decisions, await similar(names))
     elif now.stale:
-        near = Neighbourhood(store, ns, now.decisions)
+        near = AffectedNames(store, ns, now.decisions)
         await near.take(now.stale)
         before, found = near.names, near.resolution()
     else:
         return
     moved, changed = _renamed(before, found)
     if now.stale or moved or changed:
-        change = Change(names=moved, entities=changed, resolved=list(now.stale))
+        change = ViewUpdate(names=moved, entities=changed, resolved=list(now.stale))
         await store.apply(ns, now.revision, change)
 
 
@@ -244,7 +244,7 @@ def _renamed(
     return moved, [row for key, row in found.entities.items() if stored.get(key) != row]
 
 
-class Neighbourhood:
+class AffectedNames:
     """Names whose mentions changed, and all that this can change.
 
     What a name stands for depends on the names of its own block. So what has to be decided again

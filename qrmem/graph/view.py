@@ -15,10 +15,10 @@ from operator import attrgetter
 from qrmem.graph.name_parents import NameUse
 from qrmem.graph.questions import accept_in_order
 from qrmem.graphstore.protocol import (
-    Change,
     EntityRow,
     FactRow,
     MentionRow,
+    ViewUpdate,
 )
 from qrmem.text.dates import Validity, has_bounds, is_backwards, is_date, stated_validity
 from qrmem.text.names import Occurrences, best_form, is_alias, name_key, normalise_name, split_key
@@ -82,7 +82,7 @@ class Read:
 
     @property
     def digest(self) -> str:
-        """What `Change.merged` keeps, to see whether rows are still those of what is stored."""
+        """What `ViewUpdate.merged` keeps, to see whether rows are still those of what is stored."""
         read = [_values(made) for made in (*self.contributions, *self.edits)]
         made = repr((VERSION, read, self.accepted, self.said_at))
         return hashlib.blake2b(made.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
@@ -356,7 +356,7 @@ def change_of(
     clear: Sequence[str] = (),
     names: Mapping[str, str] | None = None,
     entities: Sequence[EntityRow] = (),
-) -> Change:
+) -> ViewUpdate:
     """Return what brings rows into the view.
 
     Args:
@@ -364,7 +364,7 @@ def change_of(
         names: entities of the names that are new.
         entities: those that are new.
     """
-    return Change(
+    return ViewUpdate(
         clear=list(clear),
         mentions=rows.mentions,
         facts=rows.facts,

@@ -10,7 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from qrmem import sync
 from qrmem.memory import Memory
-from qrmem.memory.options import AskKeywords
+from qrmem.memory.keywords import AskKeywords
 from qrmem.types import Answer, Step
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from qrmem.config import Settings
 from qrmem.errors import CapReached, QrmemError, UsageError
 from qrmem.llm.servers import Transient
-from qrmem.llm.usage import Phase, Totals
+from qrmem.llm.totals import Phase, Totals
 from qrmem.text.decoding import open_file
 from qrmem.text.numbers import counted
 from qrmem.types import CallRecord, Event, Listener, Usage

@@ -61,7 +61,7 @@ async def search(
         if unread := await session.unread(narrowed):
             listener(Event("warning", {"message": unread}))
         return []
-    from qrmem.answering.passages import scant, with_excerpts
+    from qrmem.answering.excerpts import scant, with_excerpts
 
     # No passage holds a third of thousands of words.
     is_whole = not cut_note(question)

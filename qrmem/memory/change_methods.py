@@ -159,9 +159,7 @@ class ChangeMethods(Handle):
             UsageError: no chat model is set.
             ModelUnavailable: it does not answer; what was judged is kept.
         """
-        from qrmem.memory.statements import judge
-
-        return await judge(self._session, self._emit, caps, is_plan=plan)
+        return await statements.judge(self._session, self._emit, caps, is_plan=plan)
 
     async def edit_fact(
         self,

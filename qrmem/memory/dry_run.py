@@ -12,7 +12,7 @@ from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, Used
 from qrmem.llm.routing import ChatModels, chosen_stages
 from qrmem.llm.stub import StubChat
-from qrmem.llm.usage import Phase
+from qrmem.llm.totals import Phase
 from qrmem.memory.models import Models, Run
 from qrmem.prompts import stage_names
 from qrmem.types import Embedder, Event, Listener, Tokenizer

@@ -10,8 +10,8 @@ from qrmem.io.sources import Source
 from qrmem.memory import ask, observability
 from qrmem.memory.change_methods import ChangeMethods
 from qrmem.memory.chat_methods import ChatMethods
+from qrmem.memory.keywords import AskKeywords, PlanKeywords
 from qrmem.memory.look_methods import LookMethods
-from qrmem.memory.options import AskKeywords, PlanKeywords
 from qrmem.types import (
     Answer,
     Event,

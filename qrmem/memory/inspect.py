@@ -12,8 +12,8 @@ from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graph.superseding import Place, dated, held_by, kept_endings, place_of
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
 from qrmem.graphstore.relations import merged_text
-from qrmem.llm.usage import By, usage_by
-from qrmem.llm.usage import usage as totals_of
+from qrmem.llm.totals import By, usage_by
+from qrmem.llm.totals import usage as totals_of
 from qrmem.memory.session import Session
 from qrmem.text.blocks import own_block
 from qrmem.text.code.languages import CODE_KEY

@@ -6,7 +6,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from qrmem.graphstore.protocol import EntityCount
-from qrmem.llm.usage import By
+from qrmem.llm.totals import By
 from qrmem.memory import inspect, statements
 from qrmem.memory.handle import Handle
 from qrmem.types import (

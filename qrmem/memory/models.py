@@ -20,7 +20,7 @@ from qrmem.llm.embedders import (
     open_embedder,
 )
 from qrmem.llm.tokenizers import open_tokenizer
-from qrmem.llm.usage import Phase
+from qrmem.llm.totals import Phase
 from qrmem.settings_files import PLAIN_EMBEDDERS
 from qrmem.types import (
     CallRecord,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 from qrmem.config import Settings, revealed
 from qrmem.errors import UsageError
 from qrmem.memory.facade import Memory
+from qrmem.memory.keywords import OpenOptions
 from qrmem.memory.models import check_embedder
-from qrmem.memory.options import OpenOptions
 from qrmem.types import Listener
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from qrmem.text.names import words_of
 
 if TYPE_CHECKING:
     from qrmem.retrieval.candidates import Neighborhood
-    from qrmem.retrieval.exploring import Evidence
+    from qrmem.retrieval.exploring import Exploration
     from qrmem.retrieval.linking import Links, Texts
 
 _WORDS = 6
@@ -21,7 +21,7 @@ _Step = tuple[str, int]
 
 
 async def reason(
-    near: "Neighborhood", found: "Evidence | None", texts: "Texts", row: int
+    near: "Neighborhood", found: "Exploration | None", texts: "Texts", row: int
 ) -> tuple[str, list[int]]:
     """Return the way from the question to a segment, and the rows of the segments that it quotes.
 
@@ -49,7 +49,7 @@ def _itself(near: "Neighborhood", row: int) -> list[str]:
     return parts
 
 
-async def _way(found: "Evidence", texts: "Texts", row: int) -> list[_Step]:
+async def _way(found: "Exploration", texts: "Texts", row: int) -> list[_Step]:
     """Return the links that lead to a segment, from the question on."""
     second, first = _link(found.second, row), _link(found.first, row)
     if first is not None and (second is None or first[1] >= second[1]):
@@ -74,7 +74,7 @@ def _link(links: "Links", row: int) -> tuple[int, float] | None:
     return place, float(links.scores[place])
 
 
-async def _step(found: "Evidence", texts: "Texts", links: "Links", place: int) -> _Step:
+async def _step(found: "Exploration", texts: "Texts", links: "Links", place: int) -> _Step:
     source = int(links.sources[place])
     id_ = found.near.entries[source].id
     _, cut = (await texts.read([id_])).get(id_, (None, ()))

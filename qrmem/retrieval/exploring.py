@@ -113,7 +113,7 @@ _PLAIN_NAME = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Exploration:
     """Everything that was found out for one question.
 
     Attributes:
@@ -138,7 +138,7 @@ class Evidence:
     walk: "NDArray[np.float64]"
 
 
-async def explore(near: "Neighborhood", texts: "Texts") -> Evidence:
+async def explore(near: "Neighborhood", texts: "Texts") -> Exploration:
     """Follow what the best segments name, for two hops, and gather the candidates."""
     ordered = near.best(near.direct, _DIRECT)
     seeds = ordered[:_SEEDS]
@@ -163,7 +163,7 @@ async def explore(near: "Neighborhood", texts: "Texts") -> Evidence:
     rows = _candidates(near, ordered, first, second, uncovered)
     links = _joined(out, out_2)
     walk = await rank(near, rows, links)
-    return Evidence(near, rows, seeds, first, second, uncovered, asked_by, walk)
+    return Exploration(near, rows, seeds, first, second, uncovered, asked_by, walk)
 
 
 def _ids(near: "Neighborhood", rows: "NDArray[np.int64]") -> list[str]:

@@ -10,7 +10,7 @@ from qrmem.retrieval.scoring import normalised
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.retrieval.exploring import Evidence
+    from qrmem.retrieval.exploring import Exploration
 
 
 def by_rank(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
@@ -28,7 +28,7 @@ def _logged(values: "NDArray[np.float64]", floor: float) -> "NDArray[np.float64]
     return result
 
 
-def _novelty(found: "Evidence") -> "NDArray[np.float64]":
+def _novelty(found: "Exploration") -> "NDArray[np.float64]":
     """Return how much of the question a candidate adds to one of the five best seeds."""
     near, seeds = found.near, found.seeds[:5]
     if not seeds.size or not near.question.total:
@@ -40,16 +40,16 @@ def _novelty(found: "Evidence") -> "NDArray[np.float64]":
     return best
 
 
-def _linked(found: "Evidence") -> "NDArray[np.float64]":
+def _linked(found: "Exploration") -> "NDArray[np.float64]":
     return np.maximum(*(hop.scores_of(found.rows) for hop in (found.first, found.second)))
 
 
-def _shared(found: "Evidence") -> "NDArray[np.float64]":
+def _shared(found: "Exploration") -> "NDArray[np.float64]":
     """Return the best link out of a seed by a name that both texts have."""
     return normalised(found.first.chosen(~found.first.entitled).scores_of(found.rows))
 
 
-def _telling(found: "Evidence") -> "NDArray[np.float64]":
+def _telling(found: "Exploration") -> "NDArray[np.float64]":
     """Return how much a candidate has of the few words that make a question: shares, squared.
 
     A question about one rare word has nearly all of its weight there, and what holds the word goes
@@ -61,7 +61,7 @@ def _telling(found: "Evidence") -> "NDArray[np.float64]":
     return has
 
 
-FEATURES: "Mapping[str, Callable[[Evidence], NDArray[np.float64]]]" = {
+FEATURES: "Mapping[str, Callable[[Exploration], NDArray[np.float64]]]" = {
     "walk": lambda f: _logged(normalised(f.walk), 1e-4),
     "novelty": _novelty,
     "named": lambda f: f.near.named[f.rows],
@@ -89,7 +89,7 @@ _TIE = 1e-4
 """Scores that are shown with four digits and differ by less are equal."""
 
 
-def ranked(found: "Evidence") -> "NDArray[np.float64]":
+def ranked(found: "Exploration") -> "NDArray[np.float64]":
     """Return `(n,)`: a score in [0, 1] for every segment that was looked at.
 
     Candidates come before all others, which keep the order of their direct scores.
@@ -107,7 +107,7 @@ def ranked(found: "Evidence") -> "NDArray[np.float64]":
     return _led(scores, found)
 
 
-def _led(scores: "NDArray[np.float64]", found: "Evidence") -> "NDArray[np.float64]":
+def _led(scores: "NDArray[np.float64]", found: "Exploration") -> "NDArray[np.float64]":
     """Let nothing lead that has no word of the question, where something has one.
 
     A link is only as good as where it starts. In a small memory everything is linked with

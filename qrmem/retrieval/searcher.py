@@ -12,7 +12,7 @@ from qrmem.errors import EmbedderMismatch, require_count, require_text
 from qrmem.retrieval import definitions, scoring
 from qrmem.retrieval.candidates import Neighborhood, understood
 from qrmem.retrieval.explanation import reason
-from qrmem.retrieval.exploring import Evidence, explore
+from qrmem.retrieval.exploring import Exploration, explore
 from qrmem.retrieval.linking import Texts
 from qrmem.retrieval.ranking import ranked
 from qrmem.text.boilerplate import boilerplate
@@ -34,13 +34,13 @@ class Findings:
 
     Attributes:
         near: the segments that were looked at, `n` of them.
-        evidence: what following names added; `None` where there was no segment to start from.
+        explored: what following names added; `None` where there was no segment to start from.
         scores: `(n,)`, what the segments are ranked by.
         defined: ids of segments of source code that define what the question names, with the name.
     """
 
     near: Neighborhood
-    evidence: Evidence | None
+    explored: Exploration | None
     scores: "NDArray[np.float64]"
     defined: Mapping[str, str]
 
@@ -182,9 +182,9 @@ class Searcher:
         question = searched(question)
         near = await self._near(question, vector, documents, at_least)
         defined = await definitions.find(near, question, self._texts)
-        evidence = await explore(near, self._texts) if near.size else None
-        scores = near.direct if evidence is None else ranked(evidence)
-        return Findings(near, evidence, _put_first(scores, near.rows(defined)), defined)
+        explored = await explore(near, self._texts) if near.size else None
+        scores = near.direct if explored is None else ranked(explored)
+        return Findings(near, explored, _put_first(scores, near.rows(defined)), defined)
 
     async def vector(
         self, text: str, info: "NamespaceInfo | None" = None
@@ -299,7 +299,7 @@ class Searcher:
         hits: list[Hit] = []
         for id_ in ordered[:k]:
             row = rows[id_]
-            told, over = await reason(near, found.evidence, self._texts, row)
+            told, over = await reason(near, found.explored, self._texts, row)
             name = found.defined.get(id_)
             hit = Hit(
                 document_id=segments[id_].document_id,

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 from qrmem.errors import MissingError, QrmemError, UsageError, install, refused
-from qrmem.llm.usage import By
+from qrmem.llm.totals import By
 from qrmem.memory import Memory
 from qrmem.types import (
     Document,
@@ -315,7 +315,7 @@ def _brief(trail: Trail) -> BriefTrail:
 
 
 def _marked(query: str, segments: Sequence[Segment]) -> list[MarkedSegment]:
-    from qrmem.answering.passages import matches  # which loads what searches
+    from qrmem.answering.excerpts import matches  # which loads what searches
 
     return [MarkedSegment(**asdict(one), matches=matches(query, one.text)) for one in segments]
 

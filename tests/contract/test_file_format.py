@@ -18,7 +18,7 @@ import pytest
 
 import qrmem
 from qrmem.errors import MissingError, StoreUnavailable
-from qrmem.graphstore.sqlite import Opening, SqliteStore
+from qrmem.graphstore.sqlite import OpenMode, SqliteStore
 from qrmem.graphstore.sqlite.schema import SCHEMA, USUAL, VERSION, migrate
 
 DATA = Path(__file__).with_name("data")
@@ -109,7 +109,7 @@ async def test_an_old_file_that_may_not_be_written_is_refused(tmp_path: Path) ->
     path = tmp_path / "old.db"
     path.write_bytes(gzip.decompress((DATA / "version-7.db.gz").read_bytes()))
     with pytest.raises(MissingError, match="older qrmem and is read-only; open it once"):
-        await SqliteStore.open(path, Opening(read_only=True))
+        await SqliteStore.open(path, OpenMode(read_only=True))
     assert _version(path) == 7
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from contract.reference import ReferenceStore
 
-from qrmem.graphstore.protocol import Change, EntityRow, MentionRow, NamespaceInfo
+from qrmem.graphstore.protocol import EntityRow, MentionRow, NamespaceInfo, ViewUpdate
 from qrmem.types import Contribution, Document, LedgerRow, Segment
 
 Work = Callable[[ReferenceStore, int], Awaitable[object]]
@@ -22,7 +22,7 @@ async def filled(size: int) -> ReferenceStore:
     for id_ in ids:
         segment = Segment(id_, f"d{id_}", 0, 0, 1, "x", 1)
         await store.put_documents("a", [(Document("x", id=f"d{id_}"), [segment])])
-    change = Change(
+    change = ViewUpdate(
         mentions=[MentionRow(id_, f"n{id_}|", (("x", 1),)) for id_ in ids],
         names={f"n{id_}|": f"e{id_}" for id_ in ids},
         entities=[EntityRow(f"e{id_}", f"N{id_}", "") for id_ in ids],

@@ -20,8 +20,8 @@ from qrmem.config import Settings
 from qrmem.errors import MissingError, NotFound, QrmemError, StoreUnavailable, UsageError
 from qrmem.graph.merging import refresh_names
 from qrmem.graphstore import GraphStore, open_store
-from qrmem.graphstore.protocol import Change
-from qrmem.graphstore.sqlite import Opening, SqliteStore, words
+from qrmem.graphstore.protocol import ViewUpdate
+from qrmem.graphstore.sqlite import OpenMode, SqliteStore, words
 from qrmem.graphstore.sqlite.connection import PAGE_SIZE
 from qrmem.graphstore.sqlite.schema import SCHEMA, VERSION, make
 from qrmem.types import LedgerRow
@@ -197,7 +197,7 @@ async def test_a_memory_opened_for_reading_is_not_written(tmp_path: Path) -> Non
     with pytest.raises(StoreUnavailable, match="read-only"):
         await store.create_namespace("m", INFO)
     with pytest.raises(StoreUnavailable, match="read-only"):
-        await store.apply("n", 1, Change())
+        await store.apply("n", 1, ViewUpdate())
     with pytest.raises(StoreUnavailable, match="read-only"):
         await store.delete_documents("n", "d")
     assert await contents(store, "n") == everything
@@ -256,7 +256,7 @@ def _names(folder: Path) -> list[str]:
 async def test_a_lock_that_stays_names_who_holds_it_and_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     await _filled(path)
-    store = await SqliteStore.open(path, Opening(timeout=0.05))
+    store = await SqliteStore.open(path, OpenMode(timeout=0.05))
     before = await contents(store, "n")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -514,7 +514,7 @@ async def test_a_full_disk_stops_a_write_and_loses_nothing(tmp_path: Path) -> No
     path = tmp_path / "a.db"
     await _filled(path)
     pages = path.stat().st_size // 8192
-    small = await SqliteStore.open(path, Opening(pragmas={"max_page_count": pages + 10}))
+    small = await SqliteStore.open(path, OpenMode(pragmas={"max_page_count": pages + 10}))
     before = await contents(small, "n")
     big = text("big", *[f"piece {n} " * 500 for n in range(100)])
     with pytest.raises(StoreUnavailable, match="no space left"):

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from contract.suite.samples import INFO, change, text
 
-from qrmem.graphstore.protocol import Change, NameFilter
+from qrmem.graphstore.protocol import NameFilter, ViewUpdate
 from qrmem.graphstore.sqlite import changes, documents, facts, runs, vectors, view, words
-from qrmem.graphstore.sqlite.connection import Opening, connect
+from qrmem.graphstore.sqlite.connection import OpenMode, connect
 from qrmem.types import LedgerRow
 
 SMALL = ("sqlite_master", "picked", "namespace", "k", "(subquery-1)")
@@ -20,7 +20,7 @@ SMALL = ("sqlite_master", "picked", "namespace", "k", "(subquery-1)")
 
 
 def test_statements_find_their_rows_by_index(tmp_path: Path) -> None:
-    db, _ = connect(tmp_path / "a.db", Opening())
+    db, _ = connect(tmp_path / "a.db", OpenMode())
     ids = _fill(db)
     seen: list[str] = []
     db.set_trace_callback(seen.append)
@@ -43,7 +43,7 @@ def test_statements_find_their_rows_by_index(tmp_path: Path) -> None:
 
 
 def test_the_last_documents_are_found_without_reading_the_others(tmp_path: Path) -> None:
-    db, _ = connect(tmp_path / "a.db", Opening())
+    db, _ = connect(tmp_path / "a.db", OpenMode())
     documents.create_namespace(db, "n", INFO)
     documents.put_documents(db, "n", [text(f"turn-{n:04}", "A word.") for n in range(2000)])
     steps: list[int] = []
@@ -113,5 +113,5 @@ def _use(db: sqlite3.Connection, ids: list[str]) -> None:
     runs.calls(db, "n")
     runs.put_cached(db, "n", "reply", "k", {}, segments=[ids[0]])
     runs.cached(db, "n", "reply", ["k"])
-    changes.apply(db, "n", 1, Change(clear=few, names={"Ann1": "Ann2"}))
+    changes.apply(db, "n", 1, ViewUpdate(clear=few, names={"Ann1": "Ann2"}))
     documents.put_documents(db, "n", [text("d", "Ann1 met Bob1 why? ")])

@@ -18,7 +18,7 @@ from qrmem.extraction.summaries import RETRY_TEMPERATURE
 from qrmem.graph.expansion import QUERY_TOKENS
 from qrmem.graph.segmenting import MILESTONE
 from qrmem.graphstore.records import K1, B
-from qrmem.retrieval.fragments.relations import EXACT, SAMPLE
+from qrmem.retrieval.fragments.operators import EXACT, SAMPLE
 from qrmem.retrieval.trees.clustering import (
     MOST_CLUSTERS,
     PATIENCE,

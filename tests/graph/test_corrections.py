@@ -12,7 +12,7 @@ from servers.openai_server import OpenAIServer
 
 import qrmem
 from qrmem.agents.search.run import Search
-from qrmem.agents.search.superseded import with_corrections
+from qrmem.agents.search.steps import with_corrections
 from qrmem.answering.with_model import block
 from qrmem.graph import corrections
 from qrmem.integrations.toolset import Toolset

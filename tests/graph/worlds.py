@@ -10,11 +10,11 @@ from fakes import ScriptedReasoner
 
 from qrmem.agents import STRATEGIES, Outcome, Search, run_strategy
 from qrmem.graphstore.protocol import (
-    Change,
     EntityRow,
     FactRow,
     MentionRow,
     NamespaceInfo,
+    ViewUpdate,
 )
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
@@ -52,7 +52,7 @@ async def memory(*parts: Part) -> ReferenceStore:
     return store
 
 
-def _change(parts: Sequence[Part]) -> Change:
+def _change(parts: Sequence[Part]) -> ViewUpdate:
     mentions, facts, index = [], [], {}
     names: set[str] = set()
     for n, part in enumerate(parts):
@@ -65,7 +65,7 @@ def _change(parts: Sequence[Part]) -> Change:
             for at, (head, said, tail) in enumerate(part.facts)
         ]
         index[f"s{n}"] = Counter(terms(part.text))
-    return Change(
+    return ViewUpdate(
         mentions=mentions,
         facts=facts,
         index=index,

@@ -12,8 +12,8 @@ from contract.reference import ReferenceStore
 import qrmem
 from qrmem.config import Settings
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
-from qrmem.graphstore.protocol import Change, EntityRow, MentionRow
-from qrmem.graphstore.sqlite import Opening, SqliteStore
+from qrmem.graphstore.protocol import EntityRow, MentionRow, ViewUpdate
+from qrmem.graphstore.sqlite import OpenMode, SqliteStore
 from qrmem.graphstore.sqlite.errors import error
 from qrmem.memory import Memory
 from qrmem.types import Document, Event, Segment
@@ -33,7 +33,7 @@ async def test_an_answer_survives_a_store_that_is_locked(tmp_path: Path) -> None
     async with qrmem.open(str(path), settings=SETTINGS) as memory:
         await memory.add({"id": "a", "text": TEXT})
     events: list[Event] = []
-    store = await SqliteStore.open(str(path), Opening(timeout=0.05))
+    store = await SqliteStore.open(str(path), OpenMode(timeout=0.05))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     async with Memory(store, SETTINGS, events.append) as memory:
@@ -51,7 +51,7 @@ async def test_an_oriented_answer_survives_a_store_that_is_locked(tmp_path: Path
     async with qrmem.open(str(path), settings=SETTINGS) as memory:
         await memory.add({"id": "a", "text": TEXT})
     events: list[Event] = []
-    store = await SqliteStore.open(str(path), Opening(timeout=0.05))
+    store = await SqliteStore.open(str(path), OpenMode(timeout=0.05))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     async with Memory(store, SETTINGS, events.append) as memory:
@@ -84,7 +84,7 @@ class _FullBeforeMerging(ReferenceStore):
 
     is_full = True
 
-    async def apply(self, ns: str, revision: int, change: Change) -> int:
+    async def apply(self, ns: str, revision: int, change: ViewUpdate) -> int:
         if self.is_full:
             raise StoreUnavailable("no space left")
         return await super().apply(ns, revision, change)
@@ -173,11 +173,11 @@ async def test_a_graph_file_holds_every_entity(tmp_path: Path) -> None:
     keys = [f"name {number}|PERSON" for number in range(10_001)]
     async with qrmem.open(str(tmp_path / "m.db"), settings=SETTINGS) as memory:
         await memory.add({"id": "a", "text": "nothing is named here."})
-    store = await SqliteStore.open(str(tmp_path / "m.db"), Opening())
+    store = await SqliteStore.open(str(tmp_path / "m.db"), OpenMode())
     info = await store.namespace("default")
     assert info is not None
     (segment,) = await store.segments("default", documents=["a"])
-    change = Change(
+    change = ViewUpdate(
         mentions=[MentionRow(segment.id, key, ((key, 1),)) for key in keys],
         names=dict(zip(keys, keys, strict=True)),
         entities=[EntityRow(key, key, "PERSON") for key in keys],

@@ -11,7 +11,7 @@ from contract.reference import ReferenceStore
 import qrmem
 from qrmem import Document
 from qrmem.errors import StoreUnavailable
-from qrmem.graphstore.protocol import Change
+from qrmem.graphstore.protocol import ViewUpdate
 from qrmem.graphstore.sqlite import SqliteStore
 
 
@@ -58,7 +58,7 @@ async def test_names_that_a_broken_delete_left_unresolved_are_resolved_by_the_ne
 
         is_cut = False
 
-        async def apply(self, ns: str, revision: int, change: Change) -> int:
+        async def apply(self, ns: str, revision: int, change: ViewUpdate) -> int:
             if change.resolved and self.is_cut:
                 raise StoreUnavailable("cut off")
             return await super().apply(ns, revision, change)
@@ -84,7 +84,7 @@ async def test_an_add_that_breaks_off_while_merging_leaves_nothing_half_done() -
     class Cut(ReferenceStore):
         is_cut = True
 
-        async def apply(self, ns: str, revision: int, change: Change) -> int:
+        async def apply(self, ns: str, revision: int, change: ViewUpdate) -> int:
             if self.is_cut:
                 raise StoreUnavailable("cut off")
             return await super().apply(ns, revision, change)

@@ -18,7 +18,7 @@ import qrmem
 from qrmem.agents.embedding import embed_segments
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.neo4j.connection import Connection
-from qrmem.graphstore.protocol import Change
+from qrmem.graphstore.protocol import ViewUpdate
 from qrmem.retrieval import Searcher
 from qrmem.types import Document, Segment, Strategy
 
@@ -71,7 +71,7 @@ async def _fill(store: GraphStore, ns: str, vectors: Matrix) -> list[str]:
     segments = [Segment(f"{ns}{n:05d}", "d", n, n, n + 1, ".", 1) for n in range(count)]
     await store.create_namespace(ns, NamespaceInfo(ns, "builtin-v1", 600, "given", DIMENSION))
     await store.put_documents(ns, [(Document("." * len(segments), id="d"), segments)])
-    await store.apply(ns, 0, Change(index={s.id: {"word": 1} for s in segments}))
+    await store.apply(ns, 0, ViewUpdate(index={s.id: {"word": 1} for s in segments}))
     ids = [segment.id for segment in segments]
     await store.put_vectors(ns, "segment", [id_ for id_ in ids for _ in range(WINDOWS)], vectors)
     return ids

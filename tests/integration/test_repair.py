@@ -8,7 +8,7 @@ import pytest
 import qrmem
 from qrmem.errors import StoreUnavailable
 from qrmem.graphstore import GraphStore
-from qrmem.graphstore.protocol import Change, EntityRow
+from qrmem.graphstore.protocol import EntityRow, ViewUpdate
 
 DOCUMENTS = [
     {"id": "a", "text": "Captain Ahab lost a leg to Moby Dick off Japan. Owen Chase saw Japan."},
@@ -35,7 +35,7 @@ async def test_a_whole_memory_is_left_alone(memory: qrmem.Memory) -> None:
 async def test_a_merge_behind_the_memorys_back_is_kept_as_a_decision(memory: qrmem.Memory) -> None:
     keys = {found.name: found.key for found in await memory.entities()}
     store, ns = memory._session.store, memory._session.ns
-    await _apply(store, ns, Change(names={keys["Thomas Nickerson"]: keys["Herman Melville"]}))
+    await _apply(store, ns, ViewUpdate(names={keys["Thomas Nickerson"]: keys["Herman Melville"]}))
     done = await memory.repair()
     assert [(d.first, d.second, d.same) for d in done.decisions] == [
         ("Herman Melville", "Thomas Nickerson", True)
@@ -53,7 +53,7 @@ async def test_a_name_of_two_types_is_told_once(memory: qrmem.Memory) -> None:
     store, ns = memory._session.store, memory._session.ns
     moved = [row.key for row in await store.names(ns) if row.surface == "Ahab"]
     assert len(moved) == 2
-    await _apply(store, ns, Change(names=dict.fromkeys(moved, "japan|")))
+    await _apply(store, ns, ViewUpdate(names=dict.fromkeys(moved, "japan|")))
     done = await memory.repair()
     assert done.differences.count("'Ahab' was made a name of 'Japan': kept") == 1
     assert len(done.decisions) == 1
@@ -90,8 +90,8 @@ async def test_what_no_text_says_goes_and_what_is_missing_comes_back(memory: qrm
     store, ns = memory._session.store, memory._session.ns
     (segment, *_) = await store.segments(ns, documents=["a"])
     key = next(found.key for found in before if found.name == "Owen Chase")
-    await _apply(store, ns, Change(entities=[EntityRow(key, "Nobody Atall", "PERSON")]))
-    await _apply(store, ns, Change(clear=[segment.id]))
+    await _apply(store, ns, ViewUpdate(entities=[EntityRow(key, "Nobody Atall", "PERSON")]))
+    await _apply(store, ns, ViewUpdate(clear=[segment.id]))
     done = await memory.repair()
     assert any("Nobody Atall" in text and "not kept" in text for text in done.differences)
     assert any("is missing" in text for text in done.differences)
@@ -100,7 +100,7 @@ async def test_what_no_text_says_goes_and_what_is_missing_comes_back(memory: qrm
     await memory.close()
 
 
-async def _apply(store: GraphStore, ns: str, change: Change) -> None:
+async def _apply(store: GraphStore, ns: str, change: ViewUpdate) -> None:
     info = await store.namespace(ns)
     assert info is not None
     await store.apply(ns, info.revision, change)

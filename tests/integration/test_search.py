@@ -15,7 +15,7 @@ import qrmem
 from qrmem.config import Settings
 from qrmem.errors import EmbedderMismatch, ModelUnavailable, UsageError
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
-from qrmem.graphstore.protocol import Change, EntityRow, MentionRow
+from qrmem.graphstore.protocol import EntityRow, MentionRow, ViewUpdate
 from qrmem.graphstore.sqlite.store import SqliteStore
 from qrmem.retrieval import EdgeScorer, Searcher, embed_segments
 from qrmem.retrieval.similarity import vector_owner
@@ -80,7 +80,7 @@ async def fill(
         mentions += [MentionRow(segment.id, f"{one.lower()}|", ((one, 1),)) for one in names]
         index[segment.id] = Counter(terms(text))
     known = {row.name: row.forms[0][0] for row in mentions}
-    change = Change(
+    change = ViewUpdate(
         mentions=mentions,
         index=index,
         names={key: key for key in known},
@@ -251,7 +251,7 @@ async def test_ten_thousand_identical_segments_come_in_order(tmp_path: Path) -> 
     await store.create_namespace("test", NamespaceInfo("test", "builtin-v1", 600))
     await store.put_documents("test", [(Document(text * count, id="d"), segments)])
     index = {segment.id: counts for segment in reversed(segments)}
-    await store.apply("test", 0, Change(index=index))
+    await store.apply("test", 0, ViewUpdate(index=index))
     for searcher in (Searcher(store, "test"), Searcher(store, "test")):
         for _ in range(2):
             hits = await searcher.search("Which whale is the same?", k=50)

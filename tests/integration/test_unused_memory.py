@@ -8,7 +8,7 @@ import pytest
 import qrmem
 from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError
-from qrmem.graphstore.sqlite import Opening, SqliteStore
+from qrmem.graphstore.sqlite import OpenMode, SqliteStore
 
 SETTINGS = Settings(embedder="none")
 
@@ -25,7 +25,7 @@ async def test_its_file_goes_when_it_is_closed(tmp_path: Path) -> None:
 async def test_its_file_stays_where_another_program_has_it_open(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     async with qrmem.open(str(path), settings=SETTINGS):
-        other = await SqliteStore.open(path, Opening())
+        other = await SqliteStore.open(path, OpenMode())
     assert "m.db" in os.listdir(tmp_path)
     await other.close()
 

@@ -19,7 +19,7 @@ from qrmem.retrieval.fragments import (
     Structure,
 )
 from qrmem.retrieval.fragments.gathering import jaccard, within_words
-from qrmem.retrieval.fragments.relations import EXACT
+from qrmem.retrieval.fragments.operators import EXACT
 from qrmem.retrieval.fragments.scorer import _semantic, best, environment, relation_aware
 
 unhurried = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 import numpy as np
 from contract.reference import ReferenceStore
 
-from qrmem.graphstore.protocol import Change, GraphStore, NamespaceInfo
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo, ViewUpdate
 from qrmem.memory.add_state import IngestState
 from qrmem.types import Document, DocumentInfo, LedgerRow, Segment
 
@@ -18,7 +18,7 @@ async def store_of(*ids: str, store: S) -> S:
         segment = Segment(f"s{id_}", id_, 0, 0, 4, "text", 1)
         await store.put_documents("n", [(Document("text", id=id_), [segment])])
         await store.record("n", [(LedgerRow(segment.id, "ok"), None)])
-    await store.apply("n", 0, Change(merged={f"s{id_}": "digest" for id_ in ids}))
+    await store.apply("n", 0, ViewUpdate(merged={f"s{id_}": "digest" for id_ in ids}))
     vectors = np.ones((len(ids), 2), dtype=np.float32)
     await store.put_vectors("n", "segment", [f"s{id_}" for id_ in ids], vectors)
     return store
@@ -38,7 +38,7 @@ async def test_a_document_is_done_when_it_is_read_merged_and_embedded() -> None:
     assert await done(store) == ["b", "c"]
     info = await store.namespace("n")
     assert info is not None
-    await store.apply("n", info.revision, Change(clear=["sb"]))
+    await store.apply("n", info.revision, ViewUpdate(clear=["sb"]))
     assert await done(store) == ["c"]
     await store.set_embedder("n", "other", 3)
     assert await done(store) == []

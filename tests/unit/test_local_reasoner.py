@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qrmem.answering.evidence import Evidence
+from qrmem.answering.excerpts import absent_names
 from qrmem.answering.local import LocalReasoner
-from qrmem.answering.passages import absent_names
 from qrmem.answering.query import query
 from qrmem.errors import WindowTooSmall
 from qrmem.extraction.extractive_summary import read, weight

@@ -17,7 +17,7 @@ from qrmem.config import Settings
 from qrmem.errors import StoreConflict
 from qrmem.graph.merging import current_merges, merge_documents, refresh_names
 from qrmem.graphstore import open_store
-from qrmem.graphstore.protocol import Change, GraphStore
+from qrmem.graphstore.protocol import GraphStore, ViewUpdate
 from qrmem.types import Contribution, LedgerRow, Mention, MergeDecision
 
 
@@ -174,10 +174,10 @@ class Contested(ReferenceStore):
         super().__init__()
         self.times = times
 
-    async def apply(self, ns: str, revision: int, change: Change) -> int:
+    async def apply(self, ns: str, revision: int, change: ViewUpdate) -> int:
         if self.times:
             self.times -= 1
-            await super().apply(ns, revision, Change())
+            await super().apply(ns, revision, ViewUpdate())
         return await super().apply(ns, revision, change)
 
 
@@ -194,7 +194,7 @@ class Slow(ReferenceStore):
 
     conflicts = 0
 
-    async def apply(self, ns: str, revision: int, change: Change) -> int:
+    async def apply(self, ns: str, revision: int, change: ViewUpdate) -> int:
         await asyncio.sleep(0)
         try:
             return await super().apply(ns, revision, change)
@@ -217,9 +217,9 @@ async def test_tasks_that_merge_at_once_wait_for_each_other() -> None:
 class Busy(ReferenceStore):
     """Somebody else always changes the namespace before more than two segments are written."""
 
-    async def apply(self, ns: str, revision: int, change: Change) -> int:
+    async def apply(self, ns: str, revision: int, change: ViewUpdate) -> int:
         if len(change.merged) > 2:
-            await super().apply(ns, revision, Change())
+            await super().apply(ns, revision, ViewUpdate())
         return await super().apply(ns, revision, change)
 
 

@@ -24,7 +24,7 @@ from qrmem.llm.replies import strict_schema
 from qrmem.llm.retry import AdaptiveConcurrency
 from qrmem.llm.servers import Transient
 from qrmem.llm.structured import ask
-from qrmem.llm.usage import usage
+from qrmem.llm.totals import usage
 from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Message
 
 

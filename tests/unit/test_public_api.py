@@ -18,7 +18,7 @@ from qrmem import memory as facade
 from qrmem.agents import STRATEGIES
 from qrmem.config import Settings
 from qrmem.errors import UsageError
-from qrmem.memory.options import AskKeywords, OpenOptions
+from qrmem.memory.keywords import AskKeywords, OpenOptions
 from qrmem.types import Strategy
 from qrmem.types.options import AddOptions, AskOptions, RecallOptions
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from qrmem.agents.baselines import memwalker, read_agent
-from qrmem.answering.options import shown
+from qrmem.answering.multiple_choice import shown
 from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import Harness
 from qrmem.eval.records import Context, Item, Prediction

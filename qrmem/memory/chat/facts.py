@@ -13,7 +13,7 @@ from qrmem.answering.with_model import PromptedReasoner
 from qrmem.errors import CapReached, OutOfReach, QrmemError, StoreConflict, UsageError
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
-from qrmem.llm.usage import together
+from qrmem.llm.totals import together
 from qrmem.memory.add import Adder
 from qrmem.memory.models import Run, caps_of
 from qrmem.memory.session import Session

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qrmem.retrieval.fragments.code_graph import DIRECTORY, Strengths
-from qrmem.retrieval.fragments.relations import Links
+from qrmem.retrieval.fragments.operators import Links
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

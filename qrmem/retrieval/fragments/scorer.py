@@ -12,7 +12,7 @@ from qrmem.llm.embedders import BY_PRODUCT, directions
 from qrmem.retrieval.fragments import gathering
 from qrmem.retrieval.fragments.code_graph import CodeIndex
 from qrmem.retrieval.fragments.code_relation import Code
-from qrmem.retrieval.fragments.relations import EXACT, Blend, Relation, Semantic, Structure
+from qrmem.retrieval.fragments.operators import EXACT, Blend, Relation, Semantic, Structure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,13 +11,13 @@ import networkx as nx
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.protocol import (
     CacheKind,
-    Change,
     EntityRow,
     Entry,
     FactRow,
     MentionRow,
     NameRow,
     NamespaceInfo,
+    ViewUpdate,
     by_frequency,
     relation_key,
 )
@@ -90,7 +90,7 @@ class Space:
             self._view = View(self)
         return self._view
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: ViewUpdate) -> None:
         """Apply a change that was found right."""
         before = self.rows
         self.rows = self._changed(change).settled()
@@ -118,7 +118,7 @@ class Space:
             if entity is not None:
                 self.stale.setdefault(name, entity)
 
-    def _changed(self, change: Change) -> "Rows":
+    def _changed(self, change: ViewUpdate) -> "Rows":
         rows = self.rows.without(change.clear)
         rows.mentions |= {(row.segment_id, row.name): row for row in change.mentions}
         rows.facts |= {(row.segment_id, row.n): row for row in change.facts}

@@ -29,7 +29,6 @@ from qrmem.graphstore.protocol import (
     Around,
     CacheEntry,
     CacheKind,
-    Change,
     EntityCount,
     Mentions,
     NameFilter,
@@ -38,6 +37,7 @@ from qrmem.graphstore.protocol import (
     Unmerged,
     VectorKind,
     Vectors,
+    ViewUpdate,
 )
 from qrmem.graphstore.reads import merged_relations
 from qrmem.text.blocks import blocks_of
@@ -282,7 +282,7 @@ class ReferenceStore:
 
     # --- the view -----------------------------------------------------------------------------
 
-    async def apply(self, ns: str, revision: int, change: Change) -> int:
+    async def apply(self, ns: str, revision: int, change: ViewUpdate) -> int:
         space = self._existing(ns)
         if space.info.revision != revision:
             raise StoreConflict(f"namespace {ns!r} is at {space.info.revision}, not {revision}")
@@ -299,7 +299,7 @@ class ReferenceStore:
         info = await self.namespace(ns)
         if info is not None:
             ids = [row.segment_id for row in await self.ledger(ns)]
-            await self.apply(ns, info.revision, Change(clear=ids))
+            await self.apply(ns, info.revision, ViewUpdate(clear=ids))
 
     async def unmerged(self, ns: str, *document_ids: str) -> Unmerged:
         space, rows = self._space(ns), await self.ledger(ns, *document_ids) if document_ids else ()

@@ -11,7 +11,7 @@ from contract.suite.base import Contract
 from contract.suite.samples import INFO, add, apply, change, contents, text
 
 from qrmem.errors import NotFound, StoreConflict, UsageError
-from qrmem.graphstore.protocol import Change, GraphStore
+from qrmem.graphstore.protocol import GraphStore, ViewUpdate
 from qrmem.graphstore.reads import cached_value, facts_of, merged_segments
 from qrmem.types import (
     CallRecord,
@@ -305,7 +305,7 @@ class FactsContract(Contract):
         }
         ids = [segment.id for id_ in ("c", "a") for segment in given[id_][1]]
         await store.record("n", [(LedgerRow(id_, "ok"), made[id_]) for id_ in sorted(made)])
-        await store.apply("n", 0, Change(merged={id_: f"of {id_}" for id_ in made}))
+        await store.apply("n", 0, ViewUpdate(merged={id_: f"of {id_}" for id_ in made}))
         asked = ("c", "missing", "a")
         assert [s.id for s in await store.segments("n", documents=asked)] == ids
         assert [row.segment_id for row in await store.ledger("n", *asked)] == ids

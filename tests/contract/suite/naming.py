@@ -5,7 +5,14 @@ from typing import Any
 from contract.suite.base import Contract
 from contract.suite.samples import INFO, apply, text
 
-from qrmem.graphstore.protocol import Change, EntityRow, GraphStore, MentionRow, NameFilter, NameRow
+from qrmem.graphstore.protocol import (
+    EntityRow,
+    GraphStore,
+    MentionRow,
+    NameFilter,
+    NameRow,
+    ViewUpdate,
+)
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.types import MergeDecision
 
@@ -16,12 +23,12 @@ def _row(key: str, form: str, count: int = 1) -> NameRow:
     return NameRow(key, key, ((form, count),), f"The {form}", "T")
 
 
-def _mentions(segment_id: str, **forms: str) -> Change:
+def _mentions(segment_id: str, **forms: str) -> ViewUpdate:
     """Return a change that mentions names, each an entity of its own."""
     keys = {"ahab": AHAB, "captain": CAPTAIN, "place": PLACE}
     rows = [MentionRow(segment_id, keys[name], ((form, 1),)) for name, form in forms.items()]
     entities = [EntityRow(keys[name], f"The {form}", "T") for name, form in forms.items()]
-    return Change(mentions=rows, names={r.key: r.key for r in entities}, entities=entities)
+    return ViewUpdate(mentions=rows, names={r.key: r.key for r in entities}, entities=entities)
 
 
 class NamingContract(Contract):
@@ -56,7 +63,7 @@ class NamingContract(Contract):
         first, second = await self._segments(store)
         await apply(store, "n", _mentions(first, captain="Captain Ahab", ahab="Ahab"))
         await apply(store, "n", _mentions(second, ahab="Ahab"))
-        await apply(store, "n", Change(clear=[first]))
+        await apply(store, "n", ViewUpdate(clear=[first]))
         wanted = NameFilter(blocks=dict.fromkeys(blocks_of(CAPTAIN), 9))
         assert [row.key for row in await store.names("n", wanted)] == [AHAB]
 
@@ -66,10 +73,10 @@ class NamingContract(Contract):
         first, second = await self._segments(store)
         await apply(store, "n", _mentions(first, ahab="Ahab", captain="Captain Ahab"))
         assert dict((await store.unmerged("n")).stale) == {AHAB: AHAB, CAPTAIN: CAPTAIN}
-        await apply(store, "n", Change(names={AHAB: CAPTAIN}, resolved=[AHAB, CAPTAIN]))
+        await apply(store, "n", ViewUpdate(names={AHAB: CAPTAIN}, resolved=[AHAB, CAPTAIN]))
         assert dict((await store.unmerged("n")).stale) == {}
         await apply(store, "n", _mentions(second, place="Ahab"))
-        await apply(store, "n", Change(clear=[first]))
+        await apply(store, "n", ViewUpdate(clear=[first]))
         assert dict((await store.unmerged("n")).stale) == {
             AHAB: CAPTAIN,
             CAPTAIN: CAPTAIN,
@@ -80,7 +87,7 @@ class NamingContract(Contract):
     async def test_deleting_a_document_makes_its_names_stale(self, store: GraphStore) -> None:
         first, _ = await self._segments(store)
         await apply(store, "n", _mentions(first, ahab="Ahab"))
-        await apply(store, "n", Change(resolved=[AHAB]))
+        await apply(store, "n", ViewUpdate(resolved=[AHAB]))
         await store.delete_documents("n", "d")
         assert dict((await store.unmerged("n")).stale) == {AHAB: AHAB}
 
@@ -90,7 +97,7 @@ class NamingContract(Contract):
         first, _ = await self._segments(store)
         change = _mentions(first, ahab="Ahab", captain="Captain Ahab", place="Ahab")
         await apply(store, "n", change)
-        revision = await apply(store, "n", Change(resolved=[AHAB, CAPTAIN, PLACE]))
+        revision = await apply(store, "n", ViewUpdate(resolved=[AHAB, CAPTAIN, PLACE]))
         await store.override_merge("n", MergeDecision("the Ahab", CAPTAIN, same=True))
         found = await store.namespace("n")
         assert found is not None

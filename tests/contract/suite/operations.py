@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from qrmem.errors import QrmemError
 from qrmem.graphstore.protocol import (
-    Change,
     EntityRow,
     FactRow,
     GraphStore,
     MentionRow,
     VectorKind,
+    ViewUpdate,
     relation_key,
 )
 from qrmem.graphstore.reads import cached_value
@@ -132,7 +132,7 @@ class ClearOnly:
 
     async def run(self, store: GraphStore, ns: str) -> int:
         info = await store.namespace(ns)
-        given = Change(clear=await _picked(store, ns, self.picks))
+        given = ViewUpdate(clear=await _picked(store, ns, self.picks))
         return await store.apply(ns, info.revision if info else 0, given)
 
 

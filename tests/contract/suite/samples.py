@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 from qrmem.graphstore.protocol import (
-    Change,
     EntityRow,
     FactRow,
     GraphStore,
@@ -15,6 +14,7 @@ from qrmem.graphstore.protocol import (
     NamespaceInfo,
     VectorKind,
     Vectors,
+    ViewUpdate,
 )
 from qrmem.graphstore.reads import entities_in, facts_of
 from qrmem.text.names import plain
@@ -47,7 +47,7 @@ def series(writer: str) -> list[Text]:
     ]
 
 
-def change(segments: Iterable[Segment], known: Iterable[str] = ()) -> Change:
+def change(segments: Iterable[Segment], known: Iterable[str] = ()) -> ViewUpdate:
     """Return what a very plain reader makes of segments.
 
     Every capitalised word is a name and an entity of its own, neighbouring names state a fact, a
@@ -59,7 +59,7 @@ def change(segments: Iterable[Segment], known: Iterable[str] = ()) -> Change:
     segments = list(segments)
     names = {word for s in segments for word in s.text.split() if word[:1].isupper()}
     new = sorted(names - set(known))
-    return Change(
+    return ViewUpdate(
         clear=[s.id for s in segments],
         mentions=[row for s in segments for row in _mentions(s)],
         facts=[row for s in segments for row in _facts(s)],
@@ -102,7 +102,7 @@ async def add(store: GraphStore, ns: str, *texts: Text) -> None:
         await apply(store, ns, change(segments, [row.key for row in await store.names(ns)]))
 
 
-async def apply(store: GraphStore, ns: str, given: Change) -> int:
+async def apply(store: GraphStore, ns: str, given: ViewUpdate) -> int:
     """Apply a change to the present revision."""
     info = await store.namespace(ns)
     assert info is not None

@@ -20,11 +20,11 @@ from qrmem.errors import EmbedderMismatch
 from qrmem.graphstore.protocol import (
     FIRST_TITLED,
     MOST_TITLED,
-    Change,
     EntityRow,
     FactRow,
     GraphStore,
     MentionRow,
+    ViewUpdate,
 )
 
 
@@ -64,7 +64,7 @@ class SearchContract(Contract):
     ) -> None:
         _, (a, b, c) = given = text("d", "whale sea ", "whale boat ", "whale tree ")
         await add(store, "n", given)
-        rows = Change(
+        rows = ViewUpdate(
             names={"ann": "ann", "acme": "acme", "bob": "bob"},
             entities=[
                 EntityRow("ann", "Ann", "PERSON"),
@@ -99,7 +99,7 @@ class SearchContract(Contract):
         assert set(await matching("n", [["whale"]], 9, among=[b.id, c.id])) == {b.id, c.id}
         assert list(await matching("n", [["whale"]], 9, ["other"], among=[b.id])) == []
         assert list(await matching("n", [["whale"]], 9, among=[])) == []
-        await apply(store, "n", Change(clear=[b.id]))
+        await apply(store, "n", ViewUpdate(clear=[b.id]))
         assert list(await store.types("n")) == ["KNOWS", "PERSON"]
         assert await found("COMPANY", "WORKS_FOR") == set()
 
@@ -108,7 +108,7 @@ class SearchContract(Contract):
         await add(store, "n", given)
         assert await indexed(store, "n") == [segment.id]
         assert (await store.vocabulary("n", [])).segments == 1
-        await apply(store, "n", Change(clear=[segment.id]))
+        await apply(store, "n", ViewUpdate(clear=[segment.id]))
         assert await indexed(store, "n") == []
 
     async def test_a_segment_indexed_again_is_found_by_its_new_words_alone(
@@ -116,7 +116,7 @@ class SearchContract(Contract):
     ) -> None:
         _, (first, second) = given = text("d", "one two ", "two ")
         await add(store, "n", given)
-        await apply(store, "n", Change(index={first.id: {"new": 1}}))
+        await apply(store, "n", ViewUpdate(index={first.id: {"new": 1}}))
         found = {t: list(await store.matching("n", [[t]], 9)) for t in ("one", "two", "new")}
         assert found == {"one": [], "two": [second.id], "new": [first.id]}
         assert (await store.vocabulary("n", ["one"])).terms == 2

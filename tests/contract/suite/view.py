@@ -9,13 +9,13 @@ from contract.suite.samples import INFO, Text, add, apply, change, contents, tex
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.protocol import (
-    Change,
     EntityCount,
     EntityRow,
     FactRow,
     GraphStore,
     MentionRow,
     NameRow,
+    ViewUpdate,
 )
 from qrmem.graphstore.reads import entities_in, facts_of, merged_relations, merged_segments
 from qrmem.graphstore.relations import chains
@@ -33,9 +33,9 @@ class ViewContract(Contract):
         before = await contents(store, "n")
         for stale in (0, 2):
             with pytest.raises(StoreConflict):
-                await store.apply("n", stale, Change(clear=[segments[0].id]))
+                await store.apply("n", stale, ViewUpdate(clear=[segments[0].id]))
         assert await contents(store, "n") == before
-        assert await store.apply("n", 1, Change()) == 2
+        assert await store.apply("n", 1, ViewUpdate()) == 2
 
     async def test_surface_is_the_most_frequent_form_then_the_longest_then_the_smallest(
         self, store: GraphStore
@@ -88,9 +88,9 @@ class ViewContract(Contract):
         ]
         assert (await store.counts("n"))["facts"] == 4
         again = FactRow(first.id, 0, "ann", "bob", "met again", type="KNEW")
-        await apply(store, "n", Change(facts=[again]))
+        await apply(store, "n", ViewUpdate(facts=[again]))
         assert [f.type for f in await facts_of(store, "n", ["bob"])][:2] == ["KNEW", ""]
-        await apply(store, "n", Change(clear=[first.id]))
+        await apply(store, "n", ViewUpdate(clear=[first.id]))
         (entity,) = await store.entities("n", ["ann"])
         assert entity.properties == (Property("born", 1852, second.id),)
         assert (await store.counts("n"))["facts"] == 0
@@ -103,7 +103,9 @@ class ViewContract(Contract):
             MentionRow(first.id, "captain", (("Captain", 1), ("Ahab", 1)), "Who leads?"),
         ]
         names = {"ahab": "e", "captain": "e"}
-        await apply(store, "n", Change(mentions=rows, names=names, entities=[_entity("e", "Ahab")]))
+        await apply(
+            store, "n", ViewUpdate(mentions=rows, names=names, entities=[_entity("e", "Ahab")])
+        )
         assert list(await store.entities("n", ["x", "e"])) == [
             Entity(
                 "e",
@@ -121,7 +123,7 @@ class ViewContract(Contract):
     ) -> None:
         _, (first, second) = given = text("d", "Ann met Bob ", "Bob met Anna ")
         await add(store, "n", given)
-        await apply(store, "n", Change(names={"Anna": "Ann"}))
+        await apply(store, "n", ViewUpdate(names={"Anna": "Ann"}))
         assert [row.entity for row in await store.names("n")] == ["Ann", "Ann", "Bob"]
         assert [(f.head, f.tail) for f in await facts_of(store, "n", ["Ann"])] == [
             ("Ann", "Bob"),
@@ -129,12 +131,12 @@ class ViewContract(Contract):
         ]
         assert (await store.around("n", ["Ann", "Anna"])).places == {"Ann": (first.id, second.id)}
         assert list(await store.entities("n", ["Anna"])) == []
-        await apply(store, "n", Change(names={"Anna": "Q"}, entities=[_entity("Q", "Anna")]))
+        await apply(store, "n", ViewUpdate(names={"Anna": "Q"}, entities=[_entity("Q", "Anna")]))
         assert [f.tail for f in await facts_of(store, "n", ["Q"])] == ["Q"]
 
     async def test_an_entity_can_be_renamed(self, store: GraphStore) -> None:
         await add(store, "n", text("d", "Ann ran "))
-        await apply(store, "n", Change(entities=[_entity("Ann", "Dr Ann")]))
+        await apply(store, "n", ViewUpdate(entities=[_entity("Ann", "Dr Ann")]))
         (entity,) = await store.entities("n", ["Ann"])
         assert (entity.name, entity.type) == ("Dr Ann", "PERSON")
 
@@ -174,7 +176,7 @@ class ViewContract(Contract):
             FactRow(first.id, 2, "b", "d", "elsewhere"),
         ]
         await apply(store, "n", _named(mentions, facts=facts))
-        await apply(store, "n", Change(entities=[_entity("c", "Dr C")]))
+        await apply(store, "n", ViewUpdate(entities=[_entity("c", "Dr C")]))
         for keys in (["a"], ["c", "unknown", "a"], ["a", "b", "c"], []):
             found = await store.around("n", keys)
             assert list(found.facts) == list(await facts_of(store, "n", keys))
@@ -212,7 +214,7 @@ class ViewContract(Contract):
             Question("a?", first.id, "user"),
             Question("b?", first.id),
         ]
-        await apply(store, "n", Change(questions=given))
+        await apply(store, "n", ViewUpdate(questions=given))
         expected = [given[1], given[2], given[0]]
         assert list(await store.questions("n")) == expected
         assert list(await store.questions("n", [second.id, "unknown"])) == [given[0]]
@@ -225,7 +227,7 @@ class ViewContract(Contract):
         _, segments = given = text("d", "Ann met Bob why? ", "Ann ran ")
         await add(store, "n", given)
         before = await contents(store, "n")
-        await apply(store, "n", Change(clear=[segments[0].id, "unknown"]))
+        await apply(store, "n", ViewUpdate(clear=[segments[0].id, "unknown"]))
         counts = await store.counts("n")
         assert (counts["entities"], counts["facts"], counts["questions"]) == (1, 0, 0)
         assert await merged_segments(store, "n", "d") == [segments[1].id]
@@ -241,7 +243,7 @@ class ViewContract(Contract):
         _, (segment, _) = await self._two_segments(store)
         await apply(store, "n", _named([MentionRow(segment.id, "a", (("A", 5),))]))
         twice = [MentionRow(segment.id, "a", (("x", 9),)), MentionRow(segment.id, "a", (("B", 1),))]
-        await apply(store, "n", Change(mentions=twice))
+        await apply(store, "n", ViewUpdate(mentions=twice))
         row = NameRow("a", "a", (("B", 1),), "a", "PERSON")
         assert list(await store.names("n")) == [row]
 
@@ -253,7 +255,7 @@ class ViewContract(Contract):
         facts = [FactRow(second.id, 0, "b", "a", "b knows a")]
         await apply(store, "n", _named(mentions, facts=facts))
         assert (await store.counts("n"))["facts"] == 1
-        await apply(store, "n", Change(clear=[first.id]))
+        await apply(store, "n", ViewUpdate(clear=[first.id]))
         counts = await store.counts("n")
         assert (counts["entities"], counts["facts"]) == (1, 0)
         assert [row.key for row in await store.names("n")] == ["b"]
@@ -262,8 +264,8 @@ class ViewContract(Contract):
         self, store: GraphStore
     ) -> None:
         await self._two_segments(store)
-        await apply(store, "n", Change(names={"a": "e"}, entities=[_entity("e", "A")]))
-        await apply(store, "n", Change(entities=[_entity("f", "F")]))
+        await apply(store, "n", ViewUpdate(names={"a": "e"}, entities=[_entity("e", "A")]))
+        await apply(store, "n", ViewUpdate(entities=[_entity("f", "F")]))
         assert list(await store.names("n")) == []
         assert list(await store.entities("n", ["e", "f"])) == []
 
@@ -274,13 +276,13 @@ class ViewContract(Contract):
         await add(store, "n", given)
         before, id_ = await contents(store, "n"), segments[0].id
         for wrong in (
-            Change(clear=[id_], mentions=[MentionRow(id_, "nobody", ())]),
-            Change(clear=[id_], mentions=[MentionRow("nowhere", "Ann", ())]),
-            Change(clear=[id_], facts=[FactRow(id_, 0, "Ann", "nobody", "x")]),
-            Change(clear=[id_], names={"Ann": "no entity"}),
-            Change(clear=[id_], index={"nowhere": {"x": 1}}),
-            Change(clear=[id_], questions=[Question("q?", "nowhere")]),
-            Change(clear=[id_], merged={"nowhere": "digest"}),
+            ViewUpdate(clear=[id_], mentions=[MentionRow(id_, "nobody", ())]),
+            ViewUpdate(clear=[id_], mentions=[MentionRow("nowhere", "Ann", ())]),
+            ViewUpdate(clear=[id_], facts=[FactRow(id_, 0, "Ann", "nobody", "x")]),
+            ViewUpdate(clear=[id_], names={"Ann": "no entity"}),
+            ViewUpdate(clear=[id_], index={"nowhere": {"x": 1}}),
+            ViewUpdate(clear=[id_], questions=[Question("q?", "nowhere")]),
+            ViewUpdate(clear=[id_], merged={"nowhere": "digest"}),
         ):
             with pytest.raises(ValueError, match="not there"):
                 await apply(store, "n", wrong)
@@ -320,7 +322,7 @@ class ViewContract(Contract):
         await add(store, "n", (document, segments))
         edit = FactRow(segments[1].id, 0, "Ann", "Bob", "Ann leaves Bob", type="LEAVES")
         again = replace(edit, description="finally saw him", type="")
-        await apply(store, "n", Change(facts=[again]))
+        await apply(store, "n", ViewUpdate(facts=[again]))
         facts = await facts_of(store, "n", ["Ann"])
         (chain,) = chains(facts, {segment.id: "a" for segment in segments})
         value = {"description": "met, then saw", "questions": ["When?"]}
@@ -332,7 +334,7 @@ class ViewContract(Contract):
         (relation,) = await store.relations("n", ["Ann"])
         assert (relation.description, relation.questions) == ("Ann meets Bob; finally saw him", ())
         await store.put_cached("n", "fold", chain.key, value, segments=[segments[1].id])
-        await apply(store, "n", Change(facts=[edit]))
+        await apply(store, "n", ViewUpdate(facts=[edit]))
         assert [(r.type, r.description) for r in await store.relations("n", ["Ann"])] == [
             ("", "Ann meets Bob"),
             ("LEAVES", "Ann leaves Bob"),
@@ -340,11 +342,13 @@ class ViewContract(Contract):
 
     async def test_relations_move_with_their_names(self, store: GraphStore) -> None:
         await add(store, "n", text("a", "Ann Bob ", "Cy Bob ", "Ann Cy "))
-        await apply(store, "n", Change(names={"Cy": "Ann"}))
+        await apply(store, "n", ViewUpdate(names={"Cy": "Ann"}))
         (relation,) = await store.relations("n", ["Bob"])
         assert (relation.key, len(relation.facts)) == ("Ann|Bob", 2)
         assert await store.relations("n", ["Ann"]) == [relation], "Ann Cy is of one entity now"
-        await apply(store, "n", Change(names={"Cy": "Cy"}, entities=[EntityRow("Cy", "Cy", "")]))
+        await apply(
+            store, "n", ViewUpdate(names={"Cy": "Cy"}, entities=[EntityRow("Cy", "Cy", "")])
+        )
         keys = [one.key for one in await store.relations("n", ["Ann", "Cy"])]
         assert keys == ["Ann|Bob", "Ann|Cy", "Cy|Bob"]
 
@@ -359,7 +363,7 @@ def _entity(key: str, name: str) -> EntityRow:
     return EntityRow(key, name, "PERSON")
 
 
-def _named(mentions: list[MentionRow], facts: list[FactRow] | None = None) -> Change:
+def _named(mentions: list[MentionRow], facts: list[FactRow] | None = None) -> ViewUpdate:
     names = {row.name: row.name for row in mentions}
     entities = [_entity(name, name) for name in names]
-    return Change(mentions=mentions, facts=facts or [], names=names, entities=entities)
+    return ViewUpdate(mentions=mentions, facts=facts or [], names=names, entities=entities)

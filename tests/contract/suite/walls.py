@@ -10,7 +10,7 @@ from contract.suite.runs import TRAIL
 from contract.suite.samples import INFO, add, apply, contents, indexed, text
 
 from qrmem.errors import NotFound, StoreConflict
-from qrmem.graphstore.protocol import Change, EntityRow, FactRow, GraphStore, MentionRow
+from qrmem.graphstore.protocol import EntityRow, FactRow, GraphStore, MentionRow, ViewUpdate
 from qrmem.graphstore.reads import cached_value, entities_in, facts_of
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision, Question
 
@@ -80,7 +80,7 @@ class WallsContract(Contract):
             given.append(pair)
             await store.put_documents("n", [pair])
         index = {s.id: {f"word{n}": 1} for n, (_, own) in enumerate(given) for s in own}
-        await apply(store, "n", Change(index=index))
+        await apply(store, "n", ViewUpdate(index=index))
         assert sorted(await indexed(store, "n")) == sorted(index)
         assert {e.document_id for e in await store.entries("n", await indexed(store, "n"))} == set(
             ODD_NAMES
@@ -103,7 +103,7 @@ class WallsContract(Contract):
             FactRow(segment.id, n, head, tail, f"{head} met {tail}", tail)
             for n, (head, tail) in enumerate(pairwise(ODD_NAMES))
         ]
-        change = Change(
+        change = ViewUpdate(
             mentions=[*mentions, MentionRow(other.id, ODD_NAMES[0], ((ODD_NAMES[0], 1),))],
             facts=facts,
             questions=[Question(name, segment.id) for name in ODD_NAMES],
@@ -120,9 +120,9 @@ class WallsContract(Contract):
         }
         assert (await entities_in(store, "n", [segment.id]))[segment.id] == tuple(sorted(ODD_NAMES))
         assert {q.text for q in await store.questions("n")} == set(ODD_NAMES)
-        await apply(store, "n", Change(names={ODD_NAMES[-1]: ODD_NAMES[0]}))
+        await apply(store, "n", ViewUpdate(names={ODD_NAMES[-1]: ODD_NAMES[0]}))
         assert list(await store.entities("n", [ODD_NAMES[-1]])) == []
-        await apply(store, "n", Change(clear=[segment.id]))
+        await apply(store, "n", ViewUpdate(clear=[segment.id]))
         assert [row.key for row in await store.names("n")] == [ODD_NAMES[0]]
 
     async def test_writing_and_deleting_in_one_namespace_leaves_the_other_alone(
@@ -137,7 +137,7 @@ class WallsContract(Contract):
         await store.record("n", (), summaries={"d": "other"})
         await store.put_trail("n", replace(TRAIL, answer="other"))
         await store.put_cached("n", "reply", "k", {"x": 2})
-        await apply(store, "n", Change(clear=[s.id for s in text("d", "Ann met Bob ")[1]]))
+        await apply(store, "n", ViewUpdate(clear=[s.id for s in text("d", "Ann met Bob ")[1]]))
         await store.set_embedder("n", "other", 1)
         assert await contents(store, "m") == before
         assert await cached_value(store, "m", "reply", "k") == {"x": 1}
@@ -177,9 +177,9 @@ class WallsContract(Contract):
         await store.put_vectors("m", "segment", [id_], row)
         assert list(await store.owners("n", "segment")) == []
         assert list(await store.owners("m", "segment")) == []
-        await apply(store, "m", Change(clear=[id_]))
+        await apply(store, "m", ViewUpdate(clear=[id_]))
         with pytest.raises(ValueError, match="not there"):
-            await apply(store, "m", Change(merged={id_: "digest"}))
+            await apply(store, "m", ViewUpdate(merged={id_: "digest"}))
         with pytest.raises(NotFound):
             await store.record("m", [(LedgerRow(id_, "ok"), None)])
         assert (await store.counts("n"))["entities"] == 2

@@ -6,6 +6,8 @@ from string import ascii_uppercase
 
 from qrmem.text.names import normalise_name
 
+# Options of a multiple-choice question: how they are shown, and which one a reply means.
+
 _LETTER = re.compile(
     r"\W*(?:answer|option|choice)?\W*\(?([A-Za-z])\)?(?:[\W_].*)?", re.DOTALL | re.I
 )

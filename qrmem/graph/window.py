@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from qrmem.types import Segment
 
+# Which segments fit the window (QRMeM, section 2.2).
+
 
 @dataclass(frozen=True, slots=True)
 class Weighed:

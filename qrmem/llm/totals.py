@@ -6,6 +6,8 @@ from typing import Literal
 from qrmem.errors import UsageError
 from qrmem.types import CallRecord, StageUsage, Usage, UsageRow
 
+# Totals over records of calls: of a run, and of all runs by stage, run or day.
+
 Phase = Literal["construction", "online"]
 By = Literal["stage", "run", "day"]
 

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
+
+# Relations between fragments (FragRel, Equations 5 to 8) as linear operators.
+#
+# Scores need a relation's products with vectors, never its matrix: none is stored, and those with a
+# closed form need no matrix at all.
+
 EXACT = 10_000
 """Fragments up to which the semantic relation is computed whole, in blocks."""
 SAMPLE = 4_096

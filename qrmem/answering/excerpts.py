@@ -18,6 +18,10 @@ from qrmem.text.boilerplate import boilerplate
 from qrmem.text.code.languages import language_of
 from qrmem.types import AskContext, Hit, Passage, Quote, Segment, Verdict
 
+# What is shown without a chat model: the parts of passages that come closest to a question.
+#
+# Nothing is composed: an excerpt is a run of whole sentences of one segment, as they stand there.
+
 MOST, WORDS, ALL_WORDS, CODE_LINES = 3, 50, 150, 8
 """Excerpts at most, the words that one is filled up to, the words of all of them together, and the
 lines of code that a search shows."""

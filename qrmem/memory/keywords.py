@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from qrmem.retrieval.fragments import FragmentSettings
     from qrmem.schema import Schema
 
+__all__ = ["AskKeywords", "OpenOptions", "PlanKeywords"]
+
+
+# Keyword options as types, so that an editor offers them and a type checker refuses others.
+
 
 class OpenOptions(TypedDict, total=False):
     """Settings that `open` takes by name; `None` is as good as left out. See `Settings`."""
@@ -101,6 +106,3 @@ class PlanKeywords(AskKeywords, total=False):
     question: str
     kind: TreeKind
     preset: Literal["default", "paper"]
-
-
-__all__ = ["AskKeywords", "OpenOptions", "PlanKeywords"]

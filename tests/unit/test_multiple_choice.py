@@ -1,6 +1,6 @@
 import pytest
 
-from qrmem.answering.options import chosen, shown
+from qrmem.answering.multiple_choice import chosen, shown
 
 CHOICES = ("a red dog", "the blue whale", "none of them")
 
