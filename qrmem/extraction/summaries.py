@@ -301,7 +301,8 @@ async def prompted(
     pieces = [line for piece in text.pieces for line in piece.split("\n") if line.strip()]
     reply, made = "", Summarised("", (), False)
     first = PAPER_TEMPERATURE if is_paper else 0.0
-    most = PAPER_REPLY if is_paper else limit if not surprising else 2 * limit
+    # RAPTOR's summaries have their own length (tb_summarization_length), in the papers' runs too.
+    most = limit if not surprising else PAPER_REPLY if is_paper else 2 * limit
     for attempt, temperature in enumerate((first, RETRY_TEMPERATURE)):
         said = await caller.say(
             prompt,

@@ -1,5 +1,6 @@
 """What carries the name of a baseline does what that baseline does."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,9 @@ import pytest
 from played import asked, reply, rows, run, said_in, schema_of, write
 from servers import answering
 from servers.openai_server import Behaviour, OpenAIServer, in_thread
+
+from qrmem.eval import preset_named
+from qrmem.eval.preset import folder_of
 
 Json = Any
 
@@ -128,3 +132,38 @@ def test_sliding_window_asks_more_often_where_five_windows_do_not_hold_the_text(
         sent = [p for p in map(said_in, server.stats.bodies) if "boat left" in p]
     assert len(sent) > 5
     assert all(any(sentence in prompt for prompt in sent) for sentence in TALE)
+
+
+BY_PROMPT = ("Prompt", "Prompt (the model's sampling)")
+CASES = {
+    "bestanswer": {"question": "How?", "all_answers": ["No.", "So.", "Thus."], "answer": "A2"},
+    "tsort": {"before": "Dawn.", "segments": ["She ate.", "She rose."], "after": "She left."},
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "printed"),
+    [
+        ("bestanswer", "bestanswer_1k.jsonl", "Sample output:\nAnswer: A4"),
+        ("tsort", "tsort_2k.jsonl", "Answer: [2, 1]"),
+    ],
+)
+def test_ada_leval_s_tables_have_trees_and_the_model_s_own_sampling(
+    tmp_path: Path, task: str, file: str, printed: str
+) -> None:
+    """Appendix B: no temperature for open models; ILM-TR and RAPTOR answer its cases, too."""
+    case = {**CASES[task], "answer": CASES[task].get("answer", [2, 1])}
+    (tmp_path / file).write_text(json.dumps(case))
+    words = ("--prompts", "paper", "--system", ",".join((*BY_PROMPT, "ILM-TR", "RAPTOR")))
+    with in_thread(OpenAIServer()) as server:
+        assert run(server, f"ada-leval-{task}", tmp_path, *words) == 1, "one length is there"
+        bodies = list(server.stats.bodies)
+    preset = preset_named(f"ada-leval-{task}")
+    ran = [row["system"] for row in rows(f"r/{folder_of(preset.parts[0])}")]
+    assert sorted(ran) == ["ada-leval", "ada-leval:sampling=model", "inner-loop", "raptor"]
+    sent = [body.get("temperature") for body in bodies if printed in said_in(body)]
+    assert sorted(map(str, sent)) == ["0.0", "None"]
+    assert any("(Surprise)" in said_in(body) for body in bodies), "ILM-TR's own tree"
+    assert any("(Memory):" in said_in(body) for body in bodies), "and its loop"
+    assert any("matter most" in said_in(body) for body in bodies), "RAPTOR's"
+    assert preset_named("ada-leval-ultra-long").systems == preset.systems

@@ -1,5 +1,6 @@
 """ILM-TR's and RAPTOR's presets do what the papers do: played against the scripted server."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,8 +11,11 @@ from servers import answering
 from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.cli import main
+from qrmem.config import Settings
 from qrmem.eval import read_results
+from qrmem.eval.builders.writing import counter_of
 from qrmem.eval.registry import build
+from qrmem.graphstore import open_store
 
 Json = Any
 SYSTEMS = "inner-loop", "inner-loop:navigation=false", "raptor", "raptor:leaf=100:summary=100"
@@ -55,9 +59,11 @@ def test_ilm_tr_and_raptor_are_asked_as_their_papers_ask(data: Path) -> None:
     plain = [body for body in summaries if body not in nodes]
     assert nodes
     assert all("matter most" in said(body) for body in plain), "RAPTOR's own summaries"
-    sampled = {"temperature": 0.2, "top_p": 0.95, "top_k": 40, "min_p": 0.05, "max_tokens": 1055}
+    sampled = {"temperature": 0.2, "top_p": 0.95, "top_k": 40, "min_p": 0.05}
     for body in summaries:
         assert {name: body[name] for name in sampled} == sampled
+    assert {body["max_tokens"] for body in nodes} == {1055}
+    in_our_words(nodes[0], "(Summary): your summary", "(Surprise): the surprising information")
     asked = [
         body for body in answers if "short-answer" not in said(body) and "ingredient" in said(body)
     ]
@@ -67,7 +73,37 @@ def test_ilm_tr_and_raptor_are_asked_as_their_papers_ask(data: Path) -> None:
     assert once, "without the loop the answer is asked for as RAPTOR asks"
     for body in (*loop, *once):
         assert (body["frequency_penalty"], body["max_tokens"]) == (1.2, 200)
+    in_our_words(loop[0], "(Retrieved Info):\nb = 4", "(Memory):\na", "(Your Output):")
     assert not any("response_format" in body and "entities" in said(body) for body in bodies)
+
+
+def in_our_words(body: Mapping[str, Json], *printed: str) -> None:
+    """See that a request is made of the set `paper`, which has the printed prompt's parts."""
+    places = [said(body).index(part) for part in printed]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(("label", "tokens"), [("RAPTOR", 300), ("RAPTOR (100/100)", 100)])
+def test_raptor_s_segments_and_summaries_have_the_length_of_their_row(
+    data: Path, label: str, tokens: int
+) -> None:
+    """ILM-TR, appendix A.3: 600 and 300 tokens; RAPTOR's released code: 100 and 100."""
+    with in_thread(OpenAIServer()) as server:
+        assert run(server, data, "--system", label, "--first", "1") == 0
+        summaries = [body for body in server.stats.bodies if "min_p" in body]
+    assert summaries
+    assert {body["max_tokens"] for body in summaries} == {tokens}
+    (file,) = Path("r/m-niah/memories").glob("*.db")
+    sizes = asyncio.run(segment_tokens(file))
+    most = 100 if tokens == 100 else 600
+    assert 0.6 * most < max(sizes) <= most
+
+
+async def segment_tokens(file: Path) -> list[int]:
+    store = await open_store(f"sqlite://{file}?mode=ro", Settings())
+    found = await store.segments("eval", documents=await store.document_ids("eval"))
+    await store.close()
+    return [segment.tokens for segment in found]
 
 
 def test_costs_are_each_system_s_own(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,3 +165,17 @@ def test_a_cap_within_a_tree_stops_the_run_and_the_next_one_goes_on(data: Path) 
         trees = [body for body in server.stats.bodies if "min_p" in body]
     result = read_results(Path("r/m-niah")).systems["raptor"]
     assert len(trees) == result.alone.calls
+
+
+def test_needles_stand_at_a_mean_depth_in_tokens_not_in_sentences(tmp_path: Path) -> None:
+    """ILM-TR, section 4: the axis of its heat maps is the mean position of the needles."""
+    short = " ".join(f"He sat {n}." for n in range(400))
+    long = " ".join(f"On day {n} the keeper of tower {n * 3} wrote a line." for n in range(600))
+    (tmp_path / "a.txt").write_text(f"{short} {long}")
+    build("niah", tmp_path / "a.txt", tmp_path / "out", ("length=6k", "depths=25,50", "cases=3"))
+    count = counter_of("auto").count
+    for line in (tmp_path / "out" / "niah.jsonl").read_text().splitlines():
+        case = json.loads(line)
+        text = case["text"]
+        mean = sum(count(text[:start]) for start, _ in case["spans"]) / 3 / count(text) * 100
+        assert mean == pytest.approx(float(case["depth"]), abs=3)

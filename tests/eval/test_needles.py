@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from qrmem.cli import main
-from qrmem.eval.builders.writing import counter_of
 from qrmem.eval.datasets.needles import babi_lenient, babi_official, needle_score
 from qrmem.eval.registry import DATASETS, build
 from qrmem.text.normalise import normalise
@@ -51,17 +50,6 @@ def test_needles_stand_at_their_mean_depth_and_texts_at_their_length(data: Path)
         assert all(needle.endswith("perfect pizza.") for needle in found)
         mean = sum(start for start, _ in case["spans"]) / 3 / len(text) * 100
         assert mean == pytest.approx(float(case["depth"]), abs=6)
-
-
-def test_depth_is_counted_in_tokens_not_in_sentences(data: Path) -> None:
-    short = " ".join(f"He sat {n}." for n in range(400))
-    (data / "hay" / "a.txt").write_text(f"{short} {HAY} {HAY} {HAY}")
-    build("niah", data / "hay", data / "out", ("length=6k", "depths=25,50", "cases=3"))
-    count = counter_of("auto").count
-    for case in cases(data / "out" / "niah.jsonl"):
-        text = case["text"]
-        mean = sum(count(text[:start]) for start, _ in case["spans"]) / 3 / count(text) * 100
-        assert mean == pytest.approx(float(case["depth"]), abs=3)
 
 
 def test_facts_stand_in_order_and_those_that_support_are_known(data: Path) -> None:

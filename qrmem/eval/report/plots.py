@@ -19,8 +19,10 @@ INTERVAL = "95 % interval"
 NAMES = {"f1": "F1", "em": "EM", "cover_em": "cover EM", "code_em": "EM", "accuracy": "accuracy"}
 NAMES |= {"follows": "replies that follow", "copies_valid": "copied examples of valid replies"}
 NAMES |= {"rouge_l": "ROUGE-L", "official": "official score", "babi": "right answers"}
-NAMES |= {"needles": "score of the answer, 10 = 100", "shown_all": "everything shown"}
-NAMES |= {"shown_score": "score of what was shown, 10 = 100"}
+NAMES |= {"needles": "score of the answer", "shown_all": "everything shown"}
+NAMES |= {"shown_score": "score of what was shown"}
+OF_TEN = frozenset({"needles", "shown_score"})
+"""M-NIAH's scores from 1 (no needle) to 10 (all), which are kept as shares of ten."""
 COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7d5ba6", "#b8860b", "#555555")
 MARKS = "os^Dvx"
 HATCHES = ("", "///", "...")
@@ -84,11 +86,14 @@ class HeatMap:
     cells: Mapping[tuple[str, str], float]
 
 
-def draw_heat_maps(path: Path, maps: Sequence[HeatMap], x: str, y: str, told: str = "") -> bool:
+def draw_heat_maps(
+    path: Path, maps: Sequence[HeatMap], x: str, y: str, told: str = "", most: int = 100
+) -> bool:
     """Draw heat maps with the same rows and columns; returns whether there is a plot.
 
     Args:
         told: what the colours say.
+        most: how a share of one is written: as 100, or as 10 points.
     """
     if not any(one.cells for one in maps) or find_spec("matplotlib") is None:
         return False
@@ -100,14 +105,15 @@ def draw_heat_maps(path: Path, maps: Sequence[HeatMap], x: str, y: str, told: st
     figure = _figure(each[0] * wide, each[1] * high + 0.4)
     cells = list(figure.subplots(high, wide, squeeze=False).flat)
     for cell, one in zip(cells, maps, strict=False):
-        grid = [[100 * one.cells.get((row, c), math.nan) for c in columns] for row in rows]
-        cell.imshow(grid, vmin=0, vmax=100, cmap="RdYlGn", aspect="auto")
+        grid = [[most * one.cells.get((row, c), math.nan) for c in columns] for row in rows]
+        cell.imshow(grid, vmin=0, vmax=most, cmap="RdYlGn", aspect="auto")
         for n, values in enumerate(grid):
             for m, value in enumerate(values):
                 # Both ends of the colours are dark.
-                colour = "black" if 15 <= value <= 85 else "white"
+                colour = "black" if 0.15 <= value / most <= 0.85 else "white"
                 if not math.isnan(value):
-                    cell.text(m, n, f"{value:.0f}", color=colour, ha="center", va="center", size=8)
+                    told_value = f"{value:.0f}" if most == 100 else f"{round(value, 1):g}"
+                    cell.text(m, n, told_value, color=colour, ha="center", va="center", size=8)
         cell.set_title(one.title, fontsize=9)
         cell.set_xticks(range(len(columns)), columns, fontsize=7)
         cell.set_yticks(range(len(rows)), rows, fontsize=7)

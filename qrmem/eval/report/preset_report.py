@@ -11,7 +11,7 @@ from qrmem.eval.deviations import deviations
 from qrmem.eval.memories import NAMESPACE
 from qrmem.eval.preset import Part, Preset, folder_of
 from qrmem.eval.records import Item, Row
-from qrmem.eval.report.plots import NAMES, draw, draw_heat_maps, heat_maps, panels, run_by
+from qrmem.eval.report.plots import NAMES, OF_TEN, draw, draw_heat_maps, heat_maps, panels, run_by
 from qrmem.eval.report.results import Result, Results, read_results
 from qrmem.eval.report.tables import Table, conditions, heading, number, percent, write_report
 from qrmem.eval.run_folder import CONFIG, REPORT, RunFolder
@@ -225,8 +225,10 @@ def _drawn(preset: Preset, found: Sequence[tuple[Part, Results]], file: Path) ->
     plot = preset.plot
     if plot["axis"] != CELLS:
         return draw(file, *panels(preset, found))
-    told = f"{NAMES.get(plot['metric'], plot['metric'])} (%); {run_by(found, plot['metric'])}"
-    return draw_heat_maps(file, heat_maps(preset, found), plot["label"], plot["rows"], told)
+    metric = plot["metric"]
+    most, scale = (10, "1 to 10") if metric in OF_TEN else (100, "%")
+    told = f"{NAMES.get(metric, metric)} ({scale}); {run_by(found, metric)}"
+    return draw_heat_maps(file, heat_maps(preset, found), plot["label"], plot["rows"], told, most)
 
 
 def _file_name(preset: Preset, title: str) -> str:
