@@ -485,3 +485,9 @@ __all__ = [
     "shown",
     "stages",
 ]
+
+
+def captures_content() -> bool:
+    """Whether spans have what prompts and replies say: where OpenTelemetry's variable says so."""
+    chosen = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
+    return chosen.strip().lower() in ("true", "span_only", "span_and_event")

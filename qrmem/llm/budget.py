@@ -277,10 +277,13 @@ class Budget:
         """Return the sums by stage; replies from the cache cost nothing."""
         return self._totals.usage
 
-    def count(self, *, seconds: float, **fields: Any) -> CallRecord:
+    def count(
+        self, *, seconds: float, said: Mapping[str, Any] | None = None, **fields: Any
+    ) -> CallRecord:
         """Count one call and return its record, which is still to be written.
 
         Args:
+            said: what the event of the call has beside that; the record does not.
             fields: those of `CallRecord`.
         """
         record = CallRecord(
@@ -293,7 +296,7 @@ class Budget:
         self._totals.add(record)
         if self.listener:
             shown = {name: getattr(record, name) for name in _SHOWN}
-            self.listener(Event("call", {**shown, "segment": record.segment_id}))
+            self.listener(Event("call", {**shown, "segment": record.segment_id, **(said or {})}))
         return record
 
     def write(self, records: Iterable[CallRecord]) -> None:

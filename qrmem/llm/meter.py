@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
+from qrmem.config import captures_content
 from qrmem.errors import ModelUnusable, QrmemError
 from qrmem.llm.budget import Amount, Budget
 from qrmem.llm.chat import Call, Chat
@@ -253,6 +254,7 @@ class Meter:
             seconds=asyncio.get_running_loop().time() - call.began,
             attempts=call.sent,
             outcome=outcome,
+            said={"messages": request.messages, "reply": reply.text} if captures_content() else {},
         )
         call.is_counted = True
         call.unwritten.append(record)

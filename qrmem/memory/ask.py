@@ -137,12 +137,14 @@ async def stream(
     options = await resolved(session, options)
     note_length(options.question, listener)
     answer: Answer | None = None
-    with observability.run("ask", namespace=session.ns, strategy=options.strategy):
+    about = {"namespace": session.ns, "strategy": options.strategy}
+    with observability.run("ask", options.question, **about) as tell:
         question = await _question(session, options, listener, words=words)
         async with aclosing(question.stream()) as items:
             async for item in items:
                 if isinstance(item, Answer):
                     answer = item
+                    tell(answer.text)
                 else:
                     yield item
     # Last, and outside of the span: a caller who has the answer may leave the stream there.

@@ -2,20 +2,22 @@
 
 Spans are named by OpenTelemetry's conventions for generative AI. They need the extra `otel`;
 without it, or with no tracer provider set, there are none. What documents, questions and replies
-say is in no span.
+say is in no span, unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` asks for it.
 """
 
 import asyncio
+import json
 import logging
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from typing import Any, TypeVar
 
+from qrmem.config import captures_content
 from qrmem.llm.embedders import STAGE as EMBEDDING
-from qrmem.types import Event
+from qrmem.types import Event, Message
 
 T = TypeVar("T")
 
@@ -31,16 +33,25 @@ _LEVELS: Mapping[str, int] = {
     "call": logging.DEBUG,
     "segment": logging.DEBUG,
 }
+_CONTENT = ("messages", "reply")
+"""What an event of a call has only where content is captured, and no line of a log ever."""
 _NOT_SENT = "cached"
 _REPLIES = frozenset(["ok", "repaired", "unparsable"])
 
 
 @contextmanager
-def run(operation: str, **attributes: str) -> Iterator[None]:
-    """Put a span around one `add`, `ask` or `reembed`; model calls and steps are inside it."""
+def run(operation: str, asked: str = "", **attributes: str) -> Iterator[Callable[[str], None]]:
+    """Put a span around one `add`, `ask` or `reembed`; model calls and steps are inside it.
+
+    Args:
+        asked: the question.
+
+    Yields:
+        what is told the answer.
+    """
     trace = _opentelemetry()
     if trace is None:
-        yield
+        yield lambda answer: None
         return
     given = {f"qrmem.{name}": value for name, value in attributes.items() if value}
     if operation == "ask":
@@ -51,7 +62,7 @@ def run(operation: str, **attributes: str) -> Iterator[None]:
         name, attributes=given, record_exception=False, set_status_on_exception=False
     ) as span:
         try:
-            yield
+            yield lambda answer: span.set_attributes(_asked(asked, answer))
         except Exception as exc:
             span.set_attribute("error.type", type(exc).__name__)
             span.set_status(trace.StatusCode.ERROR)
@@ -84,7 +95,8 @@ def _log(event: Event) -> None:
     """Take one event; the words of a reply that is being written are not logged."""
     level = _LEVELS.get(event.kind)
     if level is not None and logger.isEnabledFor(level):
-        logger.log(level, "%s", _line(event), extra={"event": event.kind, "data": event.data})
+        data = {name: value for name, value in event.data.items() if name not in _CONTENT}
+        logger.log(level, "%s", _line(event), extra={"event": event.kind, "data": data})
 
 
 def _line(event: Event) -> str:
@@ -124,7 +136,8 @@ def _trace_event(event: Event) -> None:
             "qrmem.verdict": step.verdict,
             "qrmem.segments.read": len(step.read),
             "qrmem.segments.dropped": len(step.dropped),
-            "gen_ai.usage.input_tokens": step.tokens,
+            # Not `gen_ai.usage`: who sums that up would count the step's calls twice.
+            "qrmem.tokens": step.tokens,
         }
         _end(trace, f"qrmem.step {step.action}", attributes, step.seconds, "INTERNAL")
 
@@ -144,7 +157,30 @@ def _of_call(operation: str, data: Mapping[str, Any]) -> dict[str, Any]:
         "qrmem.attempts": data["attempts"],
         "qrmem.outcome": data["outcome"],
         **failed,
+        **(_content(data["messages"], data["reply"]) if "messages" in data else {}),
     }
+
+
+def _content(messages: Sequence[Message], reply: str) -> dict[str, str]:
+    """Return what was said in a call, in the form of the conventions; nothing unless asked for."""
+    if not captures_content():
+        return {}
+    given = [_said(message.role, message.content) for message in messages]
+    answered = {**_said("assistant", reply), "finish_reason": "stop"}
+    return {
+        "gen_ai.input.messages": json.dumps(given, ensure_ascii=False),
+        **({"gen_ai.output.messages": json.dumps([answered], ensure_ascii=False)} if reply else {}),
+    }
+
+
+def _asked(question: str, answer: str) -> dict[str, str]:
+    """Return what a question and its answer say: as messages, and as lists of traces show it."""
+    said = _content([Message("user", question)], answer)
+    return {**said, "input.value": question, "output.value": answer} if said else {}
+
+
+def _said(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"type": "text", "content": text}]}
 
 
 def _end(trace: Any, name: str, attributes: Mapping[str, Any], seconds: float, kind: str) -> None:
