@@ -58,7 +58,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Say which words are asked for."""
     parser.add_argument("--words", type=int, default=40)
     parser.add_argument("--skip", type=int, default=0, help="words left out before the first")
-    parser.add_argument("--embedder", action="store_true", help="search with MiniLM's vectors too")
+    parser.add_argument("--embedder", default="none", help="`local` or `light:FOLDER`: MiniLM")
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
 
 
@@ -79,7 +79,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
 async def _measured(chosen: argparse.Namespace) -> list[Found]:
     found = []
     for corpus in corpora():
-        async with built(corpus, chosen.kept, embedded=chosen.embedder) as memory:
+        async with built(corpus, chosen.kept, embedder=chosen.embedder) as memory:
             asked = await questions(memory)
             for one in asked[chosen.skip // 2 : (chosen.skip + chosen.words) // 2]:
                 found.append(await _found(memory, one))

@@ -1,7 +1,7 @@
 """Recall of gold passages, with and without the embedder, beside BM25 and it alone.
 
-    QRMEM_DATA=… python -m benchmarks recall [--memory URI] [--kept FOLDER] [--without]
-        [--sets NAME …]
+    QRMEM_DATA=… python -m benchmarks recall [--memory URI] [--kept FOLDER]
+        [--embedder light:FOLDER | --without] [--sets NAME …]
     QRMEM_DATA=… PYTHONPATH=tests python -m benchmarks recall --replies [--kept FOLDER]
 
 Questions that weights are fitted on are never measured. What is missed is counted by kind. With
@@ -132,6 +132,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--memory", default="", help="a store's URI; files if none is given")
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
+    parser.add_argument("--embedder", default="local", help="`local`, or `light:FOLDER`")
     parser.add_argument("--without", action="store_true", help="without the embedder only")
     parser.add_argument("--sets", nargs="*", default=MEASURED)
     parser.add_argument("--replies", action="store_true", help="musique-20, read by a chat model")
@@ -142,11 +143,11 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     chosen.kept.mkdir(parents=True, exist_ok=True)
     if chosen.replies and chosen.memory:
         raise SystemExit("--replies makes a file of its own; leave --memory out")
-    for embedded in (False,) if chosen.without else (True, False):
+    for embedder in ("none",) if chosen.without else (chosen.embedder, "none"):
         for name in ("musique-20",) if chosen.replies else chosen.sets:
             corpus = multihop.load(name, multihop.folder())
-            tallies, missed, share = asyncio.run(_measured(corpus, chosen, embedded))
-            head = f"{name}, {'with' if embedded else 'without'} the embedder"
+            tallies, missed, share = asyncio.run(_measured(corpus, chosen, embedder))
+            head = f"{name}, {'without' if embedder == 'none' else 'with'} the embedder"
             gold = sum(len(question.gold) for question in corpus.measured)
             note("\n".join([f"### {head}", "", *_table(tallies, missed, gold), ""]))
             for system, tally in tallies.items():
@@ -155,7 +156,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
 
 
 async def _measured(
-    corpus: multihop.Corpus, chosen: argparse.Namespace, embedded: bool
+    corpus: multihop.Corpus, chosen: argparse.Namespace, embedder: str
 ) -> tuple[dict[str, Tally], Counter[str], float]:
     kept, address = chosen.kept, chosen.memory
     async with contextlib.AsyncExitStack() as stack:
@@ -164,5 +165,5 @@ async def _measured(
             from benchmarks.model_tokens import stored_replies  # its server is in tests/
 
             reader = await stack.enter_async_context(stored_replies())
-        async with built(corpus, kept, embedded=embedded, memory=address, reader=reader) as memory:
+        async with built(corpus, kept, embedder=embedder, memory=address, reader=reader) as memory:
             return *await tallied(memory), await covered(memory, _COVERED)

@@ -21,7 +21,7 @@ from qrmem.retrieval import Searcher, embed_segments
 from qrmem.retrieval.searcher import Findings
 from qrmem.types import Embedder
 
-_BATCH = 64
+_BATCH = 256
 
 
 class KeptEmbedder:
@@ -30,10 +30,10 @@ class KeptEmbedder:
     The encoder is opened when a text comes that the file doesn't hold.
     """
 
-    def __init__(self, path: Path, name: str = "local", dimension: int = 384) -> None:
+    def __init__(self, folder: Path, name: str = "local", dimension: int = 384) -> None:
         self.name = name
         self.dimension = dimension
-        self._kept = sqlite3.connect(path)
+        self._kept = sqlite3.connect(folder / f"vectors-{name.partition(':')[0]}.sqlite")
         self._kept.execute(
             "create table if not exists vectors (text text primary key, vector blob)"
         )
@@ -118,13 +118,14 @@ async def built(
     corpus: Corpus,
     folder: Path,
     *,
-    embedded: bool,
+    embedder: str,
     memory: str = "",
     reader: Settings | None = None,
 ) -> AsyncIterator[Built]:
     """Open the memory of a corpus; read and embed what is missing first.
 
     Args:
+        embedder: `local`, `light:FOLDER` or another; `none`: without one.
         folder: keeps vectors, and memories where `memory` is "".
         memory: a store's URI; each corpus is a namespace of its own.
         reader: names the chat model that reads it; else built-in rules do.
@@ -136,10 +137,10 @@ async def built(
         info = await store.namespace(corpus.name)
         if info is None or info.embedder == "none":  # embedded only once it is read completely
             await _read(corpus, address, reader or Settings.from_env())
-        embedder = KeptEmbedder(folder / "vectors.sqlite") if embedded else None
-        if embedder is not None:
-            await embed(store, corpus.name, embedder)
-        yield Built(corpus, store, embedder)
+        kept_vectors = KeptEmbedder(folder, embedder) if embedder != "none" else None
+        if kept_vectors is not None:
+            await embed(store, corpus.name, kept_vectors)
+        yield Built(corpus, store, kept_vectors)
     finally:
         await store.close()
 

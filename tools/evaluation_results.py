@@ -118,7 +118,7 @@ async def make(name: str, recipe: Recipe, kept: Path) -> None:
     """Run a recipe, or what is missing of it, and keep its summary."""
     out = kept / "runs" / name
     settings = Settings(embedder=recipe.embedder)
-    embedder = KeptEmbedder(kept / "vectors.sqlite") if recipe.embedder == "local" else None
+    embedder = KeptEmbedder(kept) if recipe.embedder == "local" else None
     with Progress(quiet=False) as progress:
         options = RunOptions(listener=progress, embedder=embedder)
         ran = await run_task(recipe.spec(multihop.folder()), out, settings, options)

@@ -64,7 +64,7 @@ async def table(folder: Path) -> AsyncIterator[str]:
             await _build(corpus, path, extraction if loads else None, reads)
         store = await open_store(str(path), Settings())
         bare = await Built(corpus, store, None).recall(corpus.measured, AT)
-        embedder = KeptEmbedder(folder / "vectors.sqlite")
+        embedder = KeptEmbedder(folder)
         await embed(store, corpus.name, embedder)
         dense = await Built(corpus, store, embedder).recall(corpus.measured, AT)
         figures = (" ".join(f"{share:.1f}" for share in shares) for shares in (dense, bare))

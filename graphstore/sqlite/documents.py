@@ -224,12 +224,13 @@ def documents(
     kept = db.execute(
         "SELECT num, id, title, metadata, characters, summary, lower(hex(digest))"
         " FROM picked CROSS JOIN document USING (num)"
-    )
+    ).fetchall()
+    given = json.loads(f"[{','.join(row[3] for row in kept)}]")  # one call for all
     infos = [
         DocumentInfo(
             id=id_,
             title=title,
-            metadata=json.loads(metadata),
+            metadata=metadata,
             characters=characters,
             segments=sum(states[num].values()),
             states=states[num],
@@ -237,7 +238,9 @@ def documents(
             digest=digest,
             facts=facts[num],
         )
-        for num, id_, title, metadata, characters, summary, digest in kept
+        for (num, id_, title, _, characters, summary, digest), metadata in zip(
+            kept, given, strict=True
+        )
     ]
     return sorted(infos, key=attrgetter("id"))
 

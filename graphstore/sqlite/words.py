@@ -30,6 +30,8 @@ The score of each match is computed, so this bounds what a question costs. Commo
 the order, and the exact score of whatever is found counts them again.
 """
 
+_AT_FIRST = 4
+"""How many times the segments that are wanted have their lengths read at first."""
 _SECURE_DELETE = (3, 42)
 """SQLite from which on FTS5 can overwrite what it deletes."""
 _STRUCTURE = 10
@@ -216,8 +218,7 @@ def matching(
         held |= by_term
         found = np.unique(np.concatenate(list(by_term.values()))).tolist()
     weights = {term: known.rarity(term) for group in rarest for term in group}
-    segments, scores = _scores(db, known.mean_length, weights, held, found or ())
-    best = segments[np.lexsort((segments, -scores))[:limit]].tolist()
+    best = _best(db, known.mean_length, weights, held, np.array(found or (), np.int64), limit)
     ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", best))
     return [ids[num] for num in best]
 
@@ -241,33 +242,63 @@ def _occurrences(
     }
 
 
-def _scores(
+def _best(
     db: sqlite3.Connection,
     mean_length: float,
     weights: Mapping[str, float],
     held: "Mapping[str, NDArray[np.int64]]",
-    segments: Collection[int],
-) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
-    """Return the numbers of some segments, rising, and their BM25, but for a factor.
+    segments: "NDArray[np.int64]",
+    limit: int,
+) -> list[int]:
+    """Return the segments with the highest BM25, best first, ties by number.
+
+    Lengths are read of those alone that could be among them: of each segment, as of one without any
+    words more, the score is at most so much.
 
     Args:
         segments: their numbers, rising.
     """
     import numpy as np
 
-    sql = "SELECT segment, ? + ? * length FROM json_each(?) CROSS JOIN indexed ON segment = value"
-    given = (K1 * (1 - B), K1 * B / mean_length, _listed(segments))
-    rows = db.execute(sql, given).fetchall()
-    numbers = np.array([num for num, _ in rows], dtype=np.int64)
-    norms = np.array([norm for _, norm in rows], dtype=np.float64)
-    scores = np.zeros(len(rows))
-    for term, found in held.items() if rows else ():
+    counted = []
+    for term, found in held.items() if segments.size else ():
         among, counts = np.unique(found, return_counts=True)
-        places = np.searchsorted(numbers, among)
-        is_wanted = (places < numbers.size) & (numbers[places % numbers.size] == among)
-        places, counts = places[is_wanted], counts[is_wanted]
-        scores[places] += weights[term] * counts / (counts + norms[places])
-    return numbers, scores
+        places = np.searchsorted(segments, among)
+        is_wanted = (places < segments.size) & (segments[places % segments.size] == among)
+        counted.append((weights[term], places[is_wanted], counts[is_wanted]))
+
+    def scores(norms: "NDArray[np.float64]") -> "NDArray[np.float64]":
+        total = np.zeros(segments.size)
+        for weight, places, counts in counted:
+            total[places] += weight * counts / (counts + norms[places])
+        return total
+
+    most = scores(np.full(segments.size, K1 * (1 - B)))
+    order = np.argsort(-most)
+    norms = np.full(segments.size, np.inf)
+    exact, read, wanted = np.zeros(0), 0, _AT_FIRST * limit
+    while read < order.size and not _has(exact, limit, above=most[order[read]]):
+        rows = order[read:wanted]
+        lengths = _lengths(db, segments[rows].tolist())
+        norms[rows] = K1 * (1 - B) + K1 * B / mean_length * lengths
+        exact, read, wanted = scores(norms), wanted, 2 * wanted
+    found_rows = np.flatnonzero(norms < np.inf)
+    best = np.lexsort((segments[found_rows], -exact[found_rows]))[:limit]
+    numbers: list[int] = segments[found_rows[best]].tolist()
+    return numbers
+
+
+def _has(scores: "NDArray[np.float64]", count: int, *, above: float) -> bool:
+    """Whether so many scores are above one."""
+    return int((scores > above).sum()) >= count
+
+
+def _lengths(db: sqlite3.Connection, segments: Sequence[int]) -> "NDArray[np.float64]":
+    """Return how many terms segments have, in the order of the list."""
+    import numpy as np
+
+    sql = "SELECT length FROM json_each(?) CROSS JOIN indexed ON segment = value"
+    return np.array([n for (n,) in db.execute(sql, (_listed(segments),))], dtype=np.float64)
 
 
 def _rarest(group: Sequence[str], found: Mapping[str, int]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from qrmem.text.quantities import updated_by
+from qrmem.text.quantities import quantities, updated_by
 from qrmem.text.words import terms
 from qrmem.types import Turn
 
@@ -147,6 +147,14 @@ def corrections(
         if correcting:
             found[turn.id] = list({u.id: u for u in reversed(correcting)}.values())[::-1]
     return found
+
+
+def may_be_corrected(text: str) -> bool:
+    """Whether a turn further on may correct a text: one that has a number, or is a short statement.
+
+    The turns right after it may correct any.
+    """
+    return bool(quantities(text)) or (_is_brief(text) and not text.rstrip().endswith("?"))
 
 
 def shared_terms(turns: Sequence[Turn], later: Sequence[Turn]) -> set[str]:

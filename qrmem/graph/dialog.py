@@ -5,7 +5,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qrmem.errors import UsageError
-from qrmem.graph.corrections import NAMED, REPLY, Rarity, corrections, shared_terms
+from qrmem.graph.corrections import (
+    NAMED,
+    REPLY,
+    Rarity,
+    corrections,
+    may_be_corrected,
+    shared_terms,
+)
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.retrieval.turn_ranking import is_standing, overlapping
 from qrmem.text.normalise import normalise
@@ -70,12 +77,16 @@ def as_document(turn: Turn) -> Document:
     return Document(turn.text, title, turn.id, metadata)
 
 
-def as_turn(info: DocumentInfo, text: str) -> Turn:
-    """Return the turn that a document keeps; an archive may bring any text as who and when."""
-    given: Mapping[str, Any] = info.metadata
+def as_turn(id: str, given: Mapping[str, Any], text: str) -> Turn:
+    """Return the turn that a document keeps; an archive may bring any text as who and when.
+
+    Args:
+        id: of the document.
+        given: its metadata.
+    """
     return Turn(
-        id=info.id,
-        number=number_of(info),
+        id=id,
+        number=turn_number(id, given),
         role=one_line(str(given[ROLE_KEY])),
         text=text,
         at=one_line(str(given.get("at", ""))),
@@ -243,7 +254,8 @@ async def read_turns(store: GraphStore, ns: str, infos: Sequence[DocumentInfo]) 
     texts: dict[str, list[str]] = {}
     for segment in await store.segments(ns, documents=ids) if ids else ():
         texts.setdefault(segment.document_id, []).append(segment.text)
-    return [as_turn(info, "".join(texts[info.id])) for info in infos if info.id in texts]
+    kept = (info for info in infos if info.id in texts)
+    return [as_turn(info.id, info.metadata, "".join(texts[info.id])) for info in kept]
 
 
 async def corrected(
@@ -256,18 +268,18 @@ async def corrected(
     """
     store, ns = searcher.store, searcher.ns
     first = min(turn.number for turn in turns)
-    shared = await overlapping(searcher, [turn.text for turn in turns], NAMED)
-    near = [turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)]
-    segments = {s.id: s for s in await store.segments(ns, documents=near)}
-    segments |= {s.id: s for s in await store.segments(ns, sorted(shared - segments.keys()))}
-    documents = sorted({segment.document_id for segment in segments.values()})
-    infos = {i.id: i for i in await store.documents(ns, documents) if number_of(i)}
-    later = [
-        as_turn(infos[segment.document_id], segment.text)
-        for segment in segments.values()
-        if segment.document_id in infos
-    ]
-    later = sorted((t for t in later if t.number > first), key=lambda t: (t.number, t.id))
+    asked = [turn.text for turn in turns if may_be_corrected(turn.text)]
+    shared = {one.id: one for one in await overlapping(searcher, asked, NAMED)}
+    near = {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
+    given = {one.id: one.metadata for one in await store.documents(ns, near)}
+    given |= {one.document_id: one.metadata for one in shared.values()}
+    given = {id: one for id, one in given.items() if turn_number(id, one) > first}
+    wanted = sorted(id for id, one in shared.items() if one.document_id in given)
+    segments = {s.id: s for s in await store.segments(ns, documents=sorted(near & given.keys()))}
+    segments |= {s.id: s for s in await store.segments(ns, wanted)}
+    parts_of = ((s.document_id, s.text) for s in segments.values() if s.document_id in given)
+    later = [as_turn(id, given[id], text) for id, text in parts_of]
+    later.sort(key=lambda turn: (turn.number, turn.id))
     found: dict[str, tuple[str, ...]] = {}
     by_id = {turn.id: turn for turn in turns}
     rarity = await _rarity(searcher, sorted(shared_terms(turns, later)))

@@ -19,6 +19,7 @@ from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 
 if TYPE_CHECKING:
+    from qrmem.graphstore.protocol import Entry
     from qrmem.retrieval.searcher import Searcher
 
 
@@ -33,8 +34,8 @@ def _title_terms(title: str) -> tuple[str, ...]:
     return tuple(terms(title))
 
 
-async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) -> set[str]:
-    """Return the ids of the segments that share enough words with one of some texts.
+async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) -> "list[Entry]":
+    """Return the segments that share enough words with one of some texts.
 
     Args:
         searcher: of the namespace.
@@ -47,12 +48,12 @@ async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) 
     for words in asked:
         ids |= dict.fromkeys(await store.matching(ns, [list(dict.fromkeys(words))], _MOST))
     wanted = [(frozenset(one), len(one)) for one in asked]
-    found = set()
+    found = []
     for entry in await store.entries(ns, list(ids)):
         held, size = _own_terms(entry.terms, _title_terms(entry.title))
         for own, count in wanted:
             if len(held & own) >= max(1, share * min(size, count) - 1e-9):
-                found.add(entry.id)
+                found.append(entry)
                 break
     return found
 

@@ -3,6 +3,8 @@
 The store never runs ANALYZE: joins are ordered by CROSS JOIN, and plans do not hang on statistics.
 """
 
+import json
+import random
 import re
 import sqlite3
 from pathlib import Path
@@ -17,6 +19,7 @@ from qrmem.types import LedgerRow
 
 SMALL = ("sqlite_master", "picked", "namespace", "k", "(subquery-1)")
 """What may be walked through: what was picked, the list of namespaces, what was just computed."""
+_LENGTHS = re.compile(r"SELECT length FROM json_each\(.(\[.*?\])")
 
 
 def test_statements_find_their_rows_by_index(tmp_path: Path) -> None:
@@ -115,3 +118,25 @@ def _use(db: sqlite3.Connection, ids: list[str]) -> None:
     runs.cached(db, "n", "reply", ["k"])
     changes.apply(db, "n", 1, ViewUpdate(clear=few, names={"Ann1": "Ann2"}))
     documents.put_documents(db, "n", [text("d", "Ann1 met Bob1 why? ")])
+
+
+def test_few_of_many_segments_are_the_first_of_all_and_cost_less(tmp_path: Path) -> None:
+    db, _ = connect(tmp_path / "a.db", Opening())
+    documents.create_namespace(db, "n", INFO)
+    draw = random.Random(7)
+    vocabulary = [f"w{n}" for n in range(60) for _ in range(1 + 60 // (n + 1))]  # few are common
+    said = [" ".join(draw.choices(vocabulary, k=draw.randint(1, 60))) for _ in range(800)]
+    kept = [text(f"d{n:03}", one) for n, one in enumerate(said)]
+    documents.put_documents(db, "n", kept)
+    changes.apply(db, "n", 0, change([segment for _, found in kept for segment in found]))
+    seen: list[str] = []
+    for asked in (["w0", "w40"], ["w0", "w1", "w2", "w59"], ["w5"], ["w0", "none"]):
+        every = words.matching(db, "n", [asked], 1000)
+        assert len(every) > 100 or asked == ["w5"]
+        for limit in (1, 7, 50, 200):
+            db.set_trace_callback(seen.append)
+            assert words.matching(db, "n", [asked], limit) == every[:limit]
+            db.set_trace_callback(None)
+    read = [len(json.loads(found[1])) for one in seen if (found := _LENGTHS.search(one))]
+    assert max(read) < 800 and min(read) <= 4
+    db.close()

@@ -326,10 +326,8 @@ async def test_segments_that_share_words_are_those_that_a_count_gives() -> None:
                 if set(mine) & set(other)
                 and len(set(mine) & set(other)) >= share * min(len(mine), len(other))
             }
-            found = await memory._session.store.segments(
-                "default", sorted(await overlapping(searcher, [texts[5]], share))
-            )
-            assert {segment.document_id for segment in found} == expected
+            found = await overlapping(searcher, [texts[5]], share)
+            assert {entry.document_id for entry in found} == expected
 
 
 async def test_turns_that_are_kept_at_once_each_get_a_number_of_their_own() -> None:

@@ -348,7 +348,7 @@ async def _up_to(
             info = infos[segment.document_id]
             number = dialog.number_of(info)
             if number not in read:
-                turns[number], read[number] = dialog.as_turn(info, ""), []
+                turns[number], read[number] = dialog.as_turn(info.id, info.metadata, ""), []
             read[number].append(segment)
         parts |= read
         # Of a long turn one part is counted: more of them may be worth less than other turns.
