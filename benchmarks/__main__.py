@@ -18,6 +18,7 @@ NAMES = (
         "everyday",
         "faces",
         "footprint",
+        "left_out",
         "model",
         "names",
     ),
