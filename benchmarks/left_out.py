@@ -4,10 +4,10 @@
         [--beam 100K] [--chats 10] [--every 3]
 
 For each of LoCoMo's conversations, and each of BEAM's chats, three weights of
-`qrmem/retrieval/turn_ranking.py` are chosen anew, out of those of `GRID`, by all the others: the
-setting that finds most evidence within 2,000 tokens, LoCoMo and BEAM counting the same. The figures
-are of the one that was left out, each asked by its own setting. A budget counts what is shown of
-turns. With `--only` the shipped weights are asked, and nothing is chosen.
+`qrmem/retrieval/turn_ranking.py` are chosen anew, out of those of `GRIDS`, by all the others of its
+set: the setting that finds most evidence within 2,000 tokens. The figures are of the one that was
+left out, each asked by its own setting. A budget counts what is shown of turns. With `--shipped`
+BEAM's chats are asked by the shipped weights, and nothing is chosen.
 """
 
 import argparse
@@ -36,13 +36,20 @@ from qrmem.types import Recalled
 from qrmem.types.options import RecallOptions
 from qrmem.types.turns import CHAT_KEY, ROLE_KEY
 
-GRID: Mapping[str, Sequence[Any]] = {
-    "_BESIDE": ((), turn_ranking._BESIDE),
-    "_USER": (0.0, turn_ranking._USER, 2 * turn_ranking._USER),
-    "_STANDING": (0.0, turn_ranking._STANDING),
+_AROUND = ((), turn_ranking._BESIDE)
+GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    "locomo": {
+        "_BESIDE": _AROUND,
+        "_SPEAKER": (0.0, turn_ranking._SPEAKER),
+        "_TIME": (0.0, turn_ranking._TIME),
+    },
+    "beam": {
+        "_BESIDE": _AROUND,
+        "_USER": (0.0, turn_ranking._USER, 2 * turn_ranking._USER),
+        "_STANDING": (0.0, turn_ranking._STANDING),
+    },
 }
-"""Weights, and what is tried for each: nothing, as it is, and twice as much."""
-SETTINGS = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
+"""Weights by set, and what is tried for each: nothing, as it is, and twice as much."""
 BUDGETS = (2_000, 7_000)
 _ANSWERED = (
     *("event_ordering", "information_extraction", "knowledge_update"),
@@ -68,6 +75,12 @@ class Asked:
     items: Sequence[Item]
 
     @property
+    def settings(self) -> list[dict[str, Any]]:
+        """What is tried for the weights of its set."""
+        grid = GRIDS[self.set.partition("/")[0]]
+        return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+    @property
     def name(self) -> str:
         """Its name among all."""
         return f"{self.set}-{self.context.id}".replace("/", "-")
@@ -79,7 +92,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", default="100K", help="size of BEAM's chats; '': none")
     parser.add_argument("--chats", type=int, default=10, help="so many of BEAM's at most")
     parser.add_argument("--every", type=int, default=3, help="of LoCoMo's questions, to choose by")
-    parser.add_argument("--only", action="store_true", help="the shipped weights, BEAM alone")
+    parser.add_argument("--shipped", action="store_true", help="the shipped weights, BEAM alone")
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
 
 
@@ -91,7 +104,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
 
 def _conversations(chosen: argparse.Namespace) -> Iterator[Asked]:
     data = Path(os.environ["QRMEM_DATA"])
-    sets = [] if chosen.only else [("locomo", locomo(data / "locomo"), 99)]
+    sets = [] if chosen.shipped else [("locomo", locomo(data / "locomo"), 99)]
     if chosen.beam:
         found = beam(data / "beam" / chosen.beam)
         sets.append((f"beam/{chosen.beam}", found, chosen.chats))
@@ -104,13 +117,13 @@ def _conversations(chosen: argparse.Namespace) -> Iterator[Asked]:
 async def _measured(chosen: argparse.Namespace) -> list[Figure]:
     asked = list(_conversations(chosen))
     tried: dict[str, list[float]] = {}
-    for one in asked if not chosen.only else ():
+    for one in asked if not chosen.shipped else ():
         every = chosen.every if one.set == "locomo" else 1
         tried[one.name] = await _tried(one, one.items[::every], chosen)
         note(one.name, [round(100 * share, 1) for share in tried[one.name]])
     found: defaultdict[str, list[float]] = defaultdict(list)
     for one in asked:
-        setting = SETTINGS[_best(asked, one, tried)] if tried else {}
+        setting = one.settings[_best(asked, one, tried)] if tried else {}
         note(one.name, {key: value for key, value in setting.items() if key != "_BESIDE"})
         async with _chat(one, chosen) as chat, _weighted(setting):
             for item in one.items:
@@ -139,25 +152,18 @@ def _count(
 
 
 def _best(asked: Sequence[Asked], without: Asked, tried: Mapping[str, Sequence[float]]) -> int:
-    """Return the setting that finds most in all conversations but one, each set counting the same.
-
-    Of equal ones the first.
-    """
-    means = [
-        np.mean([tried[one.name] for one in asked if one.set == name and one is not without], 0)
-        for name in dict.fromkeys(one.set for one in asked)
-    ]
-    total = np.round(np.sum(means, axis=0), 6)
-    return int(np.argmax(total))
+    """Return the setting that finds most in all others of a set; of equals the first."""
+    others = [tried[one.name] for one in asked if one.set == without.set and one is not without]
+    return int(np.argmax(np.round(np.mean(others, axis=0), 6)))
 
 
 async def _tried(asked: Asked, items: Sequence[Item], chosen: argparse.Namespace) -> list[float]:
     """Return the share of evidence that each setting finds within the first budget."""
-    shares = np.zeros((len(items), len(SETTINGS)))
+    shares = np.zeros((len(items), len(asked.settings)))
     async with _chat(asked, chosen) as chat:
         for row, item in enumerate(items):
             once = replace(chat, searcher=_once(chat.searcher))
-            for column, setting in enumerate(SETTINGS):
+            for column, setting in enumerate(asked.settings):
                 async with _weighted(setting):
                     wanted = RecallOptions(prompt=item.question, tokens=BUDGETS[0])
                     shares[row, column] = _evidence(item, await recalled(once, wanted))
