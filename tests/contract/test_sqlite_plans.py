@@ -121,7 +121,7 @@ def _use(db: sqlite3.Connection, ids: list[str]) -> None:
 
 
 def test_few_of_many_segments_are_the_first_of_all_and_cost_less(tmp_path: Path) -> None:
-    db, _ = connect(tmp_path / "a.db", Opening())
+    db, _ = connect(tmp_path / "a.db", OpenMode())
     documents.create_namespace(db, "n", INFO)
     draw = random.Random(7)
     vocabulary = [f"w{n}" for n in range(60) for _ in range(1 + 60 // (n + 1))]  # few are common
