@@ -1,6 +1,6 @@
 """Fits the weights of the search's features: they stand in `qrmem/retrieval/ranking.py`.
 
-    QRMEM_DATA=… python -m tools.fit_search [--kept FOLDER] [--left-out]
+    QRMEM_DATA=… python -m tools.fit_search [--kept FOLDER] [--embedder light:FOLDER] [--left-out]
 
 A conditional logit: each gold passage against all candidates that are none, over the questions that
 are never measured. No weight may be below 0, so that each feature speaks for a segment and an
@@ -156,8 +156,9 @@ async def gathered(chosen: argparse.Namespace, names: Sequence[str], *, fitting:
     for name in FITTED:
         for embedded in (False, True) if name in EMBEDDED else (False,):
             asked: list[Table] = []
+            embedder = chosen.embedder if embedded else "none"
             for corpus in _corpora(name, fitting=fitting):
-                async with built(corpus, chosen.kept, embedded=embedded) as memory:
+                async with built(corpus, chosen.kept, embedder=embedder) as memory:
                     questions = await _questions(memory, fitting=fitting)
                     asked += await tables(
                         memory, questions[: AT_MOST.get(name, 200) if fitting else None], names
@@ -212,6 +213,7 @@ async def main(chosen: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--kept", type=Path, default=Path("build/benchmarks"))
+    parser.add_argument("--embedder", default="local", help="`local`, or `light:FOLDER`")
     parser.add_argument("--left-out", action="store_true", help="measure each set left out in turn")
     arguments = parser.parse_args()
     arguments.kept.mkdir(parents=True, exist_ok=True)
