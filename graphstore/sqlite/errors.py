@@ -35,7 +35,7 @@ _KINDS: Mapping[int, tuple[type[QrmemError], str]] = {
     sqlite3.SQLITE_NOTADB: (UsageError, "{at} is not a qrmem memory (not an SQLite file)"),
     sqlite3.SQLITE_CORRUPT: (
         StoreUnavailable,
-        "{at} is damaged; restore a copy, or build the memory anew; what `qrmem export` can still"
+        "{at} is damaged; restore a copy, or build the memory again; what `qrmem export` can still"
         " read can be imported into a new file",
     ),
     sqlite3.SQLITE_IOERR: (

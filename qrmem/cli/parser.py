@@ -436,7 +436,7 @@ def _looks(commands: Any, common: Common) -> None:
         "--repair",
         action="store_true",
         help="compare the graph with what was read, and build it again where they differ "
-        "(after edits in Neo4j Browser); an SQLite file is written anew, without the room and the "
+        "(after edits in Neo4j Browser); an SQLite file is written again, without the room and the "
         "remains of what was deleted",
     )
     doctor.add_argument("--tagger", metavar="T", help=TAGGER)

@@ -223,7 +223,7 @@ class RunFolder:
         if lacking := [item for _, item in rows if item not in items]:
             raise UsageError(
                 f"{self.path / ITEMS} lacks the item {lacking[0]!r}, which has a result: delete "
-                "that file; the same `qrmem eval run` writes it anew"
+                "that file; the same `qrmem eval run` writes it again"
             )
         return items, rows
 
@@ -347,7 +347,7 @@ class RunFolder:
                 except (ValueError, RecursionError) as exc:
                     raise UsageError(
                         f"{path}: line {n} cannot be read ({exc}); without that line the same "
-                        "command makes it anew"
+                        "command makes it again"
                     ) from exc
         return found
 

@@ -252,7 +252,7 @@ def _sums(file: IO[bytes], size: int) -> tuple[int, str]:
 
 def _damaged(path: Path, why: str) -> BadImport:
     return BadImport(
-        f"{path} is cut or altered: {why}; nothing was imported. Export it again, or copy it anew"
+        f"{path} is cut or altered: {why}; nothing was imported. Export it again, or copy it again"
     )
 
 
