@@ -1,5 +1,6 @@
 """What carries the name of a baseline does what that baseline does."""
 
+import csv
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from played import asked, reply, rows, run, said_in, schema_of, write
 from servers import answering
 from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
+from qrmem.cli import main
 from qrmem.eval import preset_named
 from qrmem.eval.preset import folder_of
 
@@ -167,3 +169,26 @@ def test_ada_leval_s_tables_have_trees_and_the_model_s_own_sampling(
     assert any("(Memory):" in said_in(body) for body in bodies), "and its loop"
     assert any("matter most" in said_in(body) for body in bodies), "RAPTOR's"
     assert preset_named("ada-leval-ultra-long").systems == preset.systems
+
+
+def test_a_window_whose_reply_cannot_be_read_counts_with_its_repeats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Section 3.2 of QRMeM: up to four retries. A plan has none, and says so."""
+
+    def mumbling(request: Mapping[str, Json]) -> str:
+        return "Hm." if TALE[0] in said_in(request) else answering.answer(request)
+
+    write(tmp_path, [{"_id": "d", "text": " ".join(TALE[:40])}], [{"question": "When?"}])
+    words = ("--system", "sliding-window", "--prompts", "paper", "--abstain")
+    with in_thread(OpenAIServer(answer=mumbling)) as server:
+        assert run(server, "plain", tmp_path, *words) == 0
+        sent = [p for p in map(said_in, server.stats.bodies) if "boat left" in p]
+        plan = ["eval", "plan", "plain", "--data", str(tmp_path), "--embedder", "none", *words]
+        assert main([*plan, "--model", "gpt-4o-mini"]) == 0
+    assert len(sent) == 5 + 4
+    (found,) = csv.DictReader(Path("r/report/costs.csv").read_text().splitlines())
+    assert found["calls / item, as papers count"] == "9.00"
+    told = capsys.readouterr().out
+    assert "asked for again, up to five times, on top" in told
+    assert "5-5 calls" in told
