@@ -129,7 +129,7 @@ def folded_key(document_id: str, digest: str) -> str:
 
 
 def folded_facts(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) -> list[Fact]:
-    """Return facts; in the place of a chain that a chat model merged, one with what it said.
+    """Return facts; a chain that a chat model merged is one fact, with the merged text.
 
     Args:
         kept: cached values by the keys of chains.

@@ -52,7 +52,7 @@ def install(extra: str) -> str:
 
 
 def refused(errors: Iterable[Mapping[str, Any]]) -> str:
-    """Say in plain words what Pydantic refuses: `query is missing; k should be a valid integer`.
+    """Put Pydantic's errors into plain words: `query is missing; k should be a valid integer`.
 
     Args:
         errors: its `errors()`, whose `loc` begins with the name of the value.
@@ -92,13 +92,13 @@ class QrmemError(Exception):
         """Make one.
 
         Args:
-            private: how the message goes on for the person who runs the program alone.
+            private: the rest of the message, only for the person who runs the program.
         """
         super().__init__(message + private)
         self._public = message
 
     def public(self, location: str) -> str:
-        """Return what a client of a server is told, without where the memory is.
+        """Return the message for a client of a server, without the place of the memory.
 
         Args:
             location: of the memory.
@@ -177,7 +177,7 @@ class ModelUnavailable(OutOfReach):
 
 
 class ModelUnusable(OutOfReach):
-    """A chat model gives no reply that can be read; another may, or the same one set up rightly."""
+    """No reply of a chat model can be read; try another model, or check how it is served."""
 
 
 class TaggerUnavailable(OutOfReach):
@@ -218,7 +218,7 @@ class ModelOutputError(QrmemError):
 
 
 def require_text(value: object, what: str) -> None:
-    """Refuse what is no text, or has nothing in it.
+    """Refuse what is not a text, or is empty.
 
     Raises:
         UsageError: it is; the message begins with `what`.

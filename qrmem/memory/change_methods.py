@@ -42,7 +42,7 @@ class ChangeMethods(Handle):
         extract: bool = False,
         **caps: Unpack[CapOptions],
     ) -> AddReport:
-        """Read documents into the memory; what is there already, complete, costs nothing.
+        """Read documents into the memory; what is complete already costs nothing.
 
         Args:
             source: a path, a folder, a `Document`, `{"id", "title", "text", "metadata"}`, or an
@@ -145,11 +145,12 @@ class ChangeMethods(Handle):
         await change.override_merge(self._session, first, second, same=False)
 
     async def judge_facts(self, *, plan: bool = False, **caps: Unpack[CapOptions]) -> JudgeReport:
-        """Let the chat model say which statements later ones replace; it is kept by the pair.
+        """Ask the chat model which statements later ones replace; each judgement is kept.
 
-        Pairs of one user's turns and dated documents that may clash (of one head, in near words,
-        one said later) are judged eight a call, for ten turns or documents one call at most. What
-        was judged is not asked again; a deletion takes what is said of its statements with it.
+        It judges pairs of statements, from one user's turns and dated documents, that may clash:
+        both about the same entity, in similar words, one said later. A call holds eight pairs, and
+        ten turns or documents take at most one call. A judged pair is not asked again. Deleting a
+        document deletes the judgements on its statements.
 
         Args:
             plan: return what it would take; nothing is sent.
@@ -169,9 +170,9 @@ class ChangeMethods(Handle):
         valid_from: str | None = None,
         valid_until: str | None = None,
     ) -> FactView:
-        """Say in your words what a statement says, or when it holds; your decision is kept.
+        """Change what a statement says, or when it holds; the edit is kept.
 
-        It goes with the segment that the statement was read out of. `restore_fact` undoes it.
+        The edit is deleted with the segment that states it. `restore_fact` undoes it.
 
         Args:
             fact_id: as `facts` has it.
@@ -181,12 +182,12 @@ class ChangeMethods(Handle):
 
         Raises:
             NotFound: there is no such statement.
-            UsageError: a date is none, or the end lies before the beginning.
+            UsageError: a date is not valid, or the end lies before the beginning.
         """
         return await statements.edit(self._session, fact_id, text, valid_from, valid_until)
 
     async def end_fact(self, fact_id: str, on: str | date = "") -> FactView:
-        """Say that a statement holds no longer.
+        """Mark a statement as no longer true.
 
         Args:
             fact_id: as `facts` has it.
@@ -194,7 +195,7 @@ class ChangeMethods(Handle):
 
         Raises:
             NotFound: there is no such statement.
-            UsageError: the date is none, or lies before the statement's beginning.
+            UsageError: the date is not valid, or lies before the statement's beginning.
         """
         return await statements.end(self._session, fact_id, on)
 
@@ -207,7 +208,7 @@ class ChangeMethods(Handle):
         await statements.delete(self._session, fact_id)
 
     async def restore_fact(self, fact_id: str) -> FactView:
-        """Take back what was edited, ended or deleted: the statement is as it was read.
+        """Undo an edit, an end or a deletion: the statement is as it was read.
 
         Raises:
             NotFound: there is no such statement.
@@ -229,15 +230,17 @@ class ChangeMethods(Handle):
         return await change.repair(self._session)
 
     async def prune(self) -> int:
-        """Forget the replies that are kept so as not to be paid for again; returns how many.
+        """Delete the cached replies of chat models; return how many.
 
-        What was made of them stays, and so do descriptions that a model folded. A question that is
-        asked again and a failed segment are then paid for again.
+        What was read out of them stays, and so do merged descriptions. A question that is asked
+        again, or a failed segment that is read again, is then paid for again.
         """
         return await change.prune(self._session)
 
     async def reembed(self, embedder: str, **caps: Unpack[CapOptions]) -> int:
-        """Embed all segments by another model; resumable. Returns how many were embedded now.
+        """Embed all segments with another model; return how many were embedded now.
+
+        A run that was stopped goes on where it was.
 
         Args:
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
@@ -306,7 +309,7 @@ class ChangeMethods(Handle):
         or a segment. See docs/archive.md for the forms.
 
         Raises:
-            BadImport: the file is not in its form, or speaks of a passage that is not there;
+            BadImport: the file is not in its form, or names a passage that is not there;
                 nothing is written.
         """
         return await change.load_openie(self._session, path, self._emit)

@@ -30,15 +30,15 @@ class ChatMethods(Handle):
         No chat model is called unless `extract` is set: nobody has to wait, or pay, for a turn.
 
         Args:
-            role: `user`, `assistant`, or what else the model's messages know.
-            at: when; now, if it is not said. Turns are kept in the order in which they come.
+            role: `user`, `assistant`, or another role of chat messages.
+            at: when it was said; `None`: now. Turns are kept in the order in which they come.
             session: the conversation that it is part of.
             speaker: a name, where several people share a role.
             user: whose conversation it is; see `recall` and `forget_user`.
             extract: draw facts from it in the background, see `add_messages`.
 
         Raises:
-            UsageError: the role or the text is empty, or `at` is no time.
+            UsageError: the role or the text is empty, or `at` is not a time.
         """
         message = {"role": role, "content": text, "name": speaker}
         (added,) = await self.add_messages(
@@ -61,7 +61,7 @@ class ChatMethods(Handle):
         Args:
             messages: of LangChain or LangGraph, `{"role", "content"}` (`name` and `at` if you
                 like), or `(role, text)`.
-            at: when those without a time of their own were said; now, if it is not said.
+            at: when those without a time of their own were said; `None`: now.
             only_new: leave out those with which the session ends already: for a log that grows.
             user: whose conversation it is.
             extract: have a chat model note, in the background, what is worth remembering: up to
@@ -69,8 +69,8 @@ class ChatMethods(Handle):
                 (`noted_of`), which goes with the turn. `wait` says what was noted.
 
         Raises:
-            UsageError: one of them is no message, `at` is no time, or `extract` is set without a
-                chat model.
+            UsageError: one of them is not a message, `at` is not a time, or `extract` is set and
+                no chat model is.
         """
         from qrmem.memory.chat import conversation
 
@@ -87,10 +87,10 @@ class ChatMethods(Handle):
         return ids
 
     async def wait(self) -> AddReport:
-        """Wait for the facts that are being drawn; say which were noted since the last `wait`.
+        """Wait until all facts are drawn; return those drawn since the last `wait`.
 
-        What failed or met a cap of the settings is in `problems`, by turn, and was told to the
-        listener as a warning; `extract_facts` tries it again. `close` waits, too.
+        Turns that failed or reached a cap are in `problems`; the listener got a warning for each.
+        `extract_facts` tries them again. `close` waits, too.
         """
         from qrmem.memory.chat import facts
 
@@ -117,18 +117,17 @@ class ChatMethods(Handle):
         return await conversation.turns(self._session, session, user)
 
     async def standing(self, user: str | None = None) -> list[Turn]:
-        """Return how users want things, always: "Always answer in metric units.".
+        """Return standing wishes of users, such as: always answer in metric units.
 
         Wishes are guessed from English words when a user's turn is kept. `recall` brings them back
-        for prompts that share no word with them. One goes with its turn (`delete`); what a later
-        turn seems to correct of them is in `corrections`.
+        for prompts that share no word with them. A wish is deleted with its turn (`delete`).
+        `corrections` says what later turns seem to correct.
 
         Args:
             user: whose; `None`: all users'.
 
         Returns:
-            Turns in the order in which they came, each with those of its sentences alone that say
-            a wish.
+            Turns in the order in which they came; each has only the sentences that state a wish.
         """
         from qrmem.memory.chat import conversation
 
@@ -148,7 +147,7 @@ class ChatMethods(Handle):
         types: Sequence[str] | None = None,
         reranker: str | None = None,
     ) -> Recalled:
-        """Return what a model is to know before it answers a prompt.
+        """Return what a model needs to know before it answers a prompt.
 
         The last turns of the session go to it as they are, up to 1,000 tokens and 10 rounds. The
         rest of the budget is filled with the best parts of all other turns, of any session, in
@@ -160,20 +159,20 @@ class ChatMethods(Handle):
             tokens: upper bound of `text` and of the contents of `messages` together.
             how: `turns`: by words, vectors, neighbours and speakers; `fragrel`: the eight best as
                 FragRel finds them (its appendix B.3).
-            fragments: settings of `fragrel` instead of the paper's for conversations.
-            user: whose turns alone are recalled; `None`: all users'. `search` and `ask` take
+            fragments: settings of `fragrel`; `None`: the paper's for conversations.
+            user: recall only this user's turns; `None`: all users'. `search` and `ask` take
                 `where={"user": …}` for the same.
             min_score: turns that fit worse are left out; see `Recalled.scores`.
             types: only turns that name an entity of one of these types, or state a relation of
                 one, after the last turns; see `search`.
             as_of: only turns that were said by then: a date, `2026-05-03`, `2026-05` or `2026`, or
                 a moment; "": all.
-            reranker: what reads the first 50 parts of turns again, as the setting; `None`: that of
-                the settings, `none`: nothing. With `turns` alone.
+            reranker: reorders the first 50 parts of turns; named as in the setting. `None`: the
+                setting's; `none`: no reranker. Only with `turns`.
 
         Raises:
             UsageError: the prompt is empty, `tokens` is below 1, or a type is unknown.
-            NotFound: nothing is of these types.
+            NotFound: no entity or relation has these types.
         """
         from qrmem.memory.ask import note_length, searching
         from qrmem.memory.chat import recall as recalling

@@ -62,12 +62,12 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
                 one: `["Person", "WorksFor"]`.
             as_of: only what was said by then, and undated documents: a date, `2026-05-03`,
                 `2026-05` or `2026`, or a moment; "": all.
-            reranker: what reads the first 50 hits again, as the setting; `None`: that of the
-                settings, `none`: nothing. Without its answer a warning says so.
+            reranker: reorders the first 50 hits; named as in the setting. `None`: the setting's;
+                `none`: no reranker. If it does not answer, a warning says so.
 
         Raises:
-            UsageError: the question is empty, `as_of` is no date, k is below 1, or `where` or
-                `types` cannot be.
+            UsageError: the question is empty, `as_of` is not a date, k is below 1, or `where` or
+                `types` is not valid.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
         """
         return await ask.search(
@@ -125,12 +125,12 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             start: begin from search hits, or from entities named in the question.
             on_exhausted: when the trials are used up, abstain or force an answer.
             keep_trail: write the trail to the store; default: the setting `keep_trails`.
-            fragments: how `fragment` assesses; `None`: as FragRel does for text, code or turns.
-            reranker: what reads the first 50 hits of a search again, as the setting; `None`: that
-                of the settings, `none`: nothing.
-            checkpointer: LangGraph's, one that can be awaited. It keeps the run after each step,
-                in a thread whose id is the trail's; after an interruption the same call goes on
-                from there. `delete` drops threads that read what is deleted.
+            fragments: settings of `fragment`; `None`: those of FragRel for text, code or turns.
+            reranker: reorders the first 50 hits of a search; named as in the setting. `None`: the
+                setting's; `none`: no reranker.
+            checkpointer: an async LangGraph checkpointer. It saves the run after each step, in a
+                thread whose id is the trail's. After an interruption the same call goes on from
+                there. `delete` drops threads that read a deleted document.
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Raises:
@@ -182,7 +182,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             ask: the question of an `ask`.
             tree: with a source: its documents get trees, too. Alone: plan `build_tree` over the
                 documents of these ids; `True`: over all.
-            options: of the one or the other.
+            options: those of `add` or of `ask`.
 
         Raises:
             UsageError: both or neither are given, or what the run itself would refuse.
@@ -205,10 +205,10 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         return observability.in_one_context(items)
 
     def listening(self, listener: Listener, *, words: bool = False) -> "Memory":
-        """Return this memory with one more listener; both share store and model.
+        """Return this memory with one more listener; both share store and models.
 
         Args:
-            words: tell it of answers while they are written, as events of kind `words`.
+            words: send it answers while they are written, as events of kind `words`.
         """
 
         def both(event: Event) -> None:

@@ -95,14 +95,14 @@ class LookMethods(Handle):
         """Return an entity by any of its names, with relations, questions and segments.
 
         Args:
-            offset: how many relations, and how many segments, are passed over.
+            offset: how many relations, and how many segments, are skipped.
             limit: at most so many of each, with the questions of these segments; `None`: all.
             as_of: relations by what was said by then; what did not hold then says so. A date,
                 `2026-05-03`, `2026-05` or `2026`, or a moment; "": now.
 
         Raises:
-            NotFound: nothing is called so; the message names what comes near.
-            UsageError: `as_of` is no date.
+            NotFound: no entity has this name; the message lists similar names.
+            UsageError: `as_of` is not a date.
         """
         return await inspect.entity(self._session, name, offset, limit, as_of)
 
@@ -114,7 +114,7 @@ class LookMethods(Handle):
             limit: at most so many neighbours, those with most statements; at least 1.
 
         Raises:
-            NotFound: nothing is called so; the message names what comes near.
+            NotFound: no entity has this name; the message lists similar names.
             UsageError: `limit` is below 1.
         """
         return await inspect.graph(self._session, name, limit)
@@ -134,21 +134,21 @@ class LookMethods(Handle):
             user: only those of this user's turns and documents.
             as_of: what was said by then, and held then: a date, `2026-05-03`, `2026-05` or `2026`,
                 or a moment; "": now.
-            superseded: those that no longer hold, or not yet, too.
+            superseded: also return those that no longer hold, or not yet.
 
         Returns:
-            They are in the order of their documents' ids and of the text.
+            Statements in the order of document ids, then of the text.
 
         Raises:
-            NotFound: nothing is called so; the message names what comes near.
-            UsageError: `as_of` is no date.
+            NotFound: no entity has this name; the message lists similar names.
+            UsageError: `as_of` is not a date.
         """
         return await statements.facts(
             self._session, entity=entity, user=user, as_of=as_of, superseded=superseded
         )
 
     async def merges(self) -> Sequence[Merge]:
-        """Return which names count as one entity, and why; a name of two types once."""
+        """Return which names count as one entity, and why; a name of two types comes once."""
         return await inspect.merges(self._session)
 
     async def tree_tops(self) -> Sequence[TreeTop]:

@@ -22,7 +22,7 @@ class Hit(Short):
         matches: spans of the excerpt in which the question's words stand.
         boilerplate: `contents`, `heading`, `index`, `licence` or `title page` if it is no more
             than that; such segments come last.
-        ended: what it states that holds no longer, each in words, with what replaced it.
+        ended: its statements that no longer hold, in words, each with what replaced it.
     """
 
     document_id: str
@@ -51,7 +51,7 @@ class Words:
 
     Attributes:
         field: `reasoning` or `answer`; "" where a reply begins, or begins anew after a failure.
-        text: what it goes on with; what is written is no answer before the run has ended.
+        text: the next characters. They are not the answer before the run has ended.
     """
 
     field: str
@@ -99,7 +99,7 @@ class ScoredSegment:
     """A segment that a step read or dropped, with the score that decided it.
 
     Attributes:
-        via: how the search reached it, in words, where a search did; told by the first step only.
+        via: how the search reached it, in words; only in the first step.
         over: ids of the segments that `via` quotes.
     """
 
@@ -153,8 +153,8 @@ class Step(Short):
             last reason and the entities, [Q;R;E]; or what a tree was searched by.
         brought: segments of the node that was reached, with the scores that they came in with.
         nodes: texts of a tree that were found, best first (at most 20 but in the last round).
-        memory: what the round noted; that of the step before is what it began with.
-        likeness: of the two, in [0, 1].
+        memory: notes of this round; it began with those of the step before.
+        likeness: of both notes, in [0, 1].
     """
 
     n: int
@@ -179,7 +179,7 @@ class Trail(Short):
     """A recorded run: what was asked, each step, what came out.
 
     Attributes:
-        user: whose documents alone were asked (`where={"user": …}`); "": no one user's.
+        user: the one whose documents the run was limited to (`where={"user": …}`); "": no limit.
     """
 
     id: str
