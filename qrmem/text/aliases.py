@@ -102,7 +102,7 @@ def is_alias(short: str, long: str) -> bool:
     return _is_initialled(a.core, b.core) or _is_acronym(a.acronym, b.words) or _is_part(a, b)
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 14)  # as `blocks.MEMO_SIZE`
 def _parsed(name: str) -> _Name:
     words = normalise_name(name).split()
     if len(words) > 2 and words[0] in ("a", "an") and len(words[1]) > 1:

@@ -23,9 +23,11 @@ _ALL_PARTS = 4
 """Words up to which every part of a name has a block; of longer ones, their two ends."""
 _LEFT_OUT = 3
 """Words that a short form leaves out at most."""
+MEMO_SIZE = 1 << 14
+"""Names that are remembered: those that a portion of merging goes through, several times over."""
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=MEMO_SIZE)
 def own_block(key: str) -> int:
     """Return the block in which a name finds what it is short for.
 
@@ -36,7 +38,7 @@ def own_block(key: str) -> int:
     return _number(plain_spelling(core_of(norm)) or norm)
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=MEMO_SIZE)
 def blocks_of(key: str) -> frozenset[int]:
     """Return all blocks in which a name stands: its own, and one for each short form of it."""
     norm, kind = split_key(key)
