@@ -7,12 +7,15 @@ model; beyond some 17,000 they come again under other ids. Questions of HotpotQA
 the share of their passages among the first 10 hits, as long as no passage came twice. `--vectors`
 puts a random unit vector of 384 dimensions to each segment and looks for the nearest ones: exact,
 among all of them and among half of the documents. `--workers N` has 2,000 passages read by one
-process and by N, and nothing else done, three times in turn: how many times as fast N are. That is
-a ratio of times on the clock, so what else runs on the machine moves it; so is `passages/s`.
+process and by N, and nothing else done: processor time of the workers and of the driver, and how
+many times as fast N are where each process has a core to itself. That is the time of the slowest:
+a worker with its share, or the driver. `passages/s` is by the clock, all other times say what they
+are. Processor times of workers are read from `/proc`, so this needs Linux.
 """
 
 import argparse
 import asyncio
+import os
 import resource
 import tempfile
 import time
@@ -20,12 +23,13 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
 import qrmem
 from benchmarks.everyday import CORPORA, IN_A_FILE, Passages, fresh, size_of, steps
-from benchmarks.frame import Figure, note
+from benchmarks.frame import Figure
 from benchmarks.multihop import folder, load
 from qrmem.agents.executor import ByWorkers, HowRead
 from qrmem.config import Settings
@@ -38,8 +42,8 @@ from qrmem.workers import open_crew
 
 DIMENSION = 384
 ASKED, NEAREST = 100, 10
-READ = 2_000
-"""Passages that are read by workers."""
+READ, WARM = 2_000, 400
+"""Passages that are read by workers, and those of them that are read before it is measured."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -80,8 +84,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
             yield from _built(where, writer, size, wanted)
             size = wanted
             if max(map(len, writer.ids.values())) == 1:
-                found = asyncio.run(_recall(where, writer))
-                yield Figure(f"recall at {NEAREST}, {size} passages", found, "%")
+                yield from asyncio.run(_recall(where, writer, size))
             for what, value in asyncio.run(steps(where, writer, chosen.rounds)).items():
                 yield Figure(f"{what}, {size} passages", value, "ms")
             yield from fresh(where, writer, size, IN_A_FILE)
@@ -110,7 +113,7 @@ async def _grow(where: str, writer: Ordered, size: int, wanted: int) -> None:
         await memory.add(writer.document(f"p{n:07}") for n in range(size, wanted))
 
 
-async def _recall(where: str, writer: Ordered) -> float:
+async def _recall(where: str, writer: Ordered, size: int) -> list[Figure]:
     corpus = writer.corpora[0]
     shares: list[float] = []
     async with qrmem.open(where, settings=Settings.from_env().with_(embedder="none")) as memory:
@@ -119,8 +122,8 @@ async def _recall(where: str, writer: Ordered) -> float:
             if all(gold) and len(shares) < ASKED:
                 hits = await memory.search(asked.text, k=NEAREST)
                 shares.append(len({hit.document_id for hit in hits} & set(gold)) / len(gold))
-    note(f"{len(shares)} questions of {corpus.name}")
-    return 100 * sum(shares) / max(1, len(shares))
+    name = f"recall at {NEAREST} of {len(shares)} questions, {size} passages"
+    return [Figure(name, 100 * sum(shares) / len(shares), "%")] if shares else []
 
 
 # --- vectors -------------------------------------------------------------------------------------
@@ -174,17 +177,26 @@ def _read(workers: int) -> Iterator[Figure]:
         for n, document in enumerate(documents)
         for segment in cut(f"p{n}", document, counter, 600)
     ]
-    rates: dict[int, list[float]] = {1: [], workers: []}
-    for _ in range(3):  # in turn, as the machine has other work
-        for count, found in rates.items():
-            found.append(asyncio.run(_rate(count, jobs)))
-    note(f"segments a second: {rates}")
-    yield Figure("one worker reads", median(rates[1]), "segments/s")
-    ratio = median(rates[workers]) / median(rates[1])
-    yield Figure(f"{workers} workers to one", ratio, at_least=0.85 * workers)
+    alone, together = (asyncio.run(_costs(count, jobs)) for count in (1, workers))
+    for count, cost in ((1, alone), (workers, together)):
+        yield Figure(f"{count} reading, processor of workers a segment", cost.workers, "ms")
+        yield Figure(f"{count} reading, processor of the driver a segment", cost.driver, "ms")
+    ratio = alone.slowest(1) / together.slowest(workers)
+    yield Figure(f"{workers} workers to one, a core each", ratio, at_least=0.85 * workers)
 
 
-async def _rate(workers: int, jobs: Sequence[Job]) -> float:
+class Cost(NamedTuple):
+    """Processor time of a segment in ms: of all workers together, and of the driver."""
+
+    workers: float
+    driver: float
+
+    def slowest(self, count: int) -> float:
+        """Return what a segment takes where each process has a core to itself."""
+        return max(self.workers / count, self.driver)
+
+
+async def _costs(workers: int, jobs: Sequence[Job]) -> Cost:
     crew = await open_crew(f"processes:{workers}")
     assert crew is not None
     reader = ByWorkers(crew, HowRead("builtin"), lambda: None)
@@ -194,12 +206,24 @@ async def _rate(workers: int, jobs: Sequence[Job]) -> float:
         read.extend(results)
 
     try:
-        await reader.map("extract", [[job] for job in jobs], done)  # all are up and have imported
+        first, jobs = jobs[:WARM], jobs[WARM:]  # other texts: what was read is remembered
+        await reader.map("extract", [[job] for job in first], done)  # all are up and have imported
         read.clear()
-        began = time.perf_counter()
+        began, used = _of_children(), time.process_time()
         await reader.map("extract", [[job] for job in jobs], done)
+        driver, children = time.process_time() - used, _of_children() - began
         assert len(read) == len(jobs)
         assert not any(one.error for one in read)
-        return len(jobs) / (time.perf_counter() - began)
+        return Cost(children / len(jobs) * 1000, driver / len(jobs) * 1000)
     finally:
         await crew.close()
+
+
+def _of_children() -> float:
+    """Return the processor seconds of all processes that this one started."""
+    ticks = 0
+    for task in Path("/proc/self/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -10,8 +10,10 @@ from contract.reference import ReferenceStore
 from contract.suite.samples import INFO, Text, add, change, contents, series, text
 from servers.neo4j_server import Server
 
-from qrmem.errors import StoreConflict
+from qrmem.errors import QrmemError, StoreConflict
 from qrmem.graphstore import GraphStore, open_store
+from qrmem.graphstore.neo4j.connection import Work
+from qrmem.graphstore.neo4j.store import Neo4jStore
 
 pytestmark = pytest.mark.neo4j
 
@@ -115,3 +117,16 @@ async def test_clients_whose_embedder_is_the_first_of_its_dimension_all_keep_vec
         assert len(await stores[0].owners(ns, "segment")) == 4
         neo4j.query(f"DROP INDEX qrmem_vectors_{length}")
     await _close(stores)
+
+
+async def test_reads_go_to_a_reader_and_see_what_was_written(neo4j: Server) -> None:
+    """In a cluster `neo4j://` sends sessions of read access to replicas, which take no write."""
+    (store,) = await _stores(neo4j, 1)
+    assert isinstance(store, Neo4jStore)
+    await store.create_namespace("n", INFO)
+    with pytest.raises(QrmemError, match="read access mode"):
+        await store.db.read(Work.lock, "n")
+    assert await store.db.write(Work.lock, "n") >= 0
+    # A replica is asked for nothing older than this.
+    assert await store.db._bookmarks.get_bookmarks()
+    await _close([store])
