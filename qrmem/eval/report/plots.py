@@ -167,7 +167,7 @@ def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
 def _legend_columns(names: Sequence[str], inches: float) -> int:
     """Return how many names fit side by side."""
     longest = max(len(name) for name in names)
-    return max(1, min(4, len(names), int(inches / (0.6 + 0.085 * longest))))
+    return max(1, min(4, len(names), int(inches / (0.6 + 0.075 * longest))))
 
 
 def _styles() -> list[tuple[str, str]]:
