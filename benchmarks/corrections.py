@@ -4,7 +4,8 @@
 
 An update is found where a later turn that its question names is marked as correcting an earlier
 one that it names. Other turns are those of the user that no such question names. The rules were
-chosen on chats 1 to 5. `--show` prints each pair of turns that was marked, to be read.
+chosen on the chats of 100K and 500K. `--show` prints each pair of turns that was marked, to be
+read.
 """
 
 import argparse

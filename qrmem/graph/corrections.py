@@ -91,7 +91,7 @@ name, if it ends a state, and if it says nothing of the kind; of the earlier one
 _LIST = 2
 _BRIEF = 25
 """Words of a turn that is compared as a whole."""
-_SHARED = 1.7
+_SHARED = 1.45
 """What the words around two numbers have in common at least: one word of one part alone is 1."""
 _PRIOR = 50
 """Parts that a conversation is taken to have besides its own: in a short one nothing is common."""

@@ -14,7 +14,7 @@ _COUNTS = (
 )
 _VALUE = re.compile(
     rf"""(?P<date>\b{_MONTH}\s+\d{{1,2}}(?!\d)|\b\d{{1,2}}\s+{_MONTH}\b)
-  | (?P<time>\b\d{{1,2}}(?::\d\d)?\s*[ap]\.?m\b|\b\d{{1,2}}:\d\d\b)
+  | (?P<time>\b\d{{1,2}}(?::\d\d)?\s*[aApP]\.?[mM]\b|\b\d{{1,2}}:\d\d\b)
   | (?P<money>[$€£]\s?)?(?<![\w./:-])
     (?P<number>\d[\d,]*(?:\.\d+)?(?![\d.]*\.\d)|\b(?:{"|".join(_COUNTS)})\b)
     (?P<share>\s?%|\spercent\b)?(?P<unit>[\s-]?[A-Za-z][a-z]*(?:\s[a-z]+){{0,2}})?""",
@@ -23,7 +23,8 @@ _VALUE = re.compile(
 _CHANGED = re.compile(
     r"\b(?:now(?!\s+(?:(?:i['’]m|i\s+am|we['’]re)\s+)?(?:trying|want|need))|recently|nowadays"
     r"|new|updat(?:ed?|ing)|increased?|extend(?:ed)?|raised?|grown|grew|reached|improved|expanded"
-    r"|reduced|dropped|lowered|moved|postponed?|rescheduled|pushed|changed|adjusted|revised"
+    r"|reduced|decreased|dropped|fallen|lowered|moved|postponed?|rescheduled|pushed|changed"
+    r"|adjusted|revised"
     r"|shifted|boosted|added|actually|instead|(?:up|down)\s+to|went\s+(?:up|down)|shortened"
     r"|delayed|brought\s+forward)\b",
     re.IGNORECASE,
@@ -31,18 +32,30 @@ _CHANGED = re.compile(
 """What says that a number was another one before."""
 _GONE = re.compile(
     r"\b(?:from|was|were|initially|originally|previously|instead of|than|under|over|below|least"
-    r"|most|within|goal of|target of|between|reach|achieve|by)\s(?:\w+\s)?$",
+    r"|most|within|goal of|target of|between|reach(?:ing)?|achiev(?:e|ing)|ensur(?:e|ing)"
+    r"|aim(?:ing)? for|by)\s(?:\w+\s)?$",
     re.IGNORECASE,
 )
 """What stands before a number that holds no longer, or that is a bound, a wish or a difference."""
+_WISHED = re.compile(r"\b(?:goal|target(?:ing)?|aim(?:ing)?)\b", re.IGNORECASE)
+_IS_STEP = re.compile(
+    r"\s+(?:[a-z]+\s)?(?:increase|improvement|growth|raise|boost|gain|drop|reduction|decrease|cut|target|goal)s?\b"
+)
+"""What stands behind a difference or a wish: "a 12% salary increase", "an 85% coverage target"."""
 _DATED_ANEW = re.compile(
-    r"\b(?:(?:now|new)(?:\s+(?:on|for|due|is))?"
-    r"|(?:moved?|postponed?|rescheduled|pushed|changed|shifted|extended?|delayed|brought\s+forward)\b"
+    r"(?<!['’]s\s)(?<!\bis\s)\b(?:(?:now|new)(?:\s+(?:on|for|due|is))?"
+    r"|new\s+(?:\w+\s+){0,3}(?:deadline|date|day|schedule|time|target)\s+(?:of|is|for|on|to)"
+    r"|(?:mov(?:ed?|ing)|postponed?|rescheduled|pushed|changed|shifted|extended?|delayed|brought\s+forward)\b"
     r"[^.;!?]{0,40}?\b(?:to|until|till|for|on|by))(?:\s+the)?\s*$",
     re.IGNORECASE,
 )
 """What stands right before a date that was another one: "new April 25", "moved to April 25"."""
 _FROM = re.compile(r"\bfrom\s(?:[a-z]+\s)?[$€£]?(\w[\w,:.]*\w|\w)(?:\s(\d{1,2})\b)?", re.IGNORECASE)
+_COUNTED_BEFORE = re.compile(
+    r"\b(?:reached|(?:increased|grown|grew|gone up|went up|risen|rose|dropped|fallen|reduced)\s+to)"
+    r"\s$"
+)
+"""What stands between what is counted and its number: "the number of mentees has grown to 7"."""
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.?!])\s+|\n+")
 _EMPTY = frozenset(
@@ -61,7 +74,7 @@ class Quantity(NamedTuple):
     """A number in a text.
 
     Attributes:
-        units: what it counts, as terms; "date", "time", "money" or "share" alone.
+        units: what it counts, as terms; "date", "time", "share" or a currency's sign alone.
         value: as it is written, without what groups its digits.
         about: terms around it.
         is_changed: whether its words say that it was another one before.
@@ -91,11 +104,15 @@ def quantities(text: str) -> tuple[Quantity, ...]:
 def _quantity(sentence: str, match: re.Match[str]) -> Quantity | None:
     found = match.groupdict()
     named = next((kind for kind in ("date", "time", "money", "share") if found[kind]), "")
+    named = found["money"].strip() if named == "money" else named
     units = frozenset({named}) if named else frozenset(terms(found["unit"] or "")[:2])
+    if not units and _COUNTED_BEFORE.search(sentence[: match.start()]):
+        units = frozenset(terms(sentence[: match.start()])[-_ABOUT:]) - _EMPTY
     if not units:
         return None
     value = found["date"] or found["time"] or found["number"]
     end = match.end() if found["date"] or found["time"] else match.end("number")
+    behind = match.end("share") if found["share"] else end
     before, after = sentence[: match.start()].split(), sentence[end:].split()
     about = terms(" ".join([*before[-_ABOUT:], *after[:_ABOUT]]))
     marks = " ".join([*before[-_MARK:], "#", *after[: _MARK - 2]])
@@ -105,7 +122,11 @@ def _quantity(sentence: str, match: re.Match[str]) -> Quantity | None:
         _plain(value),
         frozenset(term for term in about if not term.isdigit()) - _EMPTY,
         bool(_DATED_ANEW.search(said) if named == "date" else _CHANGED.search(marks)),
-        _GONE.search(lead) is None,
+        not (
+            _GONE.search(lead)
+            or _WISHED.search(" ".join(before[-_ABOUT:]))
+            or _IS_STEP.match(sentence, behind)
+        ),
         _was(" ".join(before[-_ABOUT:])),
     )
 

@@ -21,6 +21,7 @@ from qrmem.types import Turn
 from qrmem.types.options import AskOptions
 
 DATA = Path(__file__).parent.parent / "eval/data/corrections"
+LONG = "I want to be sure that what I do is sound, so can you please look at all of it with me?"
 DENTIST = [
     ("user", "The dentist is on 3 May at ten."),
     ("assistant", "Noted."),
@@ -55,6 +56,41 @@ def test_of_forty_dialogues_at_most_two_are_read_wrong(name: str) -> None:
         ("My brother is a doctor.", "My brother is not at home.", False),
         ("Chapter 1 is finished.", "Chapter 2 is finished.", False),
         ("I ran five kilometres on Monday.", "I ran seven kilometres on Tuesday.", False),
+        (
+            f"The branch has 150 commits merged. {LONG}",
+            f"Merged commits have reached 165. {LONG}",
+            True,
+        ),
+        (
+            f"The first sprint's deadline is April 1. {LONG}",
+            f"My new deadline of April 5. {LONG}",
+            False,
+        ),
+        (
+            f"The first sprint has a deadline of April 1 for layout and navigation. {LONG}",
+            f"The layout sprint has the new sprint deadline of April 5. {LONG}",
+            True,
+        ),
+        (
+            f"My Zoom meeting with Professor Weir is on March 22 at 3 PM. {LONG}",
+            f"The meeting with Professor Weir is rescheduled to March 22 at 4:30 PM. {LONG}",
+            True,
+        ),
+        (
+            f"A flat in Shoreditch costs £1,800 for the relocation. {LONG}",
+            f"My Shoreditch relocation budget is now $3,500. {LONG}",
+            False,
+        ),
+        (
+            f"The visits of my portfolio saw a 35% increase since August. {LONG}",
+            f"The visits of my portfolio now saw a 25% increase since August. {LONG}",
+            False,
+        ),
+        (
+            f"I began as senior producer in Leeds on June 15. {LONG}",
+            f"I am a senior producer in Leeds and it's now July 20. {LONG}",
+            False,
+        ),
     ],
 )
 def test_what_corrects_and_what_does_not(earlier: str, later: str, *, corrects: bool) -> None:
