@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
 
-from qrmem.answering.with_model import PromptedReasoner
 from qrmem.errors import (
     CapReached,
     ModelOutputError,
@@ -14,7 +14,6 @@ from qrmem.errors import (
     clean_name,
     require_text,
 )
-from qrmem.extraction.reply_items import VERDICTS
 from qrmem.graph.merging import merge_documents
 from qrmem.graph.superseding import (
     Ending,
@@ -52,6 +51,9 @@ from qrmem.types import (
 )
 from qrmem.types.options import CapOptions
 from qrmem.types.turns import USER_KEY
+
+if TYPE_CHECKING:
+    from qrmem.answering.with_model import PromptedReasoner
 
 _A_FACT = "`qrmem facts` lists them with their ids"
 
@@ -342,6 +344,8 @@ async def judge(
     session: Session, listener: Listener, caps: CapOptions, *, is_plan: bool
 ) -> JudgeReport:
     """See `Memory.judge_facts`."""
+    from qrmem.answering.with_model import PromptedReasoner  # a search does without pydantic
+
     await session.settle()
     await session.info()
     models = await session.models()
@@ -406,7 +410,7 @@ class _Judging:
 
     session: Session
     run: Run
-    reasoner: PromptedReasoner
+    reasoner: "PromptedReasoner"
     names: Mapping[str, str]
     listener: Listener
 
@@ -414,6 +418,8 @@ class _Judging:
         """Judge some pairs by one call; what is not said of one is told, and asked again."""
         store, ns = self.session.store, self.session.ns
         segments = sorted({fact.segment_id for pair in batch for fact in pair})
+        from qrmem.extraction.facts import VERDICTS
+
         why, found = f"the reply says none of {', '.join(VERDICTS)} of them", dict[int, str]()
         try:
             found = await self.reasoner.verdicts([_told(p, self.names) for p in batch], segments)

@@ -36,7 +36,14 @@ def test_the_table_of_tokens_is_read_when_something_is_counted(tmp_path: Path) -
 
 def test_a_worker_that_reads_loads_nothing_heavy(tmp_path: Path) -> None:
     code = "import qrmem.agents.executor, qrmem.io.sources, qrmem.answering.local"
-    assert not loaded(code, tmp_path) & HEAVY
+    assert not loaded(code, tmp_path) & (HEAVY | {"pydantic"})
+
+
+def test_a_search_loads_nothing_heavy(tmp_path: Path) -> None:
+    opened = "import qrmem.sync\nwith qrmem.sync.open('m.db', embedder='none') as memory:\n"
+    loaded(opened + "    memory.add_text('Ada Lovelace met Charles Babbage.')", tmp_path)
+    found = loaded(opened + "    assert memory.search('Who met Babbage?')", tmp_path)
+    assert not found & (HEAVY | {"pydantic"})
 
 
 @pytest.mark.parametrize(
