@@ -104,8 +104,8 @@ class Progress:
             self._bar.update(self._task, total=total, completed=self.done, rate=f"{rate:,.1f}/s")
         elif self.total and not self._quiet and time.monotonic() - self._said > 10:
             self._said = time.monotonic()
-            left = f", {(self.total - self.done) / rate:,.0f} s left" if rate else ""
-            note(f"{self.done}/{self.total} segments, {rate:,.1f}/s{left}")
+            left = f", {rate:,.1f}/s, {(self.total - self.done) / rate:,.0f} s left" if rate else ""
+            note(f"{self.done}/{self.total} segments{left}")
 
 
 class _Embedding:

@@ -79,7 +79,7 @@ def api(
         from starlette.exceptions import HTTPException
         from starlette.requests import Request
     except ImportError as exc:
-        raise MissingError(f"the REST service needs: {install('serve')}") from exc
+        raise MissingError(f"page and REST need the extra `serve`: {install('serve')}") from exc
     from importlib.metadata import version
 
     from starlette.convertors import PathConvertor, register_url_convertor

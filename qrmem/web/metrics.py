@@ -38,7 +38,7 @@ class Metrics:
                 ProcessCollector,
             )
         except ImportError as exc:
-            raise MissingError(f"the REST service needs: {install('serve')}") from exc
+            raise MissingError(f"page and REST need the extra `serve`: {install('serve')}") from exc
         self._registry = kept = CollectorRegistry()
         ProcessCollector(registry=kept)
 
