@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.frame import Figure, note
-from benchmarks.large_memory import BOOK, HUBS, fill, person
+from benchmarks.large_memory import BOOK, HUBS, USERS, fill, person
 from qrmem.config import Settings
 from qrmem.graphstore import open_store
 
@@ -39,7 +39,15 @@ PARTS = {
     "a trail": ("trails/trail00007", ".ribbon"),
     "the list of documents": ("documents", ".items a"),
     "the list of entities": ("entities", ".items a"),
-    "merged names": ("merges", ".empty"),
+    "the first document as a text": (f"documents/{BOOK}", ".passage"),
+    "a found segment in its document, marked": (f"documents/{BOOK}/40/pier", ".target mark"),
+    "the graph with most neighbours": (f"graph/{HUBS[0]}/300", ".graph[data-nodes]"),
+    "the list of conversations": ("conversations", ".items a"),
+    "a user's conversations and facts": (f"conversations/u:{USERS[0]}", "section + section .items"),
+    "a conversation": (f"conversations/u:{USERS[0]}/s:week 0", "section + section .items"),
+    "the list of trails": ("trails", ".items a"),
+    "the list of trees": ("trees", ".items a"),
+    "merged names": ("merges", ".items a"),
 }
 ROUNDS = 3
 MOST_KB = 128

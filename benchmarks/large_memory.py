@@ -1,8 +1,8 @@
 """A memory with as many nodes as wanted, written straight through a store's contract.
 
-One long document with a tree, many short ones, trails, and three entities that stand in a third of
-all segments each. Reading so much text takes an hour; what looks at a memory does not see who read
-it.
+One long document with a tree, many short ones, of which a third are turns of conversations, trails,
+and three entities that stand in a third of all segments each, some of them under a shorter name.
+Reading so much text takes an hour; what looks at a memory does not see who read it.
 """
 
 from collections import Counter
@@ -31,6 +31,7 @@ from qrmem.types import (
     Usage,
 )
 from qrmem.types.trees import Tree, TreeNode
+from qrmem.types.turns import CHAT_KEY, ROLE_KEY, TURN_KEY, USER_KEY, turn_id
 
 BOOK = "book"
 HUBS = ("Nell Sayle", "Tam Garrick", "Rosa Quint")
@@ -38,6 +39,10 @@ NEW_NAMES = 2
 """Entities that each segment brings; with itself it has three nodes."""
 _BATCH = 2000
 _TRAILS = 100
+USERS, SESSIONS = ("ann", "ben", "cleo", "dora", "emil"), 10
+"""Who speaks, and in how many conversations each."""
+_SHORT = 25
+"""Of so many segments one calls its common entity by a short name."""
 _FAN = 6
 
 
@@ -60,6 +65,7 @@ def person(n: int) -> str:
 def passage(n: int) -> tuple[str, list[str]]:
     """Return a passage, and the names in it."""
     first, second, hub = person(2 * n), person(2 * n + 1), HUBS[n % 3]
+    hub = hub if n % _SHORT else f"{hub[0]}. {hub.split()[1]}"
     text = (
         f"{first} met {hub} on the pier and spoke of the voyage until it grew dark. The rain had "
         f"not stopped for three days. Nobody had heard from {second} since {first} sold the mill. "
@@ -78,7 +84,7 @@ async def fill(store: GraphStore, ns: str, nodes: int) -> None:
     await _read(store, ns, book, 0)
     for first in range(len(book), count, _BATCH):
         made = [_note(n) for n in range(first, min(first + _BATCH, count))]
-        await store.put_documents(ns, [(Document(s.text, id=s.document_id), [s]) for s in made])
+        await store.put_documents(ns, [(_document(s), [s]) for s in made])
         await _read(store, ns, made, first)
     await _tree(store, ns, book)
     for n in range(_TRAILS):
@@ -95,7 +101,29 @@ def _book(count: int) -> Iterator[Segment]:
 
 def _note(n: int) -> Segment:
     text, _ = passage(n)
-    return Segment(f"note:{n}", f"note {n:06}", 0, 0, len(text), text, 60)
+    return Segment(
+        f"note:{n}", turn_id(n) if _is_turn(n) else f"note {n:06}", 0, 0, len(text), text, 60
+    )
+
+
+def _is_turn(n: int) -> bool:
+    return n % 3 == 1
+
+
+def _at(n: int) -> str:
+    """Return when a turn was said: one an hour, over years."""
+    return f"{2020 + n // 8000:04}-{n // 700 % 12 + 1:02}-{n // 24 % 28 + 1:02}T{n % 24:02}:00:00"
+
+
+def _document(segment: Segment) -> Document:
+    n = int(segment.id.removeprefix("note:"))
+    if not _is_turn(n):
+        return Document(segment.text, id=segment.document_id)
+    user, session = USERS[n // 3 % len(USERS)], n // 3 // len(USERS) % SESSIONS
+    told = {CHAT_KEY: f"week {session}", TURN_KEY: n, USER_KEY: user, "at": _at(n)}
+    return Document(
+        segment.text, id=turn_id(n), metadata={**told, ROLE_KEY: "user", "speaker": user}
+    )
 
 
 async def _read(store: GraphStore, ns: str, segments: Sequence[Segment], first: int) -> None:
@@ -110,9 +138,13 @@ async def _read(store: GraphStore, ns: str, segments: Sequence[Segment], first: 
         ]
         for at, (head, tail) in enumerate(((0, 1), (2, 0))):
             told = segment.text.split(". ")[2 * at] + "."
-            facts.append(FactRow(segment.id, at, keys[head], keys[tail], told))
+            when = _at(n) if segment.document_id == turn_id(n) else ""
+            facts.append(FactRow(segment.id, at, keys[head], keys[tail], told, said_at=when))
         questions.append(Question(f"Whom did {names[0]} meet on the pier?", segment.id))
         index[segment.id] = Counter(terms(segment.text))
+    known = list(entities)
+    owners = {key_of(f"{hub[0]}. {hub.split()[1]}"): key_of(hub) for hub in HUBS}
+    entities = {key: name for key, name in entities.items() if key not in owners}
     info = await store.namespace(ns)
     assert info is not None
     change = ViewUpdate(
@@ -120,7 +152,7 @@ async def _read(store: GraphStore, ns: str, segments: Sequence[Segment], first: 
         facts=facts,
         questions=questions,
         index=index,
-        names={key: key for key in entities},
+        names={key: owners.get(key, key) for key in known},
         entities=[EntityRow(key, name, "PERSON") for key, name in entities.items()],
         merged={segment.id: "written" for segment in segments},
         resolved=list(entities),

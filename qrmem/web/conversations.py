@@ -34,11 +34,16 @@ def conversing(app: "FastAPI", memory: Memory) -> None:
         responses=of(list[SaidTurn]),
     )
     async def conversation(
-        response: Response, session: str = "", user: str = "", offset: offset = 0, limit: limit = 50
+        response: Response,
+        session: str = "",
+        user: str = "",
+        offset: offset = 0,
+        limit: limit = 50,
+        corrections: bool = True,
     ) -> Any:
         said = [turn for turn in await memory.turns(session) if turn.user == user]
         shown: list[Turn] = part(said, offset, limit, response)
-        later = await memory.corrections([turn.id for turn in shown])
+        later = await memory.corrections([turn.id for turn in shown]) if corrections else {}
         noted = await _noted(memory, session, shown)
         return [
             SaidTurn(

@@ -104,6 +104,7 @@ def _row(relation: Relation, places: Mapping[str, Segment]) -> RelationRow:
         questions=relation.questions,
         facts=[
             SourcedFact(
+                fact.id,
                 _cut(fact.description, _LONGEST_FACT),
                 fact.said_at,
                 fact.valid_from,

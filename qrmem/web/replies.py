@@ -67,6 +67,7 @@ class SaidTurn(Turn):
 class SourcedFact:
     """A statement of a relation, its times, and the segment that states it, counted from 0."""
 
+    id: str
     description: str
     said_at: str
     valid_from: str

@@ -321,7 +321,8 @@ def test_a_conversation_shows_what_was_said_corrected_and_stated(page: Any) -> N
     assert "turn-" not in go(page, "#/documents")
     assert "No user named" in go(page, "#/conversations")
     page.click("main >> text=a/desk")
-    page.wait_for_selector(".turn")
+    page.wait_for_selector(".turn >> text=corrected later")
+    page.wait_for_selector(".fact")
     turns = page.locator(".turn").all_inner_texts()
     assert len(turns) == 4
     assert HOSTILE in turns[0]
@@ -488,6 +489,49 @@ def test_a_merge_is_declared_right_undone_and_made_again_by_buttons(
     with sync.open(str(changing)) as memory:
         merged = {merge.name: merge.reason for merge in memory.merges()}
     assert merged["Mr. Babbage"] == "user"
+
+
+def _facts(at: Path) -> list[tuple[str, str, str]]:
+    """Return what is stated of a user, with from when and until when, in order."""
+    with sync.open(str(at)) as memory:
+        found = memory.facts(user="Jan", superseded=True)
+        return sorted((one.description, one.valid_from, one.valid_until) for one in found)
+
+
+@pytest.mark.parametrize("place", ["conversations/u:Jan", "entities/Rui Costa"])
+def test_a_fact_is_changed_ended_deleted_and_restored_on_the_page(
+    open_page: Any, changing: Path, place: str
+) -> None:
+    page, said = open_page, "Ana met Rui Costa in Lisbon."
+    before = _facts(changing)
+    assert (said, "", "") in before
+    go(page, f"#/{place}")
+    box = page.locator(".fact", has_text="Lisbon").first
+    box.locator("summary").click()
+    box.locator("textarea").fill(f"Ana saw Rui Costa in Lisbon. {HOSTILE}")
+    box.locator("[aria-label='Holds from']").fill("next year")
+    box.locator("text=Save").click()
+    box.locator("[role=alert] >> text=next year").wait_for()
+    box.locator("[aria-label='Holds from']").fill("2026-05")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".fact >> text=from 2026-05")
+    changed = f"Ana saw Rui Costa in Lisbon. {HOSTILE}"
+    assert page.query_selector("main img") is None
+    assert (changed, "2026-05", "") in _facts(changing)
+    box.locator("text=Back to what was read").click()
+    page.wait_for_selector(".fact >> text=from 2026-05", state="detached")
+    assert _facts(changing) == before
+    box.locator("summary").click()
+    box.locator("text=It holds no longer").click()
+    page.wait_for_selector(".fact >> text=until 2")
+    assert [text for text, _, until in _facts(changing) if until] == [said]
+    box.locator("summary").click()
+    box.locator("text=Delete").click()
+    page.wait_for_selector(".fact >> text=deleted")
+    assert len(_facts(changing)) == len(before) - 1
+    page.locator(".fact", has_text="deleted").locator("text=Back to what was read").click()
+    page.wait_for_selector(".fact >> text=deleted", state="detached")
+    assert _facts(changing) == before
 
 
 def test_what_is_not_there_is_said(page: Any) -> None:

@@ -1,11 +1,11 @@
 // Asks the server for a part of the memory.
 
-async function answer(path, body, signal) {
+async function answer(path, body, signal, method = body === undefined ? "GET" : "POST") {
   const headers = { authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` };
-  const options = { headers, signal };
+  const options = { headers, signal, method };
   if (body !== undefined) {
     headers["content-type"] = "application/json";
-    Object.assign(options, { method: "POST", body: JSON.stringify(body) });
+    options.body = JSON.stringify(body);
   }
   const given = await fetch(path, options);
   if (given.status === 401) throw new Error("This address is no longer valid: open the one that `qrmem view` printed last.");
@@ -14,8 +14,8 @@ async function answer(path, body, signal) {
   throw Object.assign(new Error(error), { near: near ?? [] });
 }
 
-export async function call(path, body) {
-  const given = await answer(path, body);
+export async function call(path, body, method) {
+  const given = await answer(path, body, undefined, method);
   const value = await given.json();
   return Array.isArray(value) && given.headers.has("x-total-count")
     ? Object.assign(value, { total: Number(given.headers.get("x-total-count")) }) : value;

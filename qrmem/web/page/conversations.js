@@ -1,7 +1,8 @@
 // Conversations: by user and session, with what was noted, what holds and what was corrected.
 
-import { call, part } from "./call.js";
-import { about, chip, code, count, day, empty, folded, link, long, make, quiet, when } from "./dom.js";
+import { allowed, part } from "./call.js";
+import { about, chip, code, count, day, empty, folded, link, long, make, paged, quiet, when } from "./dom.js";
+import { factBox } from "./facts.js";
 
 const SOME = 50;
 const named = (session) => session || "without a name";
@@ -37,27 +38,36 @@ async function ofOne(user) {
   return [make("h2", {}, user || "No user named"), about(count(rows.length, "session")),
     make("div", { class: "columns" },
       make("section", {}, make("h3", {}, "Sessions"), folded(rows, sessionRow, "none", "session")),
-      await factsOf(user))];
+      factsOf(user))];
 }
 
 async function session(user, name) {
   const address = `/conversation?session=${encodeURIComponent(name)}&user=${encodeURIComponent(user)}`;
-  const rows = await part(address, 0, SOME);
   let date = "";
-  const render = (turn) => {
+  const render = (turn, later) => {
     const isNewDay = day(turn.at) !== date;
     date = day(turn.at);
-    return turnBox(turn, isNewDay);
+    return turnBox(turn, isNewDay, later);
   };
-  const next = async (shown) => (await part(address, shown, SOME)).map(render);
-  return [make("h2", {}, named(name)), about(user, count(rows.total, "turn")),
+  // What corrects a turn is looked for in all that was said later: the turns do not wait for it.
+  const load = async (from) => {
+    const rows = await part(`${address}&corrections=false`, from, SOME);
+    const later = rows.map(() => make("div"));
+    if (rows.length) part(address, from, SOME).then((all) => all.forEach((turn, at) => later[at].append(...turn.corrected_by.map(correction))), () => {});
+    return Object.assign(rows.map((turn, at) => render(turn, later[at])), { total: rows.total });
+  };
+  const turns = await load(0);
+  return [make("h2", {}, named(name)), about(user, count(turns.total, "turn")),
     make("div", { class: "columns talk" },
       make("section", {}, make("h3", {}, "What was said"),
-        rows.length ? long(make("div", { class: "turns" }), rows.map(render), rows.total, next, "turn") : quiet("Nothing.")),
-      await factsOf(user))];
+        turns.length ? long(make("div", { class: "turns" }), turns, turns.total, load, "turn") : quiet("Nothing.")),
+      factsOf(user))];
 }
 
-function turnBox(turn, isNewDay) {
+const correction = (later) => make("p", { class: "small" }, chip("corrected later", "dropped"), " ",
+  link(`turn ${later.number}`, "documents", later.id), ` “${later.text}” `, quiet(when(later.at)));
+
+function turnBox(turn, isNewDay, later) {
   const time = turn.at ? new Date(turn.at) : null;
   const clock = time && !Number.isNaN(time.getTime()) ? time.toLocaleTimeString(undefined, { timeStyle: "short" }) : "";
   return make("div", { class: turn.role === "user" ? "turn own" : "turn" },
@@ -66,24 +76,20 @@ function turnBox(turn, isNewDay) {
       make("div", { class: "small" }, make("strong", {}, turn.speaker || turn.role), " ", quiet(clock), " ",
         link(`turn ${turn.number}`, "documents", turn.id)),
       make("div", { class: "running" }, turn.text),
-      turn.facts.map((text) => make("p", { class: "small" }, chip("noted"), " ", text)),
-      turn.corrected_by.map((later) => make("p", { class: "small" }, chip("corrected later", "dropped"), " ",
-        link(`turn ${later.number}`, "documents", later.id), ` “${later.text}” `, quiet(when(later.at))))));
+      turn.facts.map((text) => make("p", { class: "small" }, chip("noted"), " ", text)), later));
 }
 
-async function factsOf(user) {
-  const title = make("h3", {}, user ? `Facts about what ${user} said` : "Facts");
-  if (!user) return make("section", {}, title, quiet("They are listed by user, and these turns name none."));
-  const facts = await call(`/facts?user=${encodeURIComponent(user)}&superseded=true&limit=1000`);
-  return make("section", {}, title, facts.length ? folded(facts, factBox, "", "fact") : quiet("No fact was found."));
-}
-
-export const times = (fact) => [fact.said_at ? `said ${day(fact.said_at)}` : "", fact.valid_from ? `from ${fact.valid_from}` : "",
-  fact.valid_until ? `until ${fact.valid_until}` : ""].filter(Boolean).join(", ");
-
-function factBox(fact) {
-  const isOver = fact.superseded_by !== "" || (fact.valid_until !== "" && fact.valid_until < new Date().toISOString().slice(0, fact.valid_until.length));
-  return make("div", {}, isOver ? [chip("superseded", "dropped"), " ", make("s", {}, fact.description)] : fact.description, " ",
-    make("span", { class: "small" }, link(times(fact) || "source", "documents", fact.document_id)),
-    fact.then ? make("p", { class: "small" }, `${fact.superseded_at ? `Since ${day(fact.superseded_at)}` : "Now"}: ${fact.then}`) : null);
+// A user's facts come when they are there: they are gathered from all that the user said.
+function factsOf(user) {
+  const holder = make("section", {}, make("h3", {}, user ? `Facts about what ${user} said` : "Facts"));
+  if (!user) {
+    holder.append(quiet("They are listed by user, and these turns name none."));
+    return holder;
+  }
+  const waiting = quiet("gathering …");
+  holder.append(waiting);
+  allowed().then(({ write }) => paged(`/facts?user=${encodeURIComponent(user)}&superseded=true`, (fact) => factBox(fact, write), "fact", SOME))
+    .then(([total, shown]) => waiting.replaceWith(total ? shown() : quiet("No fact was found.")),
+      (error) => waiting.replaceWith(make("p", { class: "error", role: "alert" }, error.message)));
+  return holder;
 }

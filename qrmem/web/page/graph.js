@@ -61,7 +61,10 @@ export function draw(nodes, edges, { open = () => {}, round = "" } = {}) {
   const box = make("div", { class: "graph", role: "img", "aria-label": `A graph of ${nodes.length} nodes; the lists say the same` });
   plots.set(box, () => {
     const ring = { name: "concentric", concentric: (node) => (node.id() === round ? 2 : 1), levelWidth: () => 1, minNodeSpacing: 34, startAngle: -Math.PI / 2 };
-    const free = { name: "cose", animate: false, randomize: false, nodeRepulsion: 60000, idealEdgeLength: 80, nodeOverlap: 30, gravity: 0.6 };
+    // A step takes the square of the nodes in time: of many there are fewer, and it cools down within them.
+    const numIter = Math.round(Math.min(700, 30000 / nodes.length));
+    const free = { name: "cose", animate: false, randomize: false, nodeRepulsion: 60000, idealEdgeLength: 80, nodeOverlap: 30, gravity: 0.6,
+      numIter, coolingFactor: 0.001 ** (1 / numIter) };
     const graph = cytoscape({
       container: box,
       elements: [...nodes.map((data) => ({ data })), ...edges.map((data) => ({ data }))],

@@ -2,9 +2,10 @@
 
 import { askBox } from "./asking.js";
 import { allowed, call, part } from "./call.js";
-import { sessionRow, times } from "./conversations.js";
+import { sessionRow } from "./conversations.js";
 import { documentRow, nothing } from "./documents.js";
 import { about, chip, code, count, empty, entityLink, folded, items, link, list, long, make, number, paged, quiet, segmentBox, table } from "./dom.js";
+import { factBox } from "./facts.js";
 import { small } from "./network.js";
 import { trailRow } from "./trails.js";
 
@@ -52,8 +53,8 @@ export async function entity(name) {
   const names = { ...view.neighbours };
   const named = (key) => (key === view.key ? view.name : names[key] ?? key);
   const other = (one) => (one.head === view.key ? one.tail : one.head);
-  const statement = (fact) => make("div", {}, fact.description, " ", make("span", { class: "small" },
-    link(times(fact) || "source", "documents", fact.document_id, `${fact.index + 1}`)));
+  const { write } = await allowed();
+  const statement = (fact) => factBox(fact, write);
   // The first statement stands for all, unless a chat model put them into words of its own.
   const statements = (one) => {
     const isMerged = one.statements > 1 && one.facts.length > 0 && !one.description.includes(one.facts[0].description);
