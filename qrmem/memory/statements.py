@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from qrmem.errors import (
@@ -242,11 +243,18 @@ def _view(
 
 def _quotation(text: str, description: str, ends: Sequence[str]) -> str:
     """Return the sentence of a text that says most of a statement; of equal ones the shortest."""
-    lines = [" ".join(text[first:last].split()) for first, last in sentences(text)]
     stated = set(terms(" ".join((description, *ends))))
-    return max(
-        lines, key=lambda line: (len(stated.intersection(terms(line))), -len(line)), default=""
+    line, _ = max(
+        _lines(text), key=lambda one: (len(stated & one[1]), -len(one[0])), default=("", set())
     )
+    return line
+
+
+@lru_cache(maxsize=8)  # the statements of a segment come after each other
+def _lines(text: str) -> list[tuple[str, set[str]]]:
+    """Return the sentences of a text, each with its terms."""
+    lines = (" ".join(text[first:last].split()) for first, last in sentences(text))
+    return [(line, set(terms(line))) for line in lines]
 
 
 # --- decisions -----------------------------------------------------------------------------------

@@ -193,8 +193,12 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         summary="Which names count as one, and why; the doubtful first",
         responses=of(list[Merge]),
     )
-    async def merges(response: Response, offset: offset = 0, limit: some = None) -> Any:
-        found = sorted(await memory.merges(), key=lambda one: (_DOUBT[one.reason], one.score))
+    async def merges(
+        response: Response, name: str = "", offset: offset = 0, limit: some = None
+    ) -> Any:
+        wanted = name.casefold()
+        named = [m for m in await memory.merges() if wanted in f"{m.name}\n{m.into}".casefold()]
+        found = sorted(named, key=lambda one: (_DOUBT[one.reason], one.score))
         return part(found, offset, limit, response)
 
     @get("/usage", summary="What all runs used", responses=of(list[UsageRow]))

@@ -491,6 +491,14 @@ def test_a_merge_is_declared_right_undone_and_made_again_by_buttons(
     assert merged["Mr. Babbage"] == "user"
 
 
+def test_merged_names_say_by_which_rule_and_are_filtered(page: Any) -> None:
+    assert "the same last name" in go(page, "#/merges")
+    page.fill("#filter", "Zeus")
+    page.wait_for_selector("text=No merged name has these words.")
+    page.fill("#filter", "mr. babb")
+    page.wait_for_selector("main .row >> text=Mr. Babbage")
+
+
 def _facts(at: Path) -> list[tuple[str, str, str]]:
     """Return what is stated of a user, with from when and until when, in order."""
     with sync.open(str(at)) as memory:

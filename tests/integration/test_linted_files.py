@@ -4,12 +4,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
 
 from qrmem.cli.parser import build_parser
+from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.web.guard import check_host
 
@@ -52,6 +54,25 @@ def test_the_compose_linter_would_see_a_mistake(tmp_path: Path) -> None:
     bad = tmp_path / "compose.yaml"
     bad.write_text("services:\n  a:\n    image: b\n    privileged: true\n", encoding="utf-8")
     assert _lint("compose-lint", "check", "--fail-on", "high", str(bad)).returncode != 0
+
+
+def test_the_compose_file_keeps_to_the_schema_of_compose() -> None:
+    done = _lint(
+        "check-jsonschema", "--builtin-schema", "vendor.compose-spec", str(DOCKER / "compose.yaml")
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_runs_in_a_container_reaches_this_machine_and_gets_embedder_and_caps() -> None:
+    services = yaml.safe_load((DOCKER / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    known = {f"QRMEM_{field.name.upper()}" for field in fields(Settings)}
+    for name in ("serve", "qrmem"):
+        service = services[name]
+        assert service["extra_hosts"] == ["host.docker.internal:host-gateway"]
+        passed = set(service["environment"])
+        assert passed >= {"QRMEM_EMBEDDER", *(one for one in known if one.startswith("QRMEM_MAX_"))}
+        assert {one for one in passed if one.startswith("QRMEM_")} <= known
+    assert services["qrmem"]["volumes"] == ["${QRMEM_FILES:-${PWD:-.}}:/memory"]
 
 
 def test_the_service_of_the_compose_file_is_a_command_that_qrmem_has() -> None:

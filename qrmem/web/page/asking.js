@@ -3,7 +3,7 @@
 import { allowed, call, events } from "./call.js";
 import { about, chip, code, count, empty, entityLink, folded, link, make, marked, path, quiet, segmentLink } from "./dom.js";
 import { plot } from "./graph.js";
-import { result, shownOf, stepBox, way } from "./trails.js";
+import { body, shownOf, stepBox } from "./trails.js";
 
 const HITS = 50;
 const NAME_WORDS = 4;
@@ -116,7 +116,7 @@ function answering(asked) {
     .then(async (answer) => {
       if (!answer) return fail("The connection ended before there was an answer.");
       const shown = await shownOf(answer.trail);
-      box.replaceChildren(...[answer.reason && answer.status === "unanswerable" ? make("p", {}, answer.reason) : null, ...result(shown), ...way(shown)].filter(Boolean));
+      box.replaceChildren(...[answer.reason && answer.status === "unanswerable" ? make("p", {}, answer.reason) : null, ...body(shown)].filter(Boolean));
       plot(box);
       document.getElementById("said").textContent = `The answer is there: ${answer.status}`;
     })

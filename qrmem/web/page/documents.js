@@ -29,7 +29,7 @@ export async function oneDocument(id, at = "1", query = "") {
   const address = `/segments?document=${encodeURIComponent(id)}&query=${encodeURIComponent(query)}`;
   let before = "";
   const render = (segment) => {
-    const isNewPart = segment.part !== before && !segment.text.trimStart().startsWith(segment.part);
+    const isNewPart = segment.part !== before && !segment.text.replace(/^[\s#]*/, "").startsWith(segment.part);
     before = segment.part;
     return passage(segment, id, query, (query !== "" || at !== "1") && segment.index === wanted, isNewPart);
   };

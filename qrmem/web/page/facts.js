@@ -1,7 +1,7 @@
 // Statements with their dates and places; where it is allowed, with what changes, ends, deletes and restores them.
 
 import { call } from "./call.js";
-import { chip, day, link, make } from "./dom.js";
+import { chip, day, link, make, quiet } from "./dom.js";
 
 export const times = (fact) => [fact.said_at ? `said ${day(fact.said_at)}` : "", fact.valid_from ? `from ${fact.valid_from}` : "",
   fact.valid_until ? `until ${fact.valid_until}` : ""].filter(Boolean).join(", ");
@@ -12,7 +12,7 @@ const isOver = (fact) => Boolean(fact.superseded_by)
 export function factBox(fact, write) {
   const place = ["documents", fact.document_id, ...(fact.index === undefined ? [] : [`${fact.index + 1}`])];
   const box = make("div", { class: "fact" }, isOver(fact) ? [chip("superseded", "dropped"), " ", make("s", {}, fact.description)] : fact.description, " ",
-    make("span", { class: "small" }, link(times(fact) || "source", ...place)),
+    make("span", { class: "small" }, fact.head ? [quiet(`${fact.head} – ${fact.tail} · `)] : null, link(times(fact) || "source", ...place)), " ",
     fact.then ? make("p", { class: "small" }, `${fact.superseded_at ? `Since ${day(fact.superseded_at)}` : "Now"}: ${fact.then}`) : null);
   if (write) box.append(changing(fact, box));
   return box;

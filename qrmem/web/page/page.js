@@ -45,6 +45,7 @@ async function route() {
     if (anchor.getAttribute("href") === `#/${name}`) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
   }
+  if (name !== "search") find.elements.words.value = "";
   const mine = ++latest;
   main.setAttribute("aria-busy", "true");
   try {

@@ -24,7 +24,9 @@ export async function overview() {
     part("/documents?turns=false", 0, 6), call("/entities?limit=12"), call("/trails?limit=6&brief=true"), part("/sessions", 0, 6)]);
   const head = make("div", {}, make("h2", {}, "A memory"), about("counting …"));
   const status = call("/status?problems=100").then((found) => {
-    head.replaceChildren(make("h2", {}, found.namespace), about(found.location), figures(found.counts),
+    const isNamed = found.namespace !== "default"; // which is no name that anybody gave
+    head.replaceChildren(make("h2", {}, isNamed ? found.namespace : found.location),
+      about(isNamed ? found.location : "namespace default"), figures(found.counts),
       ...found.warnings.map((said) => make("p", { class: "error" }, said)),
       found.problems.length ? make("details", {}, make("summary", {}, "Segments that are not complete"),
         folded(found.problems, ([id, index, why]) => make("div", {}, link(`${id}, segment ${index + 1}`, "documents", id, `${index + 1}`), ` ${why}`), "", "segment")) : "");
@@ -80,8 +82,8 @@ export async function entity(name) {
         small(view.key),
         make("h3", {}, "Names in the text"),
         make("p", {}, view.forms.flatMap(([form, times]) => [chip(`${form} ${number(times)}`), " "])),
-        make("h3", {}, view.segments.length < totals.segments ? "Questions about the segments shown" : "Questions that added it"),
-        list(view.questions.map((question) => question.text), "none")),
+        view.questions.length ? [make("h3", {}, view.segments.length < totals.segments ? "Questions about the segments shown" : "Questions that added it"),
+          list(view.questions.map((question) => question.text), "")] : null),
       make("section", {}, make("h3", {}, "Relations"),
         totals.relations ? long(items(), view.relations.slice(0, FEW).map(relation), totals.relations, more("relations", relation), "relation") : quiet("none"),
         make("h3", {}, "Segments"),
@@ -90,17 +92,40 @@ export async function entity(name) {
 
 export const readOnly = () => make("p", { class: "notice" }, make("span", {}, "This page changes nothing. To decide here, start it with ", code("qrmem view --write"), "."));
 
-const WHY = { exact: "the same name", alias: "a form of the name", similar: "similar", user: "your decision" };
+const WHY = { exact: "the same name", similar: "similar", user: "your decision" };
+
+// By which rule two forms of a name count as one, worked out from how they stand there.
+function rule(name, into) {
+  const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const [own, other] = [words(name), words(into)];
+  const holds = (all, part) => part.every((word) => all.includes(word));
+  if (holds(other, own)) return "a part of the name";
+  if (holds(own, other)) return "the name with more words";
+  if (own.at(-1) === other.at(-1)) return "the same last name";
+  const initials = (all) => all.map((word) => word[0]).join("");
+  if (initials(other) === own.join("") || initials(own) === other.join("")) return "its initials";
+  return initials(own) === initials(other) ? "a shorter spelling" : "a form of the name";
+}
 
 export async function merges() {
   const { write } = await allowed();
-  const [total, shown] = await paged("/merges", (merge) => mergeRow(merge, write), "merged name");
+  const holder = make("div");
+  const filter = make("input", { type: "search", id: "filter", size: "24", autocomplete: "off" });
+  let latest = 0;
+  const load = async () => {
+    const mine = ++latest;
+    const [total, shown] = await paged(`/merges?name=${encodeURIComponent(filter.value.trim())}`, (merge) => mergeRow(merge, write), "merged name");
+    if (mine === latest) holder.replaceChildren(total ? shown() : empty(filter.value.trim() ? "No merged name has these words." : "No names are merged."));
+    return total;
+  };
+  filter.addEventListener("input", () => load().catch((error) => holder.replaceChildren(make("p", { class: "error", role: "alert" }, error.message))));
+  const total = await load();
   return [make("h2", {}, "Merged names"), about("Names that count as one entity; the doubtful first. Your decision overrides the rules and is kept."), write ? null : readOnly(),
-    make("div", { id: "undo" }), total ? shown() : empty("No names are merged.")];
+    total ? make("p", {}, make("label", { for: "filter" }, "Filter by name "), filter) : null, make("div", { id: "undo" }), holder];
 }
 
 function mergeRow(merge, write) {
-  const why = quiet(merge.reason === "similar" ? `${WHY.similar} (${merge.score.toFixed(2)})` : WHY[merge.reason]);
+  const why = quiet(merge.reason === "similar" ? `${WHY.similar} (${merge.score.toFixed(2)})` : WHY[merge.reason] ?? rule(merge.name, merge.into));
   const row = make("div", { class: "row" }, make("div", {}, `${merge.name} → `, entityLink(merge.entity, merge.into), " ", why));
   if (!write) return row;
   const decide = (same) => call("/merges", { first: merge.name, second: merge.into, same });

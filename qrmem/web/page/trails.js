@@ -97,7 +97,7 @@ function citation(one, texts) {
 }
 
 // The answer, and where it stands.
-export function result({ trail, texts }) {
+function result({ trail, texts }) {
   const ends = make("p", { class: "small" }, chip(trail.status, STATUS[trail.status] ?? ""), " ",
     quiet([trail.strategy, `window ${number(trail.window)}`, when(trail.created), answeredBy(trail.reasoner)].filter(Boolean).join(" · ")));
   const cited = make("div", { class: "cited" }, folded(trail.citations, (one) => citation(one, texts), "none", "citation", 5));
@@ -108,16 +108,16 @@ export function result({ trail, texts }) {
     make("h3", {}, "Citations"), cited];
 }
 
-// What was read, and why it went on.
-export function way({ trail, read, dropped, cited, lengths, texts }) {
+// A whole trail: the answer beside the steps that led to it, then its way.
+export function body(shown) {
+  const { trail, read, dropped, cited, lengths, texts } = shown;
   const graph = graphOf(trail);
-  return [graph ? make("h3", {}, "Through the graph") : null, graph,
-    make("h3", {}, "Through the text"), ribbons({ texts, lengths, read, dropped, cited }),
-    make("h3", {}, "Step by step"), make("ol", { class: "steps" }, trail.steps.map((step, at) => make("li", {}, stepBox(step, texts, trail.steps[at - 1])))),
-    costsOf(trail)];
+  return [make("div", { class: "columns" }, make("section", {}, ...result(shown)),
+      make("section", {}, make("h3", {}, "Step by step"),
+        make("ol", { class: "steps" }, trail.steps.map((step, at) => make("li", {}, stepBox(step, texts, trail.steps[at - 1])))))),
+    graph ? make("h3", {}, "Through the graph") : null, graph,
+    make("h3", {}, "Through the text"), ribbons({ texts, lengths, read, dropped, cited }), costsOf(trail)];
 }
-
-const body = (shown) => [...result(shown), ...way(shown)];
 
 function costsOf(trail) {
   const stages = Object.entries({ ...trail.usage.construction, ...trail.usage.online });
