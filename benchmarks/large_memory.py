@@ -22,6 +22,7 @@ from qrmem.text.words import terms
 from qrmem.types import (
     Document,
     LedgerRow,
+    MetaValue,
     Question,
     ScoredEdge,
     ScoredSegment,
@@ -120,7 +121,12 @@ def _document(segment: Segment) -> Document:
     if not _is_turn(n):
         return Document(segment.text, id=segment.document_id)
     user, session = USERS[n // 3 % len(USERS)], n // 3 // len(USERS) % SESSIONS
-    told = {CHAT_KEY: f"week {session}", TURN_KEY: n, USER_KEY: user, "at": _at(n)}
+    told: dict[str, MetaValue] = {
+        CHAT_KEY: f"week {session}",
+        TURN_KEY: n,
+        USER_KEY: user,
+        "at": _at(n),
+    }
     return Document(
         segment.text, id=turn_id(n), metadata={**told, ROLE_KEY: "user", "speaker": user}
     )
