@@ -38,7 +38,6 @@ from qrmem.graphstore.records import (
     Vectors,
     ViewUpdate,
     Vocabulary,
-    by_frequency,
     relation_key,
 )
 from qrmem.types import (
@@ -88,7 +87,6 @@ __all__ = [
     "Vectors",
     "ViewUpdate",
     "Vocabulary",
-    "by_frequency",
     "relation_key",
 ]
 

@@ -16,7 +16,8 @@ from qrmem.graphstore.neo4j.connection import Properties, Step, Work
 from qrmem.graphstore.neo4j.edges import Pair, own_properties
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
 from qrmem.graphstore.neo4j.schema import entity_labels
-from qrmem.graphstore.protocol import FactRow, MentionRow, ViewUpdate, by_frequency
+from qrmem.graphstore.protocol import FactRow, MentionRow, ViewUpdate
+from qrmem.graphstore.records import by_frequency
 from qrmem.text.blocks import blocks_of
 from qrmem.types import Question
 

@@ -13,8 +13,8 @@ from qrmem.graphstore.protocol import (
     Mentions,
     NameFilter,
     NameRow,
-    by_frequency,
 )
+from qrmem.graphstore.records import by_frequency
 from qrmem.graphstore.relations import relation_id
 from qrmem.types import Entity, Fact, Property, Question, Relation, Segment
 

@@ -14,8 +14,8 @@ from qrmem.graphstore.protocol import (
     Mentions,
     NameFilter,
     NameRow,
-    by_frequency,
 )
+from qrmem.graphstore.records import by_frequency
 from qrmem.graphstore.sqlite import compression, documents
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,

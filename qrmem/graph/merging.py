@@ -27,8 +27,8 @@ from qrmem.graphstore.protocol import (
     NameRow,
     Unmerged,
     ViewUpdate,
-    by_frequency,
 )
+from qrmem.graphstore.records import by_frequency
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.text.names import meant_name, split_key
 from qrmem.types import Merge, MergeDecision

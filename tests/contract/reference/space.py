@@ -18,9 +18,9 @@ from qrmem.graphstore.protocol import (
     NameRow,
     NamespaceInfo,
     ViewUpdate,
-    by_frequency,
     relation_key,
 )
+from qrmem.graphstore.records import by_frequency
 from qrmem.graphstore.redaction import Removal, blanked
 from qrmem.text.names import meant_name, split_key
 from qrmem.types import (
