@@ -69,6 +69,14 @@ def dense(relation: Relation) -> NDArray[np.float64]:
     return 1 - vectors @ vectors.T if relation.is_printed else np.maximum(vectors @ vectors.T, 0)
 
 
+def test_a_sample_of_fragments_is_spread_over_the_whole_text() -> None:
+    """Equation 9 over many fragments: those at the end count as those at the beginning do."""
+    vectors = np.tile(np.array([[1.0, 0.0]], dtype=np.float32), (9_000, 1))
+    alone = np.repeat([0.0, 1.0], 4_500)
+    around = environment(Semantic(vectors, is_sampled=True), alone)
+    assert around == pytest.approx(np.full(9_000, 0.5), abs=0.01)
+
+
 # --- by hand -------------------------------------------------------------------------------------
 
 
