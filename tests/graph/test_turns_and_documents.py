@@ -149,6 +149,23 @@ async def test_a_user_has_one_name_in_two_forms_on_every_store(place: str) -> No
         assert [turn.user for turn in await memory.turns()] == ["Zoe"]
 
 
+async def test_facts_of_a_user_have_no_name_that_others_alone_have(place: str) -> None:
+    async with qrmem.open(place, embedder="none") as memory:
+        of_ben = "Robert Miller, called Miller, works at Acme. Robert Miller met Ada."
+        await memory.add({"id": "b", "text": of_ben, "metadata": {"user": "ben"}})
+        of_ann = "Miller works at Acme. Miller met Ada in Oslo."
+        await memory.add({"id": "a", "text": of_ann, "metadata": {"user": "ann"}})
+        hers, his = await memory.facts(user="ann"), await memory.facts(user="ben")
+        walked = await memory.ask(
+            "Where does Miller work?", strategy="graph-expansion", where={"user": "ann"}
+        )
+    ends = {end for fact in hers for end in (fact.head, fact.tail)}
+    assert ends == {"Miller", "Acme", "Ada", "Oslo"}
+    assert "Robert Miller" in {fact.head for fact in his}
+    assert "Miller" in str(walked.trail.steps)
+    assert "Robert" not in str(walked.trail.steps)
+
+
 async def test_turns_stay_in_order_after_the_clock_was_set_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

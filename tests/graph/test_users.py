@@ -70,20 +70,6 @@ async def test_a_user_reads_no_name_that_others_alone_have(strategy: Strategy) -
     assert not [name for name in ("Robert", "Byron") if any(name in one for one in told)]
 
 
-async def test_facts_of_a_user_have_no_name_that_others_alone_have() -> None:
-    async with qrmem.open("memory://", embedder="none") as memory:
-        await memory.add({"id": "b", "text": BENS, "metadata": {"user": "ben"}})
-        await memory.add({"id": "a", "text": ANNS, "metadata": {"user": "ann"}})
-        of_ann, of_ben = await memory.facts(user="ann"), await memory.facts(user="ben")
-    assert {end for fact in of_ann for end in (fact.head, fact.tail)} == {
-        "Miller",
-        "Acme",
-        "Ada",
-        "Oslo",
-    }
-    assert "Robert Miller" in {fact.head for fact in of_ben}
-
-
 async def test_a_forgotten_user_leaves_nothing() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add(ANN, user="ann")
