@@ -39,6 +39,7 @@ def test_a_new_name_is_an_entity_of_its_own_or_joins_a_stored_one() -> None:
     assert found.entities["aide|ROLE"].name == "aide"
     found = overlaid([SEGMENT], oriented(Mention("Paolo Benetti", "PERSON")), NAMES)
     assert found.entities_in("s7") == ("paolo|PERSON",)
+    assert found.said == {"paolo|PERSON": "Paolo Benetti"}
 
 
 def test_facts_are_found_from_either_end() -> None:
