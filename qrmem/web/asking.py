@@ -1,7 +1,8 @@
 """Questions over HTTP, answered whole or as events; and what an error says."""
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -24,7 +25,7 @@ from qrmem.web.guard import log
 from qrmem.web.replies import Refusal, of, whole
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI, Response
+    from fastapi import FastAPI, Request, Response
     from starlette.responses import StreamingResponse
 
 _STATUS: tuple[tuple[type[QrmemError], int], ...] = (
@@ -39,6 +40,8 @@ _STATUS: tuple[tuple[type[QrmemError], int], ...] = (
 
 WARNING = "x-warning"
 """The header that says what a reply leaves out, in words."""
+_LEFT = 499
+"""The status that is counted where nobody waits for a reply any more."""
 MOST = 2**31 - 1
 """Tokens that can be asked for."""
 
@@ -49,7 +52,7 @@ def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
     Args:
         user: whose documents and turns alone are read; "": everybody's.
     """
-    from fastapi import Body, Response
+    from fastapi import Body, Request, Response
 
     several = Annotated[list[str] | None, Body()]
 
@@ -57,6 +60,7 @@ def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
         "/ask", summary="Answer a question, with citations and the trail", responses=of(Answer)
     )
     async def ask(
+        request: Request,
         response: Response,
         question: Annotated[str, Body(min_length=1)],
         strategy: Annotated[str | None, Body()] = None,
@@ -80,7 +84,22 @@ def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
             types=types,
             as_of=as_of,
         )
-        return await (_streamed(memory, items) if stream else answer_of(items))
+        return await _unless_left(request, _streamed(memory, items) if stream else answer_of(items))
+
+
+async def _unless_left(request: "Request", work: Coroutine[Any, Any, Any]) -> Any:
+    """Return what a run gives; a client who goes away ends it, and pays for nothing more."""
+    from starlette.responses import Response
+
+    running: asyncio.Future[Any] = asyncio.ensure_future(work)
+    left: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait((running, left), return_when=asyncio.FIRST_COMPLETED)
+        return await running if running.done() else Response(status_code=_LEFT)
+    finally:
+        left.cancel()
+        running.cancel()
+        await asyncio.wait((running, left))
 
 
 _Items = AsyncGenerator[Step | Words | Answer, None]

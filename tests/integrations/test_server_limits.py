@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from integrations.conftest import Served
+from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
 from qrmem import sync
 from qrmem.errors import UsageError
@@ -244,3 +246,22 @@ def test_a_client_of_mcp_that_says_hello_again_and_again_leaves_nothing(tmp_path
             process.terminate()
             process.wait(60)
     assert kilobytes[1] - kilobytes[0] < 300 * 10
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_question_whose_client_has_gone_asks_no_more(stream: bool, served: Served) -> None:
+    asked = json.dumps({"question": "Who met Ada?", "stream": stream}).encode()
+    head = HEAD.replace(b"/search", b"/ask") + b"content-length: %d\r\n\r\n" % len(asked)
+    with in_thread(OpenAIServer(behaviour=Behaviour(latency=600.0))) as model:
+        words = ("serve", "--model", "test", "--base-url", model.url)
+        with served(*words, text=TEXT, QRMEM_TIMEOUT="600") as url:
+            with connected(int(url.rpartition(":")[2])) as client:
+                client.sendall(head + asked)
+                while not model.stats.requests:
+                    time.sleep(0.05)
+            running = 2.0
+            until = time.monotonic() + 60
+            while running > 1 and time.monotonic() < until:  # this request is one
+                told = httpx.get(f"{url}/metrics", timeout=60).text
+                (running,) = map(float, re.findall(r"(?m)^qrmem_requests_running (\S+)$", told))
+    assert running == 1
