@@ -1,6 +1,8 @@
 """Clusters, surprises and labelled replies: the parts of a tree."""
 
 import asyncio
+import ctypes
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,9 @@ def test_clusters_are_made_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> Non
         return fitted(mixture, rows)
 
     fitted = GaussianMixture.fit
+    clusters(blobs([12, 12]), [10] * 24, ClusterSettings(reduction="pca"))
+    with suppress(OSError):  # a pool of threads that comes later, as numba's does
+        ctypes.CDLL("libgomp.so.1")
     monkeypatch.setattr(GaussianMixture, "fit", fit)
     with threadpool_limits(2):
         clusters(blobs([12, 12]), [10] * 24, ClusterSettings(reduction="pca"))

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -75,16 +74,11 @@ def one_thread() -> AbstractContextManager[object]:
     The matrices are small: several threads wait for each other longer than they work, and on a
     busy machine many times as long. Sums in one order are also the same on every machine.
     """
-    limited: AbstractContextManager[object] = _thread_pools().limit(limits=1)
-    return limited
-
-
-@cache
-def _thread_pools() -> Any:
     import sklearn.mixture  # noqa: F401 - loads what has threads
-    from threadpoolctl import ThreadpoolController
+    from threadpoolctl import threadpool_limits
 
-    return ThreadpoolController()
+    limited: AbstractContextManager[object] = threadpool_limits(1)
+    return limited
 
 
 @dataclass(frozen=True, slots=True)
