@@ -171,24 +171,35 @@ def test_ada_leval_s_tables_have_trees_and_the_model_s_own_sampling(
     assert preset_named("ada-leval-ultra-long").systems == preset.systems
 
 
+@pytest.mark.parametrize(("unread", "ending", "calls"), [((0,), 0, 9), ((0, 20, 39), 2, 18)])
 def test_a_window_whose_reply_cannot_be_read_counts_with_its_repeats(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    unread: tuple[int, ...],
+    ending: int,
+    calls: int,
 ) -> None:
-    """Section 3.2 of QRMeM: up to four retries. A plan has none, and says so."""
+    """Section 3.2 of QRMeM: up to four retries. A plan has none, and says so.
+
+    Where no window answers, what ends the question is a forced answer and its shortening.
+    """
 
     def mumbling(request: Mapping[str, Json]) -> str:
-        return "Hm." if TALE[0] in said_in(request) else answering.answer(request)
+        said = said_in(request)
+        is_unread = "Action: -1 or -2" in said and any(TALE[n] in said for n in unread)
+        return "Hm." if is_unread else answering.answer(request)
 
     write(tmp_path, [{"_id": "d", "text": " ".join(TALE[:40])}], [{"question": "When?"}])
-    words = ("--system", "sliding-window", "--prompts", "paper", "--abstain")
+    words: tuple[str, ...] = ("--system", "sliding-window", "--prompts", "paper")
+    words = words if ending else (*words, "--abstain")
     with in_thread(OpenAIServer(answer=mumbling)) as server:
         assert run(server, "plain", tmp_path, *words) == 0
         sent = [p for p in map(said_in, server.stats.bodies) if "boat left" in p]
         plan = ["eval", "plan", "plain", "--data", str(tmp_path), "--embedder", "none", *words]
         assert main([*plan, "--model", "gpt-4o-mini"]) == 0
-    assert len(sent) == 5 + 4
+    assert len(sent) == 5 + 4 * len(unread) + bool(ending) == calls
     (found,) = csv.DictReader(Path("r/report/costs.csv").read_text().splitlines())
-    assert found["calls / item, as papers count"] == "9.00"
+    assert found["calls / item, as papers count"] == f"{calls}.00"
     told = capsys.readouterr().out
     assert "asked for again, up to five times, on top" in told
-    assert "5-5 calls" in told
+    assert f"5-{5 + ending} calls" in told
