@@ -158,6 +158,8 @@ def read_message(message: Any) -> Message:
         role, content = getattr(message, "type", None), getattr(message, "content", None)
         # A chat message of LangChain has the model's own role beside its type.
         role, name, at = getattr(message, "role", role), getattr(message, "name", None), None
+    if isinstance(role, str) and isinstance(content, bool | int | float | bytes):
+        raise UsageError(f"what was said must be text, not {type(content).__name__}")
     if not isinstance(role, str) or not isinstance(content, str | list | tuple):
         raise UsageError("a message is LangChain's, {'role', 'content'} or (role, text)")
     if not role.strip():

@@ -69,6 +69,8 @@ class MemoryStore(BaseStore):
     ) -> None:
         if isinstance(fields, str):
             raise UsageError(f"fields is a list of paths, not one text: [{fields!r}]")
+        if not isinstance(memory, Memory | sync.Memory):
+            raise UsageError(f"a store is made of an open memory, not of {type(memory).__name__}")
         self._memory = memory
         self._fields = fields
 

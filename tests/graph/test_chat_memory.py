@@ -201,6 +201,12 @@ async def test_what_is_no_message_is_refused(wrong: object) -> None:
             await memory.add_messages(wrong)  # type: ignore[arg-type]
 
 
+async def test_a_turn_whose_text_is_no_text_says_so() -> None:
+    async with opened() as memory:
+        with pytest.raises(UsageError, match="what was said must be text, not int"):
+            await memory.add_turn("user", 3)  # type: ignore[arg-type]
+
+
 async def test_a_time_that_is_none_is_refused() -> None:
     async with opened() as memory:
         with pytest.raises(UsageError, match="no time"):

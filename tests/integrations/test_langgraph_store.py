@@ -218,6 +218,11 @@ def test_what_cannot_be_kept_is_an_error(memory: sync.Memory) -> None:
         MemoryStore(memory).put(("n",), "k" * 1000, {"v": 1})
 
 
+def test_a_store_of_what_is_no_open_memory_is_refused() -> None:
+    with pytest.raises(UsageError, match="a store is made of an open memory, not of str"):
+        MemoryStore("ada.db")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("label", ["\u00e9", "e\u0301", "\ud83d", "a\x01"])
 def test_signs_that_a_document_changes_stay_in_keys_namespaces_and_values(
     tmp_path: Path, label: str
