@@ -375,6 +375,8 @@ def test_what_is_found_first_fills_the_window_before_anything_is_added(tmp_path:
         assert run(server, "plain", tmp_path, *words) == 0
         judged = [p for p in map(said_in, server.stats.bodies) if "Action: -1 or -2" in p]
     assert len(judged) == 1, "a reading that repeats one is no call"
+    (costs,) = csv.DictReader(Path("r/report/costs.csv").read_text().splitlines())
+    assert costs["calls / item, as papers count"] == "3.00", "names, one reading, forced answer"
     told = Path("r/report/report.md").read_text()
     assert ": 1 of 1 question that the first reading did not answer never navigated" in told
     steps = rows()[0]["prediction"]["steps"]
