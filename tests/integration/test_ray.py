@@ -49,10 +49,12 @@ def nodes() -> Iterator[Nodes]:
     from ray.cluster_utils import Cluster
 
     folder = Path(tempfile.mkdtemp(prefix="qr", dir="/tmp"))  # a socket's path is short
+    (folder / "ray").mkdir()  # where Ray writes the cluster's address, and makes no folder
     with pytest.MonkeyPatch.context() as patched:
         # Where Ray itself is started in an environment that has a key.
         patched.setenv("OPENAI_API_KEY", MARK)
         patched.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patched.setenv("RAY_TMPDIR", str(folder))
         patched.setenv(executing.FLAG, str(folder / "began"))
         patched.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
         head = {"num_cpus": 1, "temp_dir": str(folder), "include_dashboard": False}
