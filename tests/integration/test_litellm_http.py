@@ -1,13 +1,13 @@
 """A model of another provider, through LiteLLM, against a real server that speaks its form."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
+from servers.loopback import served
 
 import qrmem
 from qrmem.config import Settings
@@ -97,15 +97,8 @@ def anthropic(key: str = KEY) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
         def log_message(self, *args: object) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(Handler) as address:
+        yield address, asked
 
 
 @pytest.fixture

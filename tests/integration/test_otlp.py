@@ -5,10 +5,9 @@ import gzip
 import json
 import os
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from servers.loopback import served
 from servers.openai_server import serving
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "traced.py"
@@ -44,15 +44,8 @@ def collecting() -> Iterator[tuple[str, list[Any]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", spans
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(Handler) as address:
+        yield address, spans
 
 
 async def traced(tmp_path: Path, **env: str) -> list[Any]:

@@ -1,12 +1,11 @@
 """Documents from an address of the web, by real servers on this machine."""
 
 import gzip
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
@@ -14,6 +13,7 @@ import pytest
 from documents import pdf, xlsx_file
 from e2e.conftest import Shell, qrmem
 from e2e.test_bad_input import assert_one_line
+from servers.loopback import served
 
 import qrmem as library
 from qrmem.errors import BadDocument, OutOfReach
@@ -49,34 +49,28 @@ class Pages:
 
 @contextmanager
 def serving(host: str = "127.0.0.1") -> Iterator[Pages]:
+    pages = Pages("")
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            served.asked.append(self.path)
-            status, headers, body = served.pages.get(self.path, (404, {}, b""))
+            pages.asked.append(self.path)
+            status, headers, body = pages.pages.get(self.path, (404, {}, b""))
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            for n in range(0, len(body), 1 if served.seconds else 100_000):
+            for n in range(0, len(body), 1 if pages.seconds else 100_000):
                 try:
-                    self.wfile.write(body[n : n + (1 if served.seconds else 100_000)])
+                    self.wfile.write(body[n : n + (1 if pages.seconds else 100_000)])
                 except OSError:
                     return
-                time.sleep(served.seconds)
+                time.sleep(pages.seconds)
 
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer((host, 0), Handler)
-    served = Pages(f"http://{host}:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield served
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(Handler, host) as pages.url:
+        yield pages
 
 
 @pytest.fixture

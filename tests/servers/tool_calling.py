@@ -1,11 +1,12 @@
 """An OpenAI-compatible chat server that calls the first tool once, then says what the tool said."""
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from servers.loopback import served
 
 
 @contextmanager
@@ -27,15 +28,8 @@ def serving(query: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", requests
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(Handler) as address:
+        yield f"{address}/v1", requests
 
 
 def _reply(request: Mapping[str, Any], query: str) -> dict[str, Any]:
