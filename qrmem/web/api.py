@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
-from qrmem.errors import MissingError, QrmemError, UsageError, install, refused
+from qrmem.errors import QrmemError, UsageError, refused
 from qrmem.llm.totals import By
 from qrmem.memory import Memory
 from qrmem.types import (
@@ -25,6 +25,7 @@ from qrmem.web import changing, user_api
 from qrmem.web.asking import MOST, asking, error_of, note_length, own
 from qrmem.web.conversations import conversing, is_turn
 from qrmem.web.entities import naming
+from qrmem.web.guard import no_server
 from qrmem.web.handing_over import handing_over
 from qrmem.web.jobs import Jobs
 from qrmem.web.replies import (
@@ -79,7 +80,7 @@ def api(
         from starlette.exceptions import HTTPException
         from starlette.requests import Request
     except ImportError as exc:
-        raise MissingError(f"page and REST need the extra `serve`: {install('serve')}") from exc
+        raise no_server() from exc
     from importlib.metadata import version
 
     from starlette.convertors import PathConvertor, register_url_convertor

@@ -11,7 +11,7 @@ from logging import StreamHandler, getLogger
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import OutOfReach, UsageError
+from qrmem.errors import MissingError, OutOfReach, UsageError, install
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -117,6 +117,11 @@ def log(line: str) -> None:
     if (now := monotonic()) - _logged >= _MINUTE:
         _logged = now
         _logger.warning("qrmem: %s", "".join(c if c.isprintable() else " " for c in line))
+
+
+def no_server() -> MissingError:
+    """Return the error for a server without its extra."""
+    return MissingError(f"page and REST need the extra `serve`: {install('serve')}")
 
 
 def check_host(host: str, token: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import MissingError, install
 from qrmem.types import Event
+from qrmem.web.guard import no_server
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -38,7 +38,7 @@ class Metrics:
                 ProcessCollector,
             )
         except ImportError as exc:
-            raise MissingError(f"page and REST need the extra `serve`: {install('serve')}") from exc
+            raise no_server() from exc
         self._registry = kept = CollectorRegistry()
         ProcessCollector(registry=kept)
 
