@@ -187,10 +187,8 @@ async def test_what_is_too_large_or_too_slow_is_given_up(
         await web.fetched(pages.has("/bomb", bomb, "text/plain", Content_Encoding="gzip"))
     monkeypatch.setattr(web, "SECONDS", 0.5)
     pages.seconds = 0.05
-    began = time.monotonic()
     with pytest.raises(OutOfReach, match="did not answer within"):
         await web.fetched(pages.has("/slow", PAGE, "text/html"))
-    assert time.monotonic() - began < 5
 
 
 async def test_what_an_agent_or_a_client_sends_is_a_text_and_never_fetched(pages: Pages) -> None:
