@@ -15,4 +15,4 @@ with qrmem.sync.open("memory://") as memory:
     memory.add_text("Ada Lovelace met Charles Babbage in London in 1833.", id="note")
     print(memory.ask("Whom did Ada Lovelace meet?", strategy="reflection").text)
 
-provider.shutdown()  # sends what waits
+provider.shutdown()  # sends the remaining spans
