@@ -1,12 +1,14 @@
 """What a memory of many short passages costs: build, keep one, search, recall, open, room.
 
-    python -m benchmarks scale [--sizes 10000 100000] [--vectors] [--workers N] [--memory URI]
+    python -m benchmarks scale [--sizes 10000 100000] [--vectors] [--workers N] [--at-once N]
+        [--memory URI]
 
 Passages are those of HotpotQA, then of 2WikiMultihopQA and MuSiQue (`QRMEM_DATA`), without a chat
 model; beyond some 17,000 they come again under other ids. Questions of HotpotQA say what is found:
 the share of their passages among the first 10 hits, as long as no passage came twice. `--vectors`
 puts a random unit vector of 384 dimensions to each segment and looks for the nearest ones: exact,
-among all of them and among half of the documents. `--workers N` has 2,000 passages read by one
+among all of them and among half of the documents. `--at-once N` searches one by one, then N at
+once, by the clock. `--workers N` has 2,000 passages read by one
 process and by N, and nothing else done: processor time of the workers and of the driver, and how
 many times as fast N are where each process has a core to itself. That is the time of the slowest:
 a worker with its share, or the driver. `passages/s` is by the clock, all other times say what they
@@ -52,6 +54,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", default="", help="a store's URI; a new file if none is given")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--vectors", action="store_true", help="search vectors, too")
+    parser.add_argument("--at-once", type=int, default=0, help="searches; 0: leave it out")
     parser.add_argument("--workers", type=int, default=0, help="read by so many; 0: leave it out")
 
 
@@ -90,6 +93,8 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
             yield from fresh(where, writer, size, IN_A_FILE)
             if not chosen.memory:
                 yield size_of(where, writer, size)
+            if chosen.at_once:
+                yield from asyncio.run(_at_once(where, writer, size, chosen.at_once))
             if chosen.vectors:
                 for what, value in asyncio.run(_nearest(where)).items():
                     yield Figure(f"{what}, {size} passages", value, "ms")
@@ -124,6 +129,28 @@ async def _recall(where: str, writer: Ordered, size: int) -> list[Figure]:
                 shares.append(len({hit.document_id for hit in hits} & set(gold)) / len(gold))
     name = f"recall at {NEAREST} of {len(shares)} questions, {size} passages"
     return [Figure(name, 100 * sum(shares) / len(shares), "%")] if shares else []
+
+
+async def _at_once(where: str, writer: Ordered, size: int, most: int) -> list[Figure]:
+    """Return the seconds of the clock that a search takes of all together, at its best, in ms."""
+    questions = [writer.question() for _ in range(5 * most)]
+    best = {1: float("inf"), most: float("inf")}
+    async with qrmem.open(where, settings=Settings.from_env().with_(embedder="none")) as memory:
+        for count in [1, most] * 4:
+            left, began = iter(questions), time.perf_counter()
+
+            async def client(left: Iterator[str] = left) -> None:
+                for question in left:
+                    await memory.search(question)
+
+            await asyncio.gather(*(client() for _ in range(count)))
+            best[count] = min(best[count], (time.perf_counter() - began) / len(questions) * 1000)
+    name = f"search, {most} at once to one alone, {size} passages"
+    return [
+        Figure(f"search alone, {size} passages", best[1], "ms"),
+        Figure(f"search, {most} at once, {size} passages", best[most], "ms"),
+        Figure(name, best[most] / best[1], at_most=1.2),
+    ]
 
 
 # --- vectors -------------------------------------------------------------------------------------

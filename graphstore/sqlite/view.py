@@ -190,15 +190,15 @@ def shared_entities(
     numbers = segment_numbers(db, namespace_number(db, ns), segment_ids)
     ids = {num: id_ for id_, num in numbers.items()}
     pick(db, ids)
-    among: defaultdict[int, set[int]] = defaultdict(set)
-    for segment, entity in db.execute(
-        "SELECT m.segment, n.entity FROM picked CROSS JOIN mention m ON m.segment = picked.num"
-        " CROSS JOIN name n ON n.num = m.name"
-    ):
-        among[entity].add(segment)
-    shared = [entity for entity, segments in among.items() if 2 <= len(segments) <= most]
-    spread = _spread(db, shared, most)
-    rare = [entity for entity in shared if spread[entity] <= most]
+    rows = db.execute(
+        "SELECT n.entity, json_group_array(DISTINCT m.segment) FROM picked CROSS JOIN mention m"
+        " ON m.segment = picked.num CROSS JOIN name n ON n.num = m.name GROUP BY n.entity"
+        " HAVING count(DISTINCT m.segment) BETWEEN 2 AND ?",
+        (most,),
+    )
+    among = {entity: json.loads(segments) for entity, segments in rows}
+    spread = _spread(db, among, most)
+    rare = [entity for entity in among if spread[entity] <= most]
     keys = dict(rows_in(db, "SELECT num, key FROM entity WHERE num IN ({})", rare))
     return {key: ([ids[n] for n in among[num]], spread[num]) for num, key in keys.items()}
 

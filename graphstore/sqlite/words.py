@@ -10,7 +10,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
@@ -229,17 +228,15 @@ def _occurrences(
     """Return the segments in which each term stands, of all or some, as often as it does."""
     import numpy as np
 
-    sql = "SELECT w.key, o.doc FROM json_each(?) w CROSS JOIN occurrence o ON o.term = w.value"
+    # One row a term: for each row, Python would give up its lock and wait for it again.
+    found = "SELECT group_concat(o.doc) FROM occurrence o WHERE o.term = w.value"
     values = [_listed(_own(ns, term) for term in group)]
     if among is not None:
-        sql += " WHERE +o.doc IN (SELECT value FROM json_each(?))"
-        values.append(_listed(among))
-    rows = np.fromiter(chain.from_iterable(db.execute(sql, values)), dtype=np.int64)
-    places, found = rows.reshape(-1, 2).T
-    bounds = np.searchsorted(places, np.arange(len(group) + 1))  # rows come term by term
-    return {
-        term: found[start:end] for term, start, end in zip(group, bounds, bounds[1:], strict=False)
-    }
+        found += " AND +o.doc IN (SELECT value FROM json_each(?))"
+        values.insert(0, _listed(among))
+    rows = db.execute(f"SELECT w.key, ({found}) FROM json_each(?) w", values)
+    held = {group[place]: np.fromstring(text or "", np.int64, sep=",") for place, text in rows}
+    return {term: held[term] for term in group}
 
 
 def _best(
@@ -297,8 +294,9 @@ def _lengths(db: sqlite3.Connection, segments: Sequence[int]) -> "NDArray[np.flo
     """Return how many terms segments have, in the order of the list."""
     import numpy as np
 
-    sql = "SELECT length FROM json_each(?) CROSS JOIN indexed ON segment = value"
-    return np.array([n for (n,) in db.execute(sql, (_listed(segments),))], dtype=np.float64)
+    sql = "SELECT group_concat(length) FROM json_each(?) CROSS JOIN indexed ON segment = value"
+    (lengths,) = db.execute(sql, (_listed(segments),)).fetchone()
+    return np.fromstring(lengths or "", np.float64, sep=",")
 
 
 def _rarest(group: Sequence[str], found: Mapping[str, int]) -> list[str]:

@@ -1,7 +1,8 @@
 """Ranked segments for a question, with no chat model."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -66,6 +67,7 @@ class Searcher:
         self.ns = ns
         self.embedder = embedder
         self._texts = Texts(store, ns)
+        self._turns = asyncio.Lock()
         self._looked_up: dict[tuple[str, ...], Vocabulary] | None = None
         self._only: frozenset[str] | None = None
 
@@ -99,8 +101,13 @@ class Searcher:
 
     @asynccontextmanager
     async def _now(self) -> "AsyncIterator[Searcher]":
-        """Yield a searcher of the memory as it is now, whatever is written meanwhile."""
-        async with self.store.snapshot() as store:
+        """Yield a searcher of the memory as it is now, whatever is written meanwhile.
+
+        Where the store is read in this process, searches take turns: Python runs one thread at a
+        time, and several that read a file take twice as long to hand that over at each row.
+        """
+        turn = self._turns if self.store.has_snapshots else nullcontext()
+        async with turn, self.store.snapshot() as store:
             other = copy(self)
             other.store, other._texts = store, self._texts.of(store)
             yield other

@@ -19,7 +19,7 @@ from qrmem.types import LedgerRow
 
 SMALL = ("sqlite_master", "picked", "namespace", "k", "(subquery-1)")
 """What may be walked through: what was picked, the list of namespaces, what was just computed."""
-_LENGTHS = re.compile(r"SELECT length FROM json_each\(.(\[.*?\])")
+_LENGTHS = re.compile(r"SELECT group_concat\(length\) FROM json_each\(.(\[.*?\])")
 
 
 def test_statements_find_their_rows_by_index(tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
 """Many calls on one memory at the same time: parts are made once, and nobody comes too early."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import NotFound
+from qrmem.graphstore.sqlite.connection import Worker
 from qrmem.memory.models import Models
 from qrmem.retrieval.exploring import explore
 
@@ -96,3 +100,75 @@ async def test_a_search_sees_the_memory_as_it_was_when_it_began(
         after = await memory.search("Whom did Captain Hale3 meet?")
     assert before[0].document_id == "3"
     assert after[0].document_id == "new"
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    before=st.dictionaries(st.sampled_from("abc"), st.integers(1, 6), min_size=1),
+    after=st.dictionaries(st.sampled_from("abc"), st.integers(1, 6), min_size=1),
+    at=st.integers(0, 24),
+)
+async def test_a_search_sees_all_of_an_add_or_nothing_whenever_that_comes(
+    tmp_path_factory: pytest.TempPathFactory, before: dict[str, int], after: dict[str, int], at: int
+) -> None:
+    path = str(tmp_path_factory.mktemp("seen") / "m.db")
+    async with qrmem.open(path, embedder="none", model="", segment_tokens=40) as memory:
+        await memory.add(_texts(1, before))
+        old = await memory.search("the zanthe", k=100)
+        with pytest.MonkeyPatch.context() as patched:
+            _before_read(patched, at, lambda: memory.add(_texts(2, after), update=True))
+            seen = await memory.search("the zanthe", k=100)
+            await memory.add(_texts(2, after), update=True)
+        new = await memory.search("the zanthe", k=100)
+    assert seen in (old, new)
+    assert {hit.document_id for hit in new} == {*before, *after}
+
+
+def _before_read(
+    patched: pytest.MonkeyPatch, number: int, work: Callable[[], Awaitable[object]]
+) -> None:
+    """Have something done before the read of this number; what it reads itself is not counted."""
+    read, left = Worker.read, number
+
+    async def counted(self: Worker, *args: Any, **kwargs: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            patched.undo()
+            await work()
+        return await read(self, *args, **kwargs)
+
+    patched.setattr(Worker, "read", counted)
+
+
+def _texts(version: int, lengths: Mapping[str, int]) -> list[dict[str, str]]:
+    """Return documents of so many segments, each of which names the version."""
+    parts = [
+        f"Version {version}: Ann Vell met Bob Marr of Port {place}, and they spoke of the zanthe"
+        " and of the weather there for a good while, before they left again."
+        for place in "ABCDEF"
+    ]
+    return [{"id": id, "text": " ".join(parts[:count])} for id, count in lengths.items()]
+
+
+async def test_searches_of_one_file_take_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way, most = 0, 0
+
+    async def counted(*args: Any) -> Any:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        try:
+            return await explore(*args)
+        finally:
+            under_way -= 1
+
+    async with qrmem.open(str(tmp_path / "m.db"), embedder="none", model="") as memory:
+        await memory.add([{"id": str(n), "text": text} for n, text in enumerate(TEXTS)])
+        monkeypatch.setattr("qrmem.retrieval.searcher.explore", counted)
+        questions = [f"Whom did Captain Hale{n} meet?" for n in range(8)]
+        together = await asyncio.gather(*(memory.search(question) for question in questions))
+        assert most == 1
+        assert together == [await memory.search(question) for question in questions]
