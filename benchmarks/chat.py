@@ -23,8 +23,7 @@ from statistics import median
 
 import qrmem
 from benchmarks.frame import Figure
-from qrmem.eval.datasets.beam import beam
-from qrmem.eval.datasets.locomo import locomo
+from qrmem.eval.datasets.conversations import beam, locomo
 
 _PROMPTS = 21
 _BOUNDS = {1_000: 80.0, 10_000: 80.0, 100_000: 150.0}

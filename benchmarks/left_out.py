@@ -25,8 +25,7 @@ import numpy as np
 
 import qrmem
 from benchmarks.frame import Figure, note
-from qrmem.eval.datasets.beam import beam
-from qrmem.eval.datasets.locomo import locomo
+from qrmem.eval.datasets.conversations import beam, locomo
 from qrmem.eval.records import Context, Item
 from qrmem.memory.chat.conversation import Chat
 from qrmem.memory.chat.recall import recalled

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks import multihop
 from qrmem.eval import Corpus, load
-from qrmem.eval.datasets.quality import leval
+from qrmem.eval.datasets.books import leval
 from qrmem.eval.registry import build
 from qrmem.eval.systems import choosing_answers, ordering
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.eval import Corpus, load
-from qrmem.eval.datasets.quality import leval
+from qrmem.eval.datasets.books import leval
 from qrmem.eval.registry import build
 
 Json = Any

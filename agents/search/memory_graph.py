@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from qrmem.agents.folding import folded_by_reasoner
-from qrmem.graph.overlay import Overlay
+from qrmem.agents.search.query_extraction import Overlay
 from qrmem.graph.superseding import Ending, Place, dated, judged_pairs, kept_endings
 from qrmem.graphstore.protocol import Around, Entry, GraphStore, NameFilter
 from qrmem.graphstore.reads import entities_in, names_said

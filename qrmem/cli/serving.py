@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from qrmem.memory import Memory
+    from qrmem.web.guard import Grant
     from qrmem.web.metrics import Metrics
-    from qrmem.web.tokens import Grant
 
 HOST, PORT = "127.0.0.1", 8321
 DOCS = ("/docs", "/openapi.json", "/static-offline-docs/")
@@ -161,8 +161,7 @@ def _when_asked(build: "Callable[[], ASGIApp]") -> "ASGIApp":
 
 def _table(arguments: argparse.Namespace, settings: Settings) -> "Sequence[Grant]":
     """Return what each token lets in to; without a table the one token, or anybody, has a grant."""
-    from qrmem.web.guard import check_host, digest
-    from qrmem.web.tokens import Grant, grants
+    from qrmem.web.guard import Grant, check_host, digest, grants
 
     token = settings.token.reveal()
     if not arguments.tokens:

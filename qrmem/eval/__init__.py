@@ -14,7 +14,7 @@ A run from Python is what `qrmem eval run` does:
     print(results.systems["search"].mean("f1"), results.difference("search", "bm25:k=3", "f1"))
 """
 
-from qrmem.eval.datasets.arranging import Arrangement, arranged
+from qrmem.eval.datasets.multihop import Arrangement, arranged
 from qrmem.eval.datasets.reading import load
 from qrmem.eval.harness import RunOptions
 from qrmem.eval.judging import judge
@@ -32,8 +32,7 @@ from qrmem.eval.registry import (
 )
 from qrmem.eval.report.results import Results, read_results
 from qrmem.eval.report.tables import write_report
-from qrmem.eval.runner import RunStats
-from qrmem.eval.running import RunSpec, run_task
+from qrmem.eval.running import RunSpec, RunStats, run_task
 
 __all__ = [
     "DATASETS",

@@ -10,7 +10,7 @@ from qrmem.errors import ModelOutputError, UsageError
 from qrmem.eval.harness import Harness, RunOptions, open_harness, resolved
 from qrmem.eval.records import Item, Row
 from qrmem.eval.run_folder import RATINGS, RunFolder, runs_in
-from qrmem.eval.runner import at_once
+from qrmem.eval.running import at_once
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import RatingReply

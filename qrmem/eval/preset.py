@@ -11,14 +11,13 @@ from typing import Literal
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
-from qrmem.eval.datasets.arranging import Arrangement
+from qrmem.eval.datasets.multihop import Arrangement
 from qrmem.eval.datasets.reading import data_file
 from qrmem.eval.harness import RunOptions, require, resolved
 from qrmem.eval.records import Corpus
 from qrmem.eval.registry import DATASETS, needs, parse
 from qrmem.eval.run_folder import mark_preset
-from qrmem.eval.runner import RunStats
-from qrmem.eval.running import PreparedRun, RunSpec, prepared, run_made
+from qrmem.eval.running import PreparedRun, RunSpec, RunStats, prepared, run_made
 from qrmem.graphstore.codec import from_plain
 from qrmem.text.numbers import counted
 

@@ -32,7 +32,7 @@ from typing import (
 )
 
 from qrmem.errors import StoreUnavailable, UsageError
-from qrmem.eval.builders.manifest import MANIFEST, Made, read_manifest, write_manifest
+from qrmem.eval.builders.writing import MANIFEST, Made, read_manifest, write_manifest
 from qrmem.eval.records import Context, Corpus, Dataset, Item, Prediction, Row, Rule
 
 if TYPE_CHECKING:

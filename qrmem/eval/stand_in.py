@@ -13,7 +13,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-from qrmem.eval.runner import SHORT_ENOUGH
+from qrmem.eval.running import SHORT_ENOUGH
 from qrmem.extraction.rules_tagger import tagged
 from qrmem.llm.stub import WORDS_PER_TOKEN, wanted_by
 from qrmem.types import ChatReply, ChatRequest

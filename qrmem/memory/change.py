@@ -322,7 +322,7 @@ async def export(session: Session, path: str | PathLike[str], *, runs: bool = Fa
 
 async def graphml(session: Session, path: str) -> int:
     """See `Memory.graphml`."""
-    from qrmem.io.graphml import write_graphml
+    from qrmem.io.notes import write_graphml
 
     await session.info()
     return await write_graphml(session.store, session.ns, path)

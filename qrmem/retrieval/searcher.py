@@ -12,10 +12,9 @@ import numpy as np
 from qrmem.errors import EmbedderMismatch, require_count, require_text
 from qrmem.retrieval import definitions, scoring
 from qrmem.retrieval.candidates import Neighborhood, understood
-from qrmem.retrieval.explanation import reason
 from qrmem.retrieval.exploring import Exploration, explore
 from qrmem.retrieval.linking import Texts
-from qrmem.retrieval.ranking import ranked
+from qrmem.retrieval.ranking import ranked, reason
 from qrmem.text.boilerplate import boilerplate
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.words import searched

@@ -23,11 +23,9 @@ from qrmem.types.trees import TreeNode, TreeTop
 from qrmem.types.usage import UsageRow
 from qrmem.web import changing, user_api
 from qrmem.web.asking import MOST, asking, error_of, note_length, own
-from qrmem.web.conversations import conversing, is_turn
-from qrmem.web.entities import naming
+from qrmem.web.entities import conversing, is_turn, naming
 from qrmem.web.guard import no_server
-from qrmem.web.handing_over import handing_over
-from qrmem.web.jobs import Jobs
+from qrmem.web.jobs import Jobs, handing_over
 from qrmem.web.replies import (
     BriefTrail,
     MarkedSegment,

@@ -12,7 +12,7 @@ from typing import Any
 
 from qrmem.errors import MissingError, UsageError, WorkersUnavailable, install
 from qrmem.workers.crew import AT_ONCE, Crew, WorkerLost
-from qrmem.workers.work import versions
+from qrmem.workers.processes import versions
 
 ADDRESS = "RAY_ADDRESS"
 

@@ -15,7 +15,7 @@ from servers.openai_server import Behaviour, OpenAIServer, in_thread
 from qrmem.cli import main
 from qrmem.eval import Arrangement, Corpus, arranged, load, preset_named, read_results
 from qrmem.eval.datasets.adaleval import right_order
-from qrmem.eval.datasets.arranging import Place
+from qrmem.eval.datasets.multihop import Place
 from qrmem.eval.preset import folder_of
 from qrmem.eval.registry import build
 from qrmem.eval.report.plots import Panel, panels

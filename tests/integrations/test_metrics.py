@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.errors import UsageError
-from qrmem.web.tokens import grants
+from qrmem.web.guard import grants
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

@@ -12,7 +12,7 @@ from integrations.conftest import Served
 from qrmem import sync
 from qrmem.cli import main
 from qrmem.errors import UsageError
-from qrmem.web.tokens import grants
+from qrmem.web.guard import grants
 
 
 def row(token: str, **more: str | bool) -> str:

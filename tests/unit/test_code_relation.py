@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from qrmem.retrieval.fragments import Fragments
 from qrmem.retrieval.fragments.code_graph import CodeGraph, Strengths, folder_strength
-from qrmem.retrieval.fragments.code_relation import Code, Folders
+from qrmem.retrieval.fragments.operators import Code, Folders
 from qrmem.retrieval.fragments.source_files import HUB, Edge, SourceFile, resolved
 from qrmem.text.code import outline, python_tree
 from qrmem.text.code.outline import Cover

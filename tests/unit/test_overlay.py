@@ -1,4 +1,4 @@
-from qrmem.graph.overlay import Overlay, overlaid
+from qrmem.agents.search.query_extraction import Overlay, overlaid
 from qrmem.graphstore.protocol import NameRow
 from qrmem.types import Contribution, Fact, Mention, Segment, Statement
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from qrmem.retrieval.explanation import _around
-from qrmem.retrieval.ranking import FEATURES, WEIGHTS, by_rank
+from qrmem.retrieval.ranking import FEATURES, WEIGHTS, _around, by_rank
 from qrmem.text.names import lead_name, longest_names, plain, possible_names, title_forms, words_of
 from qrmem.text.words import STOP_WORDS
 

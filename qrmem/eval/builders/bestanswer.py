@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qrmem.errors import UsageError
-from qrmem.eval.builders.manifest import Made
 from qrmem.eval.builders.threads import PER_TAG, Answer, Threads, dump_in
-from qrmem.eval.builders.writing import case_files, counter_of, lengths_of
+from qrmem.eval.builders.writing import Made, case_files, counter_of, lengths_of
 from qrmem.eval.registry import builder
 from qrmem.types import Tokenizer
 

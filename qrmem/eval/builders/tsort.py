@@ -10,8 +10,7 @@ from typing import Any
 
 from qrmem.errors import UsageError
 from qrmem.eval.builders.books import Book, book_files, books
-from qrmem.eval.builders.manifest import Made
-from qrmem.eval.builders.writing import case_files, counter_of, lengths_of
+from qrmem.eval.builders.writing import Made, case_files, counter_of, lengths_of
 from qrmem.eval.registry import builder
 
 PROMPT = 200

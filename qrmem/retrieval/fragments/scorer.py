@@ -11,8 +11,7 @@ from qrmem.errors import UsageError
 from qrmem.llm.embedders import BY_PRODUCT, directions
 from qrmem.retrieval.fragments import gathering
 from qrmem.retrieval.fragments.code_graph import CodeIndex
-from qrmem.retrieval.fragments.code_relation import Code
-from qrmem.retrieval.fragments.operators import EXACT, Blend, Relation, Semantic, Structure
+from qrmem.retrieval.fragments.operators import EXACT, Blend, Code, Relation, Semantic, Structure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
