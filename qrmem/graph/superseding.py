@@ -8,11 +8,10 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.text.dates import end_of, is_said_by, start_of
+from qrmem.text.dates import end_of, is_said_by, start_of, today
 from qrmem.text.names import split_key
 from qrmem.text.words import terms
 from qrmem.types import Fact
@@ -231,7 +230,7 @@ def dated(
         names: of entities, by their keys.
         as_of: when they are looked at, a date or moment in ISO form; "": now.
     """
-    at = as_of or datetime.now(UTC).date().isoformat()
+    at = as_of or today()
     made = []
     for fact in facts:
         ending = ends.get(place_of(fact))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from qrmem.config import Settings
@@ -134,33 +135,23 @@ class StubEmbedder:
 
 # --- stores --------------------------------------------------------------------------------------
 
-_WRITES = """
-apply clean clear_view close create_namespace delete_documents delete_namespace drop_cached
-finish_import override_merge put_cached put_documents put_trail put_vectors record set_embedder
-"""
-_READS = """
-around cached cached_keys calls check contributions counts document document_ids documents entities
-entries has_snapshots is_read_only ledger list_entities location matching mentions names namespace
-namespaces nearest owners questions relations segments segments_of_types shared_entities snapshot
-states titled trails types unmerged vectors vocabulary
-"""
-WRITES = frozenset(_WRITES.split())
-"""Methods of a store that change it."""
-READS = frozenset(_READS.split())
-"""Methods that only look; whatever is in neither list is refused."""
-
-
 class DryStore:
-    """A store that can be read; what is written to it is forgotten."""
+    """A store that can be read; what is written to it is forgotten.
+
+    By the protocol a method that returns nothing changes the store. The two changes that return
+    something are refused, as is whatever the protocol does not name.
+    """
 
     def __init__(self, store: GraphStore) -> None:
         self._store = store
 
     def __getattr__(self, name: str) -> Any:
-        if name in WRITES:
-            return _forget
-        if name not in READS:
+        method = getattr(GraphStore, name, None)
+        is_known = method is not None or name in GraphStore.__annotations__
+        if not is_known or name in ("apply", "create_namespace"):
             raise AttributeError(f"a plan may not use {name!r} of a store")
+        if method is not None and signature(method).return_annotation is None:
+            return _forget
         return getattr(self._store, name)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,7 @@ from qrmem.llm.parallel import in_batches
 from qrmem.memory.inspect import entity_key
 from qrmem.memory.models import Run, caps_of
 from qrmem.memory.session import Session
-from qrmem.text.dates import Validity, as_of_moment, checked, checked_validity, said_at
+from qrmem.text.dates import Validity, as_of_moment, checked, checked_validity, said_at, today
 from qrmem.text.normalise import normalise
 from qrmem.text.numbers import counted
 from qrmem.text.sentences import sentences
@@ -81,7 +81,7 @@ async def facts(
     if user:  # an entity may have its name from them, too
         said = {f.segment_id for f in (*known, *(ending.by for ending in ends.values()))}
         names = await names_said(session.store, session.ns, names, sorted(said))
-    now = at or datetime.now(UTC).date().isoformat()
+    now = at or today()
     shown = [f for f in known if superseded or holds(f, ends.get(place_of(f)), now)]
     ids = dict.fromkeys(fact.segment_id for fact in shown)
     segments = {s.id: s for s in await session.store.segments(session.ns, list(ids))}
@@ -114,7 +114,7 @@ async def ended_in(
     names = await _names(session, around, ends.values())
     if documents is not None:
         names = await names_said(store, ns, names, [*segment_ids, *sorted(told)])
-    now = at or datetime.now(UTC).date().isoformat()
+    now = at or today()
     found: dict[str, dict[str, None]] = {}
     for fact in stated:
         ending = ends.get(place_of(fact))
@@ -160,7 +160,7 @@ async def edit(
 async def end(session: Session, fact_id: str, on: str | date) -> FactView:
     """See `Memory.end_fact`."""
     day = on.isoformat()[:10] if isinstance(on, date) else checked(on, "the end")
-    return await edit(session, fact_id, None, None, day or datetime.now(UTC).date().isoformat())
+    return await edit(session, fact_id, None, None, day or today())
 
 
 async def delete(session: Session, fact_id: str) -> None:

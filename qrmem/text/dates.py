@@ -76,6 +76,11 @@ def as_of_moment(as_of: str | date) -> str:
     return checked_moment(as_of, "as_of") if as_of else ""
 
 
+def today() -> str:
+    """Return the date of today in UTC, in ISO form."""
+    return datetime.now(UTC).date().isoformat()
+
+
 def is_said_by(said: str, as_of: str) -> bool:
     """Whether something was said by a time; what is undated is taken for said before.
 
