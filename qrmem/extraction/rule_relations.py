@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from qrmem.extraction import vocabulary as voc
 from qrmem.extraction.extractive_summary import FIGURES, SegmentReading, Sentence, flat
 from qrmem.extraction.rules_tagger import Occurrence
+from qrmem.text import listed
 from qrmem.types import Statement
 
 MOST_PAIRS = 6
@@ -25,11 +26,7 @@ _WORDS_AFTER = 7
 _LEAD = re.compile(r"(?:^|[,;:—“]\s*|,\s(?:and|but)\s|^\W+)((?:[Tt]he\s)?)\Z")
 """What may stand before the subject of a clause."""
 _BREAK = re.compile(r"[^\w\s'’-]|--|\s-\s")
-_OTHER_CLAUSE = """
-and but or who whom whose which that when while where because if though although as than so
-i me my we us our you your he she it they him them his her its their
-"""
-_CLAUSE_WORDS = frozenset(_OTHER_CLAUSE.split())
+_CLAUSE_WORDS = frozenset(listed("words-of-another-clause").split())
 """Words between two names after which the second one belongs to another clause."""
 _PASSIVE = re.compile(r"\s(?:was|were|is|are|been)\s(?:\w+ly\s)?\w+\sby\s(?:the\s|an?\s)?")
 

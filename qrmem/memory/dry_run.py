@@ -135,6 +135,7 @@ class StubEmbedder:
 
 # --- stores --------------------------------------------------------------------------------------
 
+
 class DryStore:
     """A store that can be read; what is written to it is forgotten.
 

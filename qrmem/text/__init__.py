@@ -1,1 +1,15 @@
-"""Normalising, words, sentences, names, tokens, files: what every layer above may use."""
+"""Texts and what they are made of: files, sentences, words, names, dates."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def _lists() -> dict[str, str]:
+    return tomllib.loads((Path(__file__).parent / "lists.toml").read_text(encoding="utf-8"))
+
+
+def listed(name: str) -> str:
+    """Return a list of English words out of `lists.toml`, as it stands there."""
+    return _lists()[name]

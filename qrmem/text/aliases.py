@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from qrmem.text import listed
 from qrmem.text.numbers import canonical_number, designate_apart, numbers, roman
 from qrmem.text.spelling import normalise_name
 from qrmem.text.titles import (
@@ -24,28 +25,8 @@ SMALL = word_set("of the and for in on de la du des di da del von van der den el
 """Words that an acronym may leave out."""
 _JOINTS = word_set("and or in for to on with at from by vs versus as into over under")
 _NOBLE = word_set("duke duchess earl count countess marquess marquis viscount baron prince")
-_MODIFIERS = word_set(
-    """
-    new old north south east west northern southern eastern western upper lower central great
-    greater little big san santa los las fort mount lake saint st port cape anti non pre post half
-    ex deputy vice acting assistant shadow former downtown mid early late inner outer mini super
-    """
-)
-_HEADS = """
-university college school academy institute bank church cathedral temple house home hospital
-clinic company club team party group band orchestra army navy force war battle treaty act law
-street road avenue lane square bridge river lake sea ocean bay island islands mountain mountains
-hill valley forest park garden gardens city town village county state province kingdom empire
-republic region district station airport museum library gallery theatre theater hotel palace
-castle tower hall court prison prize award cup league championship festival series show film movie
-album song book novel magazine newspaper times post press journal news family brothers sisters
-sons foundation society association committee commission council department ministry office agency
-project program programme system theory day week month year night king queen prince princess
-president minister man woman boy girl airline airlines airways falls municipality nation pond
-creek tavern inn restaurant center centre parish borough bureau line lines railway union
-federation alliance entertainment records studios pictures awards games fund funds trust
-"""
-_GENERIC = word_set(_HEADS)
+_MODIFIERS = word_set(listed("modifiers-in-names"))
+_GENERIC = word_set(listed("generic-heads-of-names"))
 _LONE_LETTERS = re.compile(r"\b([^\W\d_]) (?=[^\W\d_]\b)")
 _CAPITALS = re.compile(r"(?:[^\W\d_a-zß-öø-ÿ]\.?\d?){2,}\Z")
 

@@ -6,18 +6,15 @@ white space, and those by model are larger than this whole package.
 
 import re
 
+from qrmem.text import listed
+
 _HONORIFICS = """
 mr mrs ms messrs mme mlle dr drs prof rev revd gov sen capt cpt lt cmdr sgt cpl pvt adm ste mt insp
 """
 HONORIFICS = frozenset(_HONORIFICS.split())
 """Words (lower case, no dots) after which a full stop never ends a sentence."""
 
-_ABBREVIATIONS = """
-hon pres rep gen col maj st ft supt det fr sr jr bro bros esq vs viz cf approx dept govt est ed
-eds trans transl tr illus jan feb mar apr jun jul aug sep sept oct nov dec ave blvd rd bldg univ
-assn assoc inc ltd co corp mfg intl al etc ca resp incl ibid bzw usw ggf evtl ph
-"""
-ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
+ABBREVIATIONS = frozenset(listed("abbreviations").split())
 """Words after which a full stop ends a sentence only if a word follows that starts one."""
 
 _NUMBERED = """
@@ -26,15 +23,7 @@ no nos pp fig figs vol vols ch chap sec sect art arts par para eq eqs ref refs o
 NUMBERED = frozenset(_NUMBERED.split())
 """Words after which a full stop does not end a sentence if a number follows."""
 
-_STARTERS = """
-a after all also although an and another any as at because before but by despite during each even
-every finally for from had has have he her here his how however i if in indeed it its later many
-meanwhile more moreover most my next no none nor not nothing now of on once one only or other our
-perhaps she since so some soon still such that the their then there therefore these they this
-those though thus to today under unlike until we well what when where whether which while who why
-will with yes yet you your
-"""
-STARTERS = frozenset(_STARTERS.split())
+STARTERS = frozenset(listed("sentence-starters").split())
 """Words that, capitalised, start a sentence far more often than they go on in a name."""
 
 _GERMAN_MONTHS = """

@@ -7,18 +7,11 @@ from contextlib import suppress
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from qrmem.text import listed
+
 # Whether an English sentence looks back or ahead at a time that it names.
 
-_IRREGULAR = (
-    "was were had did been went came got gone left saw seen met took taken gave given made said"
-    " told knew known thought found bought brought sold paid sent spent kept held lost won ran"
-    " began begun"
-    " wrote written drove driven flew flown ate eaten drank spoke spoken broke broken chose chosen"
-    " fell fallen grew grown rode rose sang swam threw wore woke built felt heard learnt led lent"
-    " meant slept stood taught caught fought sat lay laid shot stuck struck swore understood became"
-    " forgot forgotten forgave hid hidden drew drawn blew froze stole born died done hung dug fed"
-    " fled sought shook tore wept wound"
-)
+_IRREGULAR = "|".join(listed("irregular-past-forms").split())
 _NO_PAST = (
     r"(?<!\ba\s)(?<!\ban\s)(?<!\bthe\s)(?<!\bmy\s)"
     r"(?!(?:need|feed|speed|bleed|breed|seed|indeed|exceed|proceed|succeed|bed|red)\b)"
@@ -33,7 +26,7 @@ _VERBS = re.compile(
   | needs?|wants?|hopes?|hoping|plans?|planned|planning|scheduled|expects?|expected|intends?
   | leaves|starts|begins|ends|expires|runs|opens|closes|arrives|departs|goes|comes|flies|moves
   | takes|turns|gets|has|visits|returns|continues
-  )|(?P<back>{"|".join(_IRREGULAR.split())}|{_NO_PAST}\w+ed))\b""",
+  )|(?P<back>{_IRREGULAR}|{_NO_PAST}\w+ed))\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Verbs that tell when something is; the longest reading comes first."""

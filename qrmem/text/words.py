@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 
 from rapidfuzz.distance import LCSseq
 
+from qrmem.text import listed
 from qrmem.text.spelling import LATIN, MARKS, UNSPACED
 
 SEARCHED = 8_000
@@ -45,17 +46,7 @@ _SCRIPTS = (
 """Letters from and to, and the stemmer for words of them; a script's main language stands for all
 that are written in it. Latin letters don't tell the language."""
 
-_STOP_WORDS = """
-a about above after again against all am an and any are aren as at be because been before being
-below between both but by can cannot could couldn did didn do does doesn doing down during each
-few for from further had hadn has hasn have haven having he her here hers herself him himself his
-how i if in into is isn it its itself just let me more most mustn my myself no nor not of off on
-once only or other ought our ours ourselves out over own same shan she should shouldn so some such
-than that the their theirs them themselves then there these they this those through to too under
-until up very was wasn we were weren what when where which while who whom whose why will with won
-would wouldn you your yours yourself yourselves
-"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())
+STOP_WORDS = frozenset(listed("stop-words").split())
 """English words that carry no content; dropped from terms before stemming."""
 
 
