@@ -13,7 +13,7 @@ from string import Template
 from typing import TYPE_CHECKING, Literal
 
 from qrmem.errors import PromptError
-from qrmem.text.headings import split_front_matter
+from qrmem.text.boilerplate import split_front_matter
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

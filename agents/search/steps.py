@@ -16,12 +16,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from qrmem.agents.search.query_extraction import orient, recall
-from qrmem.agents.search.run import Search, scored
+from qrmem.agents.search.run import Packed, Search, scored
 from qrmem.agents.search.start import start
 from qrmem.agents.search.state import Outcome, SearchState, config_of, steps_of, usage_of
 from qrmem.answering import citations as quotes
 from qrmem.graph import dialog
-from qrmem.graph.window import Packed
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.types import Citation, Event, Passage, Verdict
 from qrmem.types.trees import TreeKind

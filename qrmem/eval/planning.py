@@ -2,26 +2,256 @@
 
 Every system sends the requests that it would send, so that a new one needs nothing here. Two
 courses are rehearsed, the shortest that replies can lead a run along and the longest
-(`qrmem.eval.stand_in`); the plan is the range between them. Requests that are repeated, as a reply
+(`StandIn`); the plan is the range between them. Requests that are repeated, as a reply
 cannot be read or a server fails, are not in it.
 """
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from qrmem.agents.state import silent
 from qrmem.eval.harness import RunOptions
 from qrmem.eval.report.results import Result, Spent, read_results
 from qrmem.eval.report.tables import number
-from qrmem.eval.running import PreparedRun, run_made
-from qrmem.eval.stand_in import StandIn
-from qrmem.llm.forecast import COUNTER, SPREAD_IN
+from qrmem.eval.running import SHORT_ENOUGH, PreparedRun, run_made
+from qrmem.extraction.rules_tagger import tagged
+from qrmem.llm.forecast import COUNTER, SPREAD_IN, WORDS_PER_TOKEN, wanted_by
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.memory.dry_run import StubEmbedder
-from qrmem.types import Listener
+from qrmem.types import ChatReply, ChatRequest, Listener
 from qrmem.types.usage import Course
+
+# Stands for a chat model where a run is rehearsed, and takes the run along one of two courses.
+#
+# The shortest: every question is answered at once, nothing is noted, every text is a few words.
+# The longest: no question is answered before it is forced, everything that may be noted or asked
+# for is, and summaries have the usual length at most. What models reply, if it can be read, lies
+# between.
+
+
+Json = Any
+
+_TEXT = re.compile(r"<(text[0-9]*)([^>]*)>\n(.*?)\n</\1>", re.DOTALL)
+_MARK = re.compile(r"⟨(\d+)⟩")
+_LISTED = re.compile(r"^(.+) \(\d+\)$", re.MULTILINE)
+_CAPITAL = re.compile(r"\b[A-Z]\w+")
+_COUNT = re.compile(r"Questions wanted: (\d+)")
+_REASON_WORDS = 60
+"""Of one to three sentences."""
+_ANSWER_WORDS, _ITEM_WORDS, _GIST_WORDS = 4 * SHORT_ENOUGH, 12, 25
+"""Gists are short on both courses: what they leave of the window is for pages to be looked up."""
+_TEXT_WORDS = int(300 * WORDS_PER_TOKEN)
+"""Of a summary: 300 tokens, which is as many as trees and walks ask for."""
+_PARTS = 5
+"""Simple questions that a question is divided into at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is seen in a request.
+
+    Attributes:
+        texts: label and text of what stands between marks.
+        most: words that a reply may have.
+    """
+
+    name: str
+    said: str
+    texts: Sequence[tuple[str, str]]
+    most: int
+
+    @classmethod
+    def of(cls, request: ChatRequest) -> "_Seen":
+        said = "\n".join(message.content for message in request.messages)
+        texts = [(match[2].strip(), match[3]) for match in _TEXT.finditer(said)]
+        most = max(SHORT_ENOUGH, int(request.max_tokens * WORDS_PER_TOKEN))
+        name = request.prompt.partition(".")[0]
+        return cls(name, said, texts or [("", said[-2000:])], most)
+
+    @property
+    def has_options(self) -> bool:
+        return "\nOptions:\n(" in self.said
+
+    @property
+    def longest(self) -> str:
+        """A prompt may show a summary first; the passage is what it is about."""
+        return max((text for _, text in self.texts), key=len).replace("[[", "").replace("]]", "")
+
+    def labels(self, word: str) -> list[int]:
+        """Return the numbers of what is labelled with a word, what is shortest first."""
+        sized = sorted((len(text), label) for label, text in self.texts if label.startswith(word))
+        return [int(label.split()[-1]) for _, label in sized]
+
+
+class StandIn:
+    """Replies as a course wants it; everything but a loop's memory depends on the request alone."""
+
+    def __init__(self, name: str, course: Course) -> None:
+        """Stand for the model of a name."""
+        self._name = name
+        self._is_longest = course == "longest"
+        self._rounds = 0
+
+    @property
+    def name(self) -> str:
+        """Name of the model that it stands for."""
+        return self._name
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return a reply that can be read."""
+        seen, schema = _Seen.of(request), wanted_by(request)
+        if not schema:
+            return ChatReply(self._in_words(seen))
+        reply = _longest if self._is_longest else _shortest
+        properties = schema.get("properties", {})
+        made = {name: reply(name, node, seen) for name, node in properties.items()}
+        return ChatReply(json.dumps(made, ensure_ascii=False))
+
+    def _in_words(self, seen: _Seen) -> str:
+        if not self._is_longest:
+            is_labelled = "(Surprise):" in seen.said
+            return "(Summary): Yes.\n(Surprise): None" if is_labelled else _answer(seen)
+        if seen.name == "chat":
+            return _words(seen.said, seen.most)
+        # A memory that changes in every round never ends a loop early (ILM-TR).
+        self._rounds += "(Memory):" in seen.said
+        words = seen.texts[0][1].split()
+        at = self._rounds * _REASON_WORDS % max(1, len(words))
+        # Without its two labels a node is asked for once more.
+        return _words(" ".join([*words[at:], *words[:at]]), min(seen.most, _TEXT_WORDS))
+
+
+def _answer(seen: _Seen) -> str:
+    return "(A)" if seen.has_options else "Yes."
+
+
+# --- the shortest course --------------------------------------------------------------------------
+
+
+def _shortest(name: str, node: Mapping[str, Json], seen: _Seen) -> Json:
+    known: Mapping[str, Callable[[], Json]] = {
+        "action": lambda: -2,
+        "answer": lambda: _answer(seen),
+        "part": lambda: -1,
+        "label": lambda: len(_MARK.findall(seen.longest)) - 1,
+        "code": lambda: "",
+        "passages": lambda: _of_each(node, seen, _shortest),
+    }
+    if name in known:
+        return known[name]()
+    plain: Mapping[str, Json] = {"array": [], "integer": 1, "number": 1.0, "boolean": True}
+    return plain.get(str(node.get("type")), "Yes.")
+
+
+# --- the longest course ---------------------------------------------------------------------------
+
+
+def _longest(name: str, node: Mapping[str, Json], seen: _Seen) -> Json:
+    passage = seen.longest
+    limits = {"answer": _ANSWER_WORDS, "gist": _GIST_WORDS}
+    known: Mapping[str, Callable[[], Json]] = {
+        "action": lambda: -1,
+        "reasoning": lambda: _words(seen.said, _REASON_WORDS),
+        "part": lambda: 0,
+        "label": lambda: 0,
+        "pages": lambda: seen.labels("page"),
+        "notes": lambda: list(range(1, 1 + passage.count("\n") + 1)),
+        "passages": lambda: _of_each(node, seen, _longest),
+        "entities": partial(_entities, passage, seen),
+        "relations": partial(_relations, passage, seen),
+        "questions": partial(_questions, passage, seen),
+        "quotes": lambda: [_words(passage, _ITEM_WORDS)],
+        "memos": lambda: [f"{n}|{_words(passage, 4)}|{passage[:100]}" for n in range(1, 9, 2)],
+    }
+    if name == "answer" and seen.has_options:
+        return "(A)"
+    if name in known:
+        return known[name]()
+    plain: Mapping[str, Json] = {"array": [], "integer": 1, "number": 1.0, "boolean": True}
+    most = min(limits.get(name, _TEXT_WORDS), seen.most)
+    return plain.get(str(node.get("type")), _words(passage, most))
+
+
+def _entities(passage: str, seen: _Seen) -> list[str]:
+    if listed := _LISTED.findall(passage):
+        return listed[:: max(1, len(listed) // _PARTS)]  # of a trial: names from all over the list
+    before = "1|" if seen.name.endswith("-asked") or "number|name" in seen.said else ""
+    return _within(seen, [f"{before}{name}|THING" for name in _names(passage, seen)])
+
+
+def _relations(passage: str, seen: _Seen) -> list[str]:
+    """Relate every two names, as far as a reply holds them: the same two again cost a merge.
+
+    They do where the direction is the same, so the names are in one order in all passages.
+    """
+    before = "1|" if seen.name.endswith("-asked") or "number|name" in seen.said else ""
+    said = _words(passage, _ITEM_WORDS).replace("|", " ")
+    # First of what rules find: that comes again in other passages.
+    pairs = dict.fromkeys(combinations(sorted(_found(passage)), 2))
+    pairs |= dict.fromkeys(combinations(sorted(_names(passage, seen)), 2))
+    return _within(seen, [f"{before}{a}|{said}|{b}" for a, b in pairs])
+
+
+def _questions(passage: str, seen: _Seen) -> list[str]:
+    """Ask of other words each: questions that are alike are not taken."""
+    match, words = _COUNT.search(seen.said), passage.split()
+    wanted = int(match[1]) if match else _PARTS
+    step = max(_ITEM_WORDS, len(words) // max(1, wanted))
+    asked = (words[at : at + _ITEM_WORDS] for at in range(0, wanted * step, step))
+    return [f"{' '.join(question)}?" for question in asked if question]
+
+
+def _names(passage: str, seen: _Seen) -> list[str]:
+    """Return what a model may name: what rules find, then every word with a capital.
+
+    Of passages together what rules find alone: one that gives nothing is read again by itself.
+    """
+    more = [] if seen.name.endswith("-together") else _CAPITAL.findall(passage)
+    return list(dict.fromkeys([*_found(passage), *more]))
+
+
+def _found(passage: str) -> list[str]:
+    return [mention.name for mention in tagged(passage).mentions]
+
+
+def _within(seen: _Seen, items: Sequence[str]) -> list[str]:
+    """Return the first items that a reply holds together."""
+    kept, left = [], seen.most
+    for item in items:
+        left -= 3 + len(re.findall(r"\w+", item))
+        if left < 0:
+            break
+        kept.append(item)
+    return kept
+
+
+# --- both -----------------------------------------------------------------------------------------
+
+
+def _of_each(
+    node: Mapping[str, Json], seen: _Seen, reply: Callable[[str, Mapping[str, Json], _Seen], Json]
+) -> list[dict[str, Json]]:
+    """Return the notes of passages that share a call, each as if it was shown alone."""
+    fields = (node.get("items") or {}).get("properties", {})
+    made = []
+    for label, text in seen.texts:
+        if label.isdigit():
+            alone = _Seen(seen.name, seen.said, [(label, text)], seen.most // len(seen.texts))
+            notes = {name: reply(name, own, alone) for name, own in fields.items()}
+            made.append({**notes, "n": int(label)})
+    return made
+
+
+def _words(text: str, count: int) -> str:
+    return " ".join(text.split()[:count])
+
 
 REHEARSED = 3
 """Items that are rehearsed."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from qrmem.text.headings import headings
+from qrmem.text.boilerplate import headings
 from qrmem.text.sentences import sentences
 from qrmem.types import Document, Part, Segment, Tokenizer
 

@@ -10,9 +10,8 @@ from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.llm.budget import Budget
 from qrmem.llm.embedders import BATCH, RemoteEmbedder
 from qrmem.llm.embedders import STAGE as EMBED
-from qrmem.llm.forecast import Dry, Used
+from qrmem.llm.forecast import Dry, StubChat, Used
 from qrmem.llm.routing import ChatModels, chosen_stages
-from qrmem.llm.stub import StubChat
 from qrmem.llm.totals import Phase
 from qrmem.memory.models import Models, Run
 from qrmem.prompts import stage_names

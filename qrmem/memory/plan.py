@@ -1,8 +1,8 @@
 """What a run would cost, before its first call.
 
 For an `add` and for trees the real code is run dry: real prompts, counted as they would be sent,
-and a stub that replies at the mean length of real replies (`qrmem.llm.stub`). What a question uses
-is estimated (`qrmem.memory.plan_ask`). Nothing is written, and no server is asked.
+and a stub that replies at the mean length of real replies (`qrmem.llm.forecast`). What a question
+uses is estimated (`qrmem.memory.plan_ask`). Nothing is written, and no server is asked.
 """
 
 import math

@@ -4,7 +4,6 @@ Whoever holds the store also holds the workers, and gives them plain data. A wor
 and sees no store, no key and no ledger, so losing one costs the work that it had in hand.
 """
 
-from qrmem.workers.crew import Crew, WorkerLost
-from qrmem.workers.opening import open_crew
+from qrmem.workers.crew import Crew, WorkerLost, open_crew
 
 __all__ = ["Crew", "WorkerLost", "open_crew"]

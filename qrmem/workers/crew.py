@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
+from qrmem.config import EXECUTOR
 from qrmem.errors import WorkersUnavailable
 
 T = TypeVar("T")
@@ -193,3 +194,27 @@ START_FAILED = (
     "workers end as soon as they are started; a script that uses them needs "
     "`if __name__ == '__main__':` around what it does"
 )
+
+
+# From a setting to workers.
+
+
+async def open_crew(executor: str) -> Crew | None:
+    """Return the workers of an executor, `None` for `inline`; no process is started yet.
+
+    Raises:
+        MissingError: the extra is not installed.
+        WorkersUnavailable: the cluster does not answer.
+    """
+    found = EXECUTOR.fullmatch(executor)
+    assert found is not None, executor
+    kind, count = found[1], int(found[2] or 0)
+    if kind == "processes":
+        from qrmem.workers.processes import cores, hired
+
+        return Crew(count or cores(), hired)
+    if kind == "ray":
+        from qrmem.workers.ray_cluster import open_cluster
+
+        return await open_cluster(count)
+    return None

@@ -3,7 +3,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.graph.window import Packed, Weighed, pack
+from qrmem.agents.search.run import Packed, Weighed, pack
 from qrmem.types import Segment
 
 
