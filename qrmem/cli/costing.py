@@ -1,7 +1,7 @@
 """The commands that plan, sum up and prune, and their lines."""
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qrmem.cli import output
@@ -107,6 +107,18 @@ def _problems(plan: Plan) -> list[str]:
     return [f"problem:   {safe(name)}: {shortened(reason)}" for name, reason in plan.problems]
 
 
+_COLUMNS: Mapping[str, tuple[str, str]] = {
+    "calls": ("calls", ","),
+    "cached": ("from_cache", ","),
+    "failed": ("failed", ","),
+    "tokens in": ("tokens_in", ","),
+    "out": ("tokens_out", ","),
+    "money": ("cost", ",.4f"),
+    "seconds": ("seconds", ",.1f"),
+}
+"""Heads of the table of usage, each with the field of a row and how it is written."""
+
+
 def usage_lines(rows: Sequence[UsageRow], by: str) -> list[str]:
     """Show what all runs used, building and answering apart."""
     if not rows:
@@ -114,7 +126,7 @@ def usage_lines(rows: Sequence[UsageRow], by: str) -> list[str]:
     lines = []
     for phase in dict.fromkeys(row.phase for row in rows):
         found = [row for row in rows if row.phase == phase]
-        heads = (by, "model", "calls", "cached", "failed", "tokens in", "out", "money", "seconds")
+        heads = (by, "model", *_COLUMNS)
         lines.append(f"{'building' if phase == 'construction' else 'answering'}:")
         table = [heads, *(_used(row, by) for row in found), _summed(found)]
         lines += [f"  {line}" for line in aligned(table, left=2)]
@@ -125,32 +137,20 @@ def usage_lines(rows: Sequence[UsageRow], by: str) -> list[str]:
 
 
 def _used(row: UsageRow, by: str) -> tuple[str, ...]:
-    return (
-        safe(f"{row.key} {row.began[:16]}" if by == "run" else row.key),
-        shortened(", ".join(row.models), 32),
-        f"{row.calls:,}",
-        f"{row.from_cache:,}",
-        f"{row.failed:,}",
-        f"{row.tokens_in:,}" + (f" ({row.cached_tokens:,} cached)" if row.cached_tokens else ""),
-        f"{row.tokens_out:,}",
-        "?" if row.cost is None else f"{row.cost:,.4f}",
-        f"{row.seconds:,.1f}",
-    )
+    cells = {head: _sum([row], *column) for head, column in _COLUMNS.items()}
+    if row.cached_tokens:
+        cells["tokens in"] += f" ({row.cached_tokens:,} cached)"
+    key = safe(f"{row.key} {row.began[:16]}" if by == "run" else row.key)
+    return key, shortened(", ".join(row.models), 32), *cells.values()
 
 
 def _summed(rows: Sequence[UsageRow]) -> tuple[str, ...]:
-    costs = [row.cost for row in rows if row.cost is not None]
-    return (
-        "all",
-        "",
-        f"{sum(row.calls for row in rows):,}",
-        f"{sum(row.from_cache for row in rows):,}",
-        f"{sum(row.failed for row in rows):,}",
-        f"{sum(row.tokens_in for row in rows):,}",
-        f"{sum(row.tokens_out for row in rows):,}",
-        f"{sum(costs):,.4f}" if costs else "?",
-        f"{sum(row.seconds for row in rows):,.1f}",
-    )
+    return "all", "", *(_sum(rows, *column) for column in _COLUMNS.values())
+
+
+def _sum(rows: Sequence[UsageRow], name: str, form: str) -> str:
+    known = [value for row in rows if (value := getattr(row, name)) is not None]
+    return format(sum(known), form) if known else "?"
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:

@@ -17,6 +17,7 @@ from qrmem.llm.recorder import Entry
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import LONGER, outcome_of, with_reading
 from qrmem.types import CallRecord, ChatModel, ChatReply, ChatRequest, Tokenizer
+from qrmem.types.models import COUNTS
 
 # Replies that were paid for are kept, by a hash of everything that shapes them.
 
@@ -247,9 +248,7 @@ class Meter:
             prompt=request.prompt,
             model=call.model,
             segment_id=request.segment_id,
-            tokens_in=counted.tokens_in,
-            tokens_out=counted.tokens_out,
-            cached_tokens=counted.cached_tokens,
+            **{name: getattr(counted, name) for name in COUNTS},
             cost=0.0 if outcome == "cached" and cost is not None else cost,
             seconds=asyncio.get_running_loop().time() - call.began,
             attempts=call.sent,

@@ -1,10 +1,11 @@
 """Totals over records of calls: of a run, and of all runs by stage, run or day."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from qrmem.errors import UsageError
 from qrmem.types import CallRecord, StageUsage, Usage, UsageRow
+from qrmem.types.models import COUNTS
 
 # Totals over records of calls: of a run, and of all runs by stage, run or day.
 
@@ -63,27 +64,23 @@ def together(usages: Iterable[Usage]) -> Usage:
 
 
 def _added(so_far: StageUsage, record: CallRecord) -> StageUsage:
-    one = StageUsage(
-        calls=1,
-        tokens_in=record.tokens_in,
-        tokens_out=record.tokens_out,
-        cached_tokens=record.cached_tokens,
-        cost=record.cost,
-        seconds=record.seconds,
-    )
-    return _plus(so_far, one)
+    return _plus(so_far, StageUsage(calls=1, cost=record.cost, **_sums([record])))
 
 
 def _plus(first: StageUsage, second: StageUsage) -> StageUsage:
-    costs = [one.cost for one in (first, second) if one.cost is not None]
-    return StageUsage(
-        calls=first.calls + second.calls,
-        tokens_in=first.tokens_in + second.tokens_in,
-        tokens_out=first.tokens_out + second.tokens_out,
-        cached_tokens=first.cached_tokens + second.cached_tokens,
-        cost=sum(costs) if costs else None,
-        seconds=first.seconds + second.seconds,
-    )
+    both = (first, second)
+    return StageUsage(calls=first.calls + second.calls, cost=_cost(both), **_sums(both))
+
+
+def _sums(counted: Sequence[StageUsage | CallRecord]) -> dict[str, Any]:
+    """Sum up what is counted under the same names in a reply, a record and a row."""
+    return {name: sum(getattr(one, name) for one in counted) for name in (*COUNTS, "seconds")}
+
+
+def _cost(counted: Sequence[StageUsage | CallRecord]) -> float | None:
+    """Return the money as far as it is known."""
+    costs = [one.cost for one in counted if one.cost is not None]
+    return sum(costs) if costs else None
 
 
 def usage_by(records: Iterable[CallRecord], by: By) -> list[UsageRow]:
@@ -103,7 +100,6 @@ def usage_by(records: Iterable[CallRecord], by: By) -> list[UsageRow]:
 
 def _row(phase: Phase, key: str, records: Sequence[CallRecord]) -> UsageRow:
     paid = [record for record in records if record.outcome != "cached"]
-    costs = [record.cost for record in paid if record.cost is not None]
     return UsageRow(
         phase=phase,
         key=key,
@@ -112,11 +108,8 @@ def _row(phase: Phase, key: str, records: Sequence[CallRecord]) -> UsageRow:
         from_cache=len(records) - len(paid),
         failed=sum(record.outcome not in _PAID for record in paid),
         requests=sum(record.attempts for record in paid),
-        tokens_in=sum(record.tokens_in for record in paid),
-        tokens_out=sum(record.tokens_out for record in paid),
-        cached_tokens=sum(record.cached_tokens for record in paid),
-        cost=sum(costs) if costs else None,
-        unpriced=len(paid) - len(costs),
-        seconds=sum(record.seconds for record in paid),
+        cost=_cost(paid),
+        unpriced=sum(record.cost is None for record in paid),
         began=min(record.created for record in records),
+        **_sums(paid),
     )

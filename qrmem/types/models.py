@@ -103,6 +103,10 @@ class ChatRequest:
     sampling: tuple[tuple[str, float], ...] = ()
 
 
+COUNTS = ("tokens_in", "tokens_out", "cached_tokens")
+"""What a reply says that it used; its record has the same fields, and totals sum them up."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChatReply:
     """What came back, as the server counted it (0 where it did not say).
