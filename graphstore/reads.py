@@ -71,7 +71,15 @@ async def kept_folds(
 
 async def merged_relations(store: GraphStore, ns: str, keys: Sequence[str]) -> list[Relation]:
     """Return what `GraphStore.relations` says, computed from facts and kept descriptions."""
-    facts = await facts_of(store, ns, keys)
+    return await relations_from(store, ns, await facts_of(store, ns, keys))
+
+
+async def relations_from(store: GraphStore, ns: str, facts: Sequence[Fact]) -> list[Relation]:
+    """Return the relations that some facts make, by key.
+
+    Args:
+        facts: in (document id, segment index, n) order; of each relation all.
+    """
     is_folded = bool(await store.cached_keys(ns, "fold"))
     ids = list(dict.fromkeys(fact.segment_id for fact in facts))
     segments = await store.segments(ns, ids)

@@ -19,7 +19,7 @@ Made by `python -m tools.diagrams`; a test compares.
 Each layer imports from those below it and from none above; `make layers` checks it.
 
 {house}
-# State machines
+## State machines
 
 A dotted arrow is a choice of the step before
 it. All strategies are one machine with more or fewer steps: see `agents/search/steps.py`.
@@ -50,7 +50,7 @@ def _section(title: str, drawn: str) -> str:
     # The viewer chooses the colours.
     lines = [line for line in drawn.splitlines() if "classDef" not in line]
     body = "\n".join(lines[lines.index("---", 1) + 1 :] if lines[0] == "---" else lines)
-    return f"## {title}\n\n```mermaid\n{body.strip()}\n```\n"
+    return f"### {title}\n\n```mermaid\n{body.strip()}\n```\n"
 
 
 if __name__ == "__main__":

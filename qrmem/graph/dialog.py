@@ -84,16 +84,22 @@ def as_turn(id: str, given: Mapping[str, Any], text: str) -> Turn:
         id: of the document.
         given: its metadata.
     """
+    role, user = _who(given)
     return Turn(
         id=id,
         number=turn_number(id, given),
-        role=one_line(str(given[ROLE_KEY])),
+        role=role,
         text=text,
         at=one_line(str(given.get("at", ""))),
         session=str(given[CHAT_KEY]),
         speaker=one_line(str(given.get("speaker", ""))),
-        user=str(given.get(USER_KEY, "")),
+        user=user,
     )
+
+
+def _who(given: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the role and the user of the turn that a document's metadata tells of."""
+    return one_line(str(given[ROLE_KEY])), str(given.get(USER_KEY, ""))
 
 
 def moment(at: datetime | str | None) -> str:
@@ -275,7 +281,10 @@ async def corrected(
     near = {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
     given = {one.id: one.metadata for one in await store.documents(ns, near)}
     given |= {one.document_id: one.metadata for one in shared.values()}
-    given = {id: one for id, one in given.items() if turn_number(id, one) > first}
+    who = {(turn.role, turn.user) for turn in turns}  # nobody corrects what others said
+    given = {
+        id: one for id, one in given.items() if turn_number(id, one) > first and _who(one) in who
+    }
     wanted = sorted(id for id, one in shared.items() if one.document_id in given)
     segments = {s.id: s for s in await store.segments(ns, documents=sorted(near & given.keys()))}
     segments |= {s.id: s for s in await store.segments(ns, wanted)}

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError, require_ids, require_text
 from qrmem.graph.name_parents import MOST, Judge, NameUse
-from qrmem.graph.superseding import Place, dated, held_by, kept_endings, place_of
+from qrmem.graph.superseding import dated, held_by, kept_endings, place_of
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
-from qrmem.graphstore.relations import merged_text
+from qrmem.graphstore.reads import relations_from
+from qrmem.graphstore.relations import merged_text, relation_id
 from qrmem.llm.totals import By, usage_by
 from qrmem.llm.totals import usage as totals_of
 from qrmem.memory.session import Session
@@ -32,6 +33,7 @@ from qrmem.types import (
     GraphPart,
     MemoryStatus,
     Merge,
+    Page,
     Question,
     Relation,
     Segment,
@@ -40,7 +42,7 @@ from qrmem.types import (
     Where,
 )
 from qrmem.types.trees import TreeNode, TreeTop
-from qrmem.types.turns import turn_number
+from qrmem.types.turns import is_turn_id, turn_number
 from qrmem.types.usage import Price
 
 if TYPE_CHECKING:
@@ -72,7 +74,9 @@ async def status(session: Session) -> MemoryStatus:
     # Stopped between reading and merging: all are "ok", and yet no search finds them.
     failing |= {row.segment_id: _UNMERGED for row in ledger if row.state == "ok" and not row.merged}
     segments = await store.segments(info.name, list(failing))
-    documents = await store.documents(info.name)
+    # What a turn gave is not judged, and there may be many: those that look so are not read.
+    ids = [id_ for id_ in await store.document_ids(info.name) if not is_turn_id(id_)]
+    documents = await store.documents(info.name, ids) if ids else ()
     problems = tuple((s.document_id, s.index, failing[s.id]) for s in segments)
     # What is not merged yet has no relations, whatever the replies were.
     waiting = {s.document_id for s in segments if failing[s.id] == _UNMERGED}
@@ -109,12 +113,30 @@ async def usage(session: Session, by: By = "stage") -> Sequence[UsageRow]:
     return usage_by(await session.store.calls(info.name), by)
 
 
-async def documents(session: Session, where: Where | None = None) -> Sequence[DocumentInfo]:
+async def documents(
+    session: Session,
+    where: Where | None,
+    turns: bool | None,
+    offset: int,
+    limit: int | None,
+) -> Page[DocumentInfo]:
     """See `Memory.documents`."""
     await session.known()
-    kept = normalise_where(where)
-    ids = await session.store.document_ids(session.ns, where=kept) if kept else None
-    return await session.store.documents(session.ns, ids)
+    store, ns, kept = session.store, session.ns, normalise_where(where)
+    if not kept and turns is None and (offset, limit) == (0, None):
+        every = await store.documents(ns)
+        return Page(every, len(every))
+    ids = await store.document_ids(ns, where=kept)
+    if turns is not None:
+        # Their ids alone do not tell turns, but leave few others to look at.
+        likely = [id_ for id_ in ids if is_turn_id(id_)]
+        found = await store.documents(ns, likely) if likely else ()
+        said = {info.id: info for info in found if turn_number(info.id, info.metadata)}
+        if turns and (offset, limit) == (0, None):
+            return Page(said.values(), len(said))
+        ids = [id_ for id_ in ids if (id_ in said) == turns]
+    part = ids[offset : None if limit is None else offset + limit]
+    return Page(await store.documents(ns, part) if part else (), len(ids))
 
 
 async def document(session: Session, document_id: str) -> Document:
@@ -264,11 +286,13 @@ async def neo4j_queries(session: Session, name: str = "") -> "Sequence[SavedQuer
 
 def low_yields(documents: Iterable[DocumentInfo]) -> tuple[str, ...]:
     """Say which documents were read whole, and yet gave far fewer relations than is usual."""
-    read = [info for info in documents if CODE_KEY not in info.metadata and _is_read(info)]
     poor = [
         info
-        for info in read
-        if info.characters >= LONG_ENOUGH and info.facts < FEW * info.characters / 1000
+        for info in documents
+        if info.characters >= LONG_ENOUGH
+        and info.facts < FEW * info.characters / 1000
+        and CODE_KEY not in info.metadata
+        and _is_read(info)
     ]
     lines = [_yield_line(f"document {i.id!r}", [i]) for i in poor[:_SHOWN]]
     if len(poor) > _SHOWN:
@@ -310,34 +334,47 @@ async def view_entity(
     replaced = await kept_endings(store, ns, stated, single_types, as_of)
     later = await store.entities(ns, sorted({ending.by.tail for ending in replaced.values()}))
     facts = dated(stated, replaced, {other.key: other.name for other in later}, as_of)
-    marked = {place_of(fact): fact for fact in facts}
-    shown = (_as_held(relation, marked) for relation in await store.relations(ns, [key]))
-    every = sorted(filter(None, shown), key=lambda r: (-len(r.facts), r.key))
-    relations, segments = every[part], entity.segments[part]
+    # A common name has thousands of relations: those that are shown alone are merged.
+    every = _by_relation(facts)
+    largest = sorted(every, key=lambda pair: (-len(every[pair]), relation_id(*pair)))[part]
+    stated_of = _by_relation(around.facts)
+    merged = await relations_from(store, ns, [f for pair in largest for f in stated_of[pair]])
+    of_pair = {(one.head, one.tail, one.type): one for one in merged}
+    relations = [_as_held(of_pair[pair], every[pair]) for pair in largest]
+    segments = entity.segments[part]
     ends = sorted({end for r in relations for end in (r.head, r.tail)} - {key})
     questions = await store.questions(ns, segments)
     return EntityView(
         entity=entity,
         relations=tuple(relations),
         neighbours={end: around.names[end] for end in ends},
-        questions=tuple(_concerning(questions, entity, every)),
+        questions=tuple(_concerning(questions, entity, facts)),
         segments=tuple(await store.segments(ns, segments)),
         relation_count=len(every),
     )
 
 
-def _as_held(relation: Relation, facts: Mapping[Place, Fact]) -> Relation | None:
-    """Return a relation as it is looked at, or `None` where nothing of it was said by then.
+def _by_relation(facts: Iterable[Fact]) -> dict[tuple[str, str, str], list[Fact]]:
+    """Return the facts of each pair, direction and type; an entity has no relation with itself."""
+    found: dict[tuple[str, str, str], list[Fact]] = {}
+    for fact in facts:
+        if fact.head != fact.tail:
+            found.setdefault((fact.head, fact.tail, fact.type), []).append(fact)
+    return found
+
+
+def _as_held(relation: Relation, facts: Sequence[Fact]) -> Relation:
+    """Return a relation as it is looked at.
 
     Where a statement is marked, or was not said by then, the merged words would not say so.
 
     Args:
         facts: those that are looked at, marked where they do not hold.
     """
-    held = tuple(facts[place_of(f)] for f in relation.facts if place_of(f) in facts)
+    held = tuple(facts)
     if held == relation.facts:
         return relation
-    return replace(relation, facts=held, description=merged_text(held)) if held else None
+    return replace(relation, facts=held, description=merged_text(held))
 
 
 async def entity_key(store: GraphStore, ns: str, name: str) -> str:
@@ -397,10 +434,10 @@ def _unknown(name: str, entities: Sequence[EntityCount]) -> NotFound:
 
 
 def _concerning(
-    questions: Iterable[Question], entity: Entity, relations: Sequence[Relation]
+    questions: Iterable[Question], entity: Entity, facts: Iterable[Fact]
 ) -> Iterator[Question]:
-    """Yield the questions that added an entity or a relation of its, or that name it."""
-    added = set(entity.questions) | {fact.question for r in relations for fact in r.facts}
+    """Yield the questions that added an entity or a statement about it, or that name it."""
+    added = set(entity.questions) | {fact.question for fact in facts}
     forms = [form.casefold() for form, _ in entity.forms]
     for question in questions:
         text = question.text.casefold()

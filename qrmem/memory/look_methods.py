@@ -17,6 +17,7 @@ from qrmem.types import (
     GraphPart,
     MemoryStatus,
     Merge,
+    Page,
     Segment,
     Trail,
     UsageRow,
@@ -57,9 +58,25 @@ class LookMethods(Handle):
         """Return the names of all namespaces in this store."""
         return await self._session.store.namespaces()
 
-    async def documents(self, where: Where | None = None) -> Sequence[DocumentInfo]:
-        """Return all documents by id, without their texts."""
-        return await inspect.documents(self._session, where)
+    async def documents(
+        self,
+        where: Where | None = None,
+        *,
+        turns: bool | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> Page[DocumentInfo]:
+        """Return documents by id, without their texts.
+
+        Args:
+            turns: `True`: only turns of conversations and facts of them, `False`: all others.
+            offset: how many are skipped.
+            limit: at most so many; `None`: all.
+
+        Returns:
+            A list; its `total` is how many there are without `offset` and `limit`.
+        """
+        return await inspect.documents(self._session, where, turns, offset, limit)
 
     async def document(self, document_id: str) -> Document:
         """Return a document with its text.
@@ -126,7 +143,9 @@ class LookMethods(Handle):
         user: str = "",
         as_of: str | date = "",
         superseded: bool = False,
-    ) -> list[FactView]:
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> Page[FactView]:
         """Return statements with their times, what replaces them, and the sentence that says so.
 
         Args:
@@ -135,16 +154,25 @@ class LookMethods(Handle):
             as_of: what was said by then, and held then: a date, `2026-05-03`, `2026-05` or `2026`,
                 or a moment; "": now.
             superseded: also return those that no longer hold, or not yet.
+            offset: how many are skipped.
+            limit: at most so many; `None`: all.
 
         Returns:
-            Statements in the order of document ids, then of the text.
+            A list of statements in the order of document ids, then of the text; its `total` is how
+            many there are without `offset` and `limit`.
 
         Raises:
             NotFound: no entity has this name; the message lists similar names.
             UsageError: `as_of` is not a date.
         """
         return await statements.facts(
-            self._session, entity=entity, user=user, as_of=as_of, superseded=superseded
+            self._session,
+            entity=entity,
+            user=user,
+            as_of=as_of,
+            superseded=superseded,
+            offset=offset,
+            limit=limit,
         )
 
     async def merges(self) -> Sequence[Merge]:

@@ -47,6 +47,7 @@ from qrmem.types import (
     JudgeReport,
     LedgerRow,
     Listener,
+    Page,
     Segment,
     Statement,
 )
@@ -66,30 +67,34 @@ async def facts(
     user: str = "",
     as_of: str | date = "",
     superseded: bool = False,
-) -> list[FactView]:
+    offset: int = 0,
+    limit: int | None = None,
+) -> Page[FactView]:
     """See `Memory.facts`."""
     at = as_of_moment(as_of)
     await session.info()
     user = clean_name(user, "user")
-    around = await _stated(session, entity, user)
+    own = await _segments_of(session, user) if user else None
+    around = await _stated(session, entity, own)
     known = held_by(around.facts, at)
     ends = await kept_endings(session.store, session.ns, known, session.single_types, at)
-    if user:  # what others said is not told
-        own = await _segments_of(session, user)
+    if own is not None:  # what others said is not told
         ends = {place: ending for place, ending in ends.items() if ending.by.segment_id in own}
     names = await _names(session, around, ends.values())
-    if user:  # an entity may have its name from them, too
+    if own is not None:  # an entity may have its name from them, too
         said = {f.segment_id for f in (*known, *(ending.by for ending in ends.values()))}
         names = await names_said(session.store, session.ns, names, sorted(said))
     now = at or today()
     shown = [f for f in known if superseded or holds(f, ends.get(place_of(f)), now)]
-    ids = dict.fromkeys(fact.segment_id for fact in shown)
+    part = shown[offset : None if limit is None else offset + limit]
+    ids = dict.fromkeys(fact.segment_id for fact in part)
     segments = {s.id: s for s in await session.store.segments(session.ns, list(ids))}
-    return [
+    views = (
         _view(fact, ends.get(place_of(fact)), names, segments[fact.segment_id])
-        for fact in shown
+        for fact in part
         if fact.segment_id in segments
-    ]
+    )
+    return Page(views, len(shown))
 
 
 async def ended_in(
@@ -180,10 +185,9 @@ async def restore(session: Session, fact_id: str) -> FactView:
 # --- what is there -------------------------------------------------------------------------------
 
 
-async def _stated(session: Session, entity: str, user: str) -> Around:
-    """Return the statements of an entity, of a user's documents, or all."""
+async def _stated(session: Session, entity: str, within: Collection[str] | None) -> Around:
+    """Return the statements of an entity, of some segments, or all."""
     store, ns = session.store, session.ns
-    within = await _segments_of(session, user) if user else None
     if entity:
         try:
             keys = [await entity_key(store, ns, entity)]

@@ -75,6 +75,7 @@ from qrmem.types.reports import (
     ExtractionReport,
     JudgeReport,
     MemoryStatus,
+    Page,
     Repair,
 )
 from qrmem.types.turns import Recalled, Turn
@@ -122,6 +123,7 @@ __all__ = [
     "Message",
     "MetaValue",
     "Orientation",
+    "Page",
     "Part",
     "Passage",
     "Phase",

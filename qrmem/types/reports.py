@@ -1,12 +1,27 @@
 """What a memory tells of itself, and what was done to it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from qrmem.types.documents import MetaValue, Segment
 from qrmem.types.graph import Entity, MergeDecision, Question, Relation
 from qrmem.types.shown import Short
 from qrmem.types.usage import Price, Usage
+
+T = TypeVar("T")
+
+
+class Page(list[T]):
+    """A part of a longer list.
+
+    Attributes:
+        total: how many items the whole list has.
+    """
+
+    def __init__(self, items: Iterable[T], total: int) -> None:
+        super().__init__(items)
+        self.total = total
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -25,6 +25,7 @@ MOST_FACTS = 8
 """Facts of one turn that are kept."""
 TURN, FACT = "turn-", "fact-"
 """What the ids of turns and of facts begin with; those of other documents may, too."""
+_TURN_ID = re.compile(rf"{TURN}[0-9]{{8}}|{FACT}[0-9]{{8}}-[0-9]")
 _INDENT = " " * 4
 """Of what a turn goes on with in another line."""
 _ROLES = ("user", "assistant", "system", "developer")
@@ -142,6 +143,11 @@ def numbered(id: str) -> int:
 def fact_id(number: int, n: int) -> str:
     """Return the id of the n-th fact of a turn, n from 1."""
     return f"{FACT}{number:08d}-{n}"
+
+
+def is_turn_id(id: str) -> bool:
+    """Whether an id is of the form that turns and their facts have; a turn has metadata, too."""
+    return _TURN_ID.fullmatch(id) is not None
 
 
 def turn_number(id: str, metadata: Mapping[str, MetaValue]) -> int:

@@ -23,7 +23,7 @@ from qrmem.types.trees import TreeNode, TreeTop
 from qrmem.types.usage import UsageRow
 from qrmem.web import changing, user_api
 from qrmem.web.asking import MOST, asking, error_of, note_length, own
-from qrmem.web.entities import conversing, is_turn, naming
+from qrmem.web.entities import conversing, naming
 from qrmem.web.guard import no_server
 from qrmem.web.jobs import Jobs, handing_over
 from qrmem.web.replies import (
@@ -31,6 +31,7 @@ from qrmem.web.replies import (
     MarkedSegment,
     RecalledTurns,
     Refusal,
+    counted,
     of,
     part,
     whole,
@@ -231,9 +232,9 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     async def documents(
         response: Response, turns: bool = True, offset: offset = 0, limit: some = None
     ) -> Any:
-        found = await memory.documents()
-        shown = found if turns else [info for info in found if not is_turn(info)]
-        return part(shown, offset, limit, response)
+        only = None if turns else False
+        found = await memory.documents(turns=only, offset=offset, limit=limit)
+        return counted(found, response)
 
     @get(
         "/documents/{id:whole}",
@@ -273,8 +274,15 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         offset: offset = 0,
         limit: some = None,
     ) -> Any:
-        found = await memory.facts(entity=entity, user=user, as_of=as_of, superseded=superseded)
-        return part(found, offset, limit, response)
+        found = await memory.facts(
+            entity=entity,
+            user=user,
+            as_of=as_of,
+            superseded=superseded,
+            offset=offset,
+            limit=limit,
+        )
+        return counted(found, response)
 
     @get("/trees", summary="Trees of summaries, without their nodes", responses=of(list[TreeTop]))
     async def trees(

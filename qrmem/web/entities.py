@@ -140,7 +140,7 @@ def conversing(app: "FastAPI", memory: Memory) -> None:
 
     @app.get("/sessions", summary="Conversations, the latest first", responses=of(list[Session]))
     async def sessions(response: Response, offset: offset = 0, limit: limit = 1000) -> Any:
-        return part(sessions_of(await memory.documents()), offset, limit, response)
+        return part(sessions_of(await memory.documents(turns=True)), offset, limit, response)
 
     @app.get(
         "/conversation",
@@ -155,7 +155,8 @@ def conversing(app: "FastAPI", memory: Memory) -> None:
         limit: limit = 50,
         corrections: bool = True,
     ) -> Any:
-        said = [turn for turn in await memory.turns(session) if turn.user == user]
+        every = await memory.turns(session, user=user or None)
+        said = [turn for turn in every if turn.user == user]
         shown: list[Turn] = part(said, offset, limit, response)
         later = await memory.corrections([turn.id for turn in shown]) if corrections else {}
         noted = await _noted(memory, session, shown)

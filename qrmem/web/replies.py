@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from qrmem.types import AddReport, Question, Segment, Turn
+from qrmem.types import AddReport, Page, Question, Segment, Turn
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -199,6 +199,12 @@ def part(rows: Sequence[Any], offset: int, limit: int | None, response: "Respons
     """Return a part of some rows, and say in the reply's head how many there are."""
     response.headers[TOTAL] = str(len(rows))
     return rows[offset:] if limit is None else rows[offset : offset + limit]
+
+
+def counted(page: Page[Any], response: "Response") -> Page[Any]:
+    """Return a page as it is, and say in the reply's head how many rows there are."""
+    response.headers[TOTAL] = str(page.total)
+    return page
 
 
 def of(kind: Any) -> dict[int | str, dict[str, Any]]:

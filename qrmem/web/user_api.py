@@ -12,7 +12,7 @@ from qrmem.memory import Memory
 from qrmem.text.normalise import normalise
 from qrmem.types import AddReport, Document, DocumentInfo, FactView, MetaValue, Turn
 from qrmem.types.turns import SCOPES, USER_KEY, document_id_of
-from qrmem.web.replies import Added, Deleted, of, part, whole
+from qrmem.web.replies import Added, Deleted, counted, of, part, whole
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -57,7 +57,8 @@ def looking(app: "FastAPI", memory: Memory, user: str) -> None:
 
     @app.get("/documents", summary="The user's documents", responses=of(list[DocumentInfo]))
     async def documents(response: Response, offset: offset = 0, limit: some = None) -> Any:
-        return part(await memory.documents(where={USER_KEY: user}), offset, limit, response)
+        found = await memory.documents({USER_KEY: user}, offset=offset, limit=limit)
+        return counted(found, response)
 
     @app.get("/documents/{id:whole}", summary="A document of the user", responses=of(Document))
     async def document(id: str) -> Any:
@@ -78,8 +79,15 @@ def looking(app: "FastAPI", memory: Memory, user: str) -> None:
         offset: offset = 0,
         limit: some = None,
     ) -> Any:
-        found = await memory.facts(entity=entity, user=user, as_of=as_of, superseded=superseded)
-        return part(found, offset, limit, response)
+        found = await memory.facts(
+            entity=entity,
+            user=user,
+            as_of=as_of,
+            superseded=superseded,
+            offset=offset,
+            limit=limit,
+        )
+        return counted(found, response)
 
 
 def writing(app: "FastAPI", memory: Memory, user: str) -> None:

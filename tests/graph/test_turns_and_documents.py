@@ -166,6 +166,32 @@ async def test_facts_of_a_user_have_no_name_that_others_alone_have(place: str) -
     assert "Robert" not in str(walked.trail.steps)
 
 
+async def test_documents_facts_and_relations_come_in_pages(place: str) -> None:
+    async with qrmem.open(place, embedder="none") as memory:
+        text = "Ada met Ben in Oslo. Ben met Cleo in Rome. Ada met Cleo at Acme."
+        await memory.add([{"id": "b", "text": text}, {"id": "turn-00000009", "text": "No turn."}])
+        for said in ("Ada met Dora.", "Ada met Emil in Oslo."):
+            await memory.add_turn("user", said, user="ann", session="s")
+        others = await memory.documents(turns=False)
+        turns = await memory.documents(turns=True)
+        assert [info.id for info in others] == ["b", "turn-00000009"]
+        assert [info.metadata["user"] for info in turns] == ["ann", "ann"]
+        assert sorted([*others, *turns], key=lambda info: info.id) == await memory.documents()
+        second = await memory.documents(turns=False, offset=1, limit=1)
+        assert (second, second.total) == (others[1:], 2)
+        assert (await memory.documents({"user": "ann"}, turns=False)).total == 0
+        for user in ("", "ann"):
+            facts = await memory.facts(user=user)
+            parts = [await memory.facts(user=user, offset=n, limit=1) for n in range(len(facts))]
+            assert [fact for part in parts for fact in part] == facts
+            assert {part.total for part in parts} == {len(facts)}
+        whole = (await memory.entity("Ada")).relations
+        views = [await memory.entity("Ada", offset=n, limit=1) for n in range(len(whole))]
+        assert tuple(relation for view in views for relation in view.relations) == whole
+        assert {view.relation_count for view in views} == {len(whole)}
+        assert len(whole) > 3
+
+
 async def test_turns_stay_in_order_after_the_clock_was_set_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

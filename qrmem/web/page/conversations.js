@@ -5,6 +5,7 @@ import { about, chip, code, count, day, empty, folded, link, long, make, paged, 
 import { factBox } from "./facts.js";
 
 const SOME = 50;
+const TURNS = 15; // what corrects each is looked for in all that was said later
 const named = (session) => session || "without a name";
 const ofUser = (user) => `u:${user}`;
 const place = (one) => ["conversations", ofUser(one.user), `s:${one.session}`];
@@ -51,9 +52,9 @@ async function session(user, name) {
   };
   // What corrects a turn is looked for in all that was said later: the turns do not wait for it.
   const load = async (from) => {
-    const rows = await part(`${address}&corrections=false`, from, SOME);
+    const rows = await part(`${address}&corrections=false`, from, TURNS);
     const later = rows.map(() => make("div"));
-    if (rows.length) part(address, from, SOME).then((all) => all.forEach((turn, at) => later[at].append(...turn.corrected_by.map(correction))), () => {});
+    if (rows.length) part(address, from, TURNS).then((all) => all.forEach((turn, at) => later[at].append(...turn.corrected_by.map(correction))), () => {});
     return Object.assign(rows.map((turn, at) => render(turn, later[at])), { total: rows.total });
   };
   const turns = await load(0);
