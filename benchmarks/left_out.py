@@ -45,7 +45,7 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "beam": {
         "_BESIDE": _AROUND,
         "_USER": (0.0, turn_ranking._USER, 2 * turn_ranking._USER),
-        "_STANDING": (0.0, turn_ranking._STANDING),
+        "STANDING": (0.0, turn_ranking.STANDING),
     },
 }
 """Weights by set, and what is tried for each: nothing, as it is, and twice as much."""

@@ -79,7 +79,7 @@ _SPEAKER, _TIME, _SESSION = 0.4, 1.0, 0.2
 """What is added where the prompt names who spoke, and when, and of the session's best turn."""
 _USER, _USER_ASKED = 0.3, 0.6
 """What is added for what the user said, and where the prompt asks for just that."""
-_STANDING = 0.3
+STANDING = 0.3
 """What is added for the part of a turn that says how the user wants things, always."""
 _SECOND = 0.8
 """What each further part of a turn that is shown already counts for."""
@@ -89,8 +89,9 @@ counts for."""
 _ENOUGH, _MOST_OF_IT = 1.0, 0.6
 """What a prompt shares at least with a part of something that was said: words that weigh as much as
 one that was never said, or this share of its words."""
-NEAR = 0.5
-"""Cosine from which a prompt is about something that was said."""
+_NEAR, _NEAR_OWN = 0.5, 0.35
+"""Cosine from which a prompt is about something that was said, and one where somebody asks about
+themselves: "Do I have pets?" is as far from "We keep two dogs"."""
 
 _STANDING_WORDS = re.compile(
     r"\b(?:always|never|whenever|from now on|prefer(?:red|s|ence|ences)?|(?:make|be) sure to"
@@ -116,7 +117,7 @@ _SMALL_TALK = frozenset(
     terms(
         "hi hello hey thanks thank ok okay cool great good nice morning evening night bye tomorrow"
         " sure yes yeah no please help something got continue sounds lot really helpful today right"
-        " well lol one go ahead"
+        " well lol one go ahead say said mention tell told talk discuss ask"
     )
 )
 
@@ -171,6 +172,16 @@ class Asked:
         """Whether it is about the whole conversation: a summary, an order of events."""
         return _WHOLE.search(self.text) is not None
 
+    @cached_property
+    def is_personal(self) -> bool:
+        """Whether who asks speaks of themselves."""
+        return _PERSONAL.search(self.text) is not None
+
+    @property
+    def least_cosine(self) -> float:
+        """How near it is, at least, to what it is about."""
+        return _NEAR_OWN if self.is_personal else _NEAR
+
     def names(self, speakers: Iterable[str]) -> set[str]:
         """Return those speakers that it names."""
         text = self.text.casefold()
@@ -192,8 +203,6 @@ class Asked:
             rarest: of a word that was never said.
             said: terms of the parts that are nearest to it.
         """
-        if _PERSONAL.search(self.text):
-            return True
         weights = {term: rarity[term] for term in rarity.keys() - _SMALL_TALK}
         for bag in said:
             shared = weights.keys() & frozenset(bag)
@@ -263,7 +272,7 @@ class Part:
 
 def standing_bonus(asked: Asked) -> float:
     """Return what is added for a part that says how the user wants things."""
-    return 0.0 if asked.is_of_all else _STANDING
+    return 0.0 if asked.is_of_all else STANDING
 
 
 def best_first(parts: Iterable[Part], asked: Asked, last: int) -> Iterator[Part]:

@@ -106,10 +106,11 @@ _LONGEST_HEADING = 12
 """Words."""
 _ENTRY = re.compile(
     r"(?:chapter|letter|part|book|volume|section|act|scene|appendix|canto|stave)\s*"
-    r"(?:[ivxlcdm]+|\d+)\b[.:)]?(?:\s|\Z)|\d+(?:\.\d+)+\.?\s"
-    r"|.*(?:\.{3,}|\s{3,}|\t)\s*(?:\d+|[ivxlc]+)\Z",
+    r"(?:[ivxlcdm]+|\d+)\b[.:)]?(?:\s|\Z)|\d+(?:\.\d+)+\.?\s",
     re.IGNORECASE,
 )
+_PAGES = ("0123456789", "ivxlcIVXLC")
+"""What the number of a page is written with."""
 _NUMBERED = re.compile(r"(?:[ivxlcdm]+|\d+)\b[.:)]?(?:\s+|\Z)", re.IGNORECASE)
 _ROMAN = re.compile(r"[IVXLC]+[.:)]\s")
 _INDEXED = re.compile(r".*[^\W\d_],?\s+\d+(?:\s*[-–,;]\s*\d+)*[.;]?\Z")
@@ -126,7 +127,7 @@ _MOSTLY = 0.6
 _FEWEST_CUES, _WORDS_A_CUE = 5, 60
 """A licence has at least so many of its words, one in at most so many."""
 _SENTENCE_END = re.compile(r"[a-z]{2}[.!?]['\"”’»)]*(?:\s|\Z)")
-_BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
+_BLOCK = re.compile(r"^[^\S\n]*\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*", re.MULTILINE)
 """A run of lines without an empty one between them."""
 _STARTS = re.compile(r"^\*\*\*\s?START OF (?:THE|THIS) .*$", re.MULTILINE)
 _FINISHES = re.compile(
@@ -193,10 +194,24 @@ def boilerplate(text: str, index: int = 1) -> str:
 
 def _is_entry(row: str) -> bool:
     """Whether a line is of a table of contents; a number alone makes none: lists have numbers."""
-    numbered = _NUMBERED.match(row)
-    if _ENTRY.match(row):
+    if _is_marked(row):
         return True
+    numbered = _NUMBERED.match(row)
     return numbered is not None and is_heading(row[numbered.end() :].rstrip(" .,;"))
+
+
+def _is_marked(row: str) -> bool:
+    """Whether a line begins as a chapter does, or ends with dots or wide space and a page.
+
+    The end is looked at from behind: a row of a table may have thousands of spaces, and an
+    expression that tries them all from each place needs minutes.
+    """
+    for digits in _PAGES:
+        title = row.rstrip(digits)
+        gap = title[len(title.rstrip()) :]
+        if title != row and (len(gap) >= 3 or "\t" in gap or title.rstrip().endswith("...")):
+            return True
+    return _ENTRY.match(row) is not None
 
 
 def _is_licence(text: str, words: int) -> bool:
@@ -240,7 +255,7 @@ def _is_apparatus(text: str) -> bool:
     if kind != "contents":
         return bool(kind)
     rows = [row.strip() for row in text.split("\n") if row.strip()]
-    entries = sum(bool(_ENTRY.match(row) or _ROMAN.match(row)) for row in rows)
+    entries = sum(bool(_is_marked(row) or _ROMAN.match(row)) for row in rows)
     is_list = all(len(row.split()) <= _MOST_WORDS_A_LINE for row in rows)
     return is_list and (entries >= _MOSTLY * len(rows) or rows[0].casefold() in _BOOK_PARTS)
 

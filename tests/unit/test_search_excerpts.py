@@ -2,13 +2,14 @@
 
 from itertools import pairwise
 from pathlib import Path
+from time import process_time
 
 import pytest
 
 import qrmem
 from qrmem import Document
 from qrmem.cli.output import hit_lines
-from qrmem.text.boilerplate import boilerplate
+from qrmem.text.boilerplate import apparatus, boilerplate
 from qrmem.text.numbers import counted
 
 FILLER = "It rained again on the long wet road to nowhere. "
@@ -118,3 +119,14 @@ async def test_excerpts_of_code_begin_at_the_definition_and_share_no_line(tmp_pa
 def test_what_is_counted_stands_in_the_singular_where_it_is_one() -> None:
     assert [counted(n, "entities") for n in (1, 2)] == ["1 entity", "2 entities"]
     assert [counted(n, "calls") for n in (0, 1, 1000)] == ["0 calls", "1 call", "1,000 calls"]
+
+
+@pytest.mark.parametrize(
+    "row", [f"| name |{' ' * 4_000}| 3 |", f"|{' ' * 4_000}|", " " * 40_000, "." * 4_000 + " x"]
+)
+def test_a_row_of_a_table_with_thousands_of_spaces_is_looked_at_once(row: str) -> None:
+    text = "\n".join(["a"] * 6 + [row, "b"])
+    began = process_time()
+    boilerplate(text)
+    apparatus(text)
+    assert process_time() - began < 1

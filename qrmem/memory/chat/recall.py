@@ -48,6 +48,8 @@ _RECENT_SHARE = 4
 """The last turns take at most one part of so many of the budget."""
 _CHECKED = 4
 """Best turns that are looked up for corrections."""
+_WISHES_SHARE = 10
+"""Wishes take at most one part of so many where a prompt is about nothing that was said."""
 _SPARE = 2
 """How many times the budget is read before the best parts are chosen."""
 _LINE = 12
@@ -232,7 +234,8 @@ async def _best(
     is_of_then = any(asked.is_within(places[n].day) and places[n].day != today for n in places)
     speakers = {place.speaker for place in places.values()}
     if not is_about and not is_of_then and not asked.names(speakers):
-        return {}
+        most = tokens // _WISHES_SHARE
+        return await _wished(chat, sorted(wishes), known, most) if asked.is_personal else {}
     context = turn_ranking.in_context(places, best, asked)
     bound = {n: best.get(n, 0.0) + context[n] + (n in wishes) for n in places}
     # What little matches leaves room for the newest.
@@ -255,6 +258,22 @@ async def _best(
             rows.append(Part(number, place, score))
     ordered = turn_ranking.best_first(rows, asked, last)
     return _excerpts(chat, turns, parts, await _reranked(chat, prompt, parts, ordered), tokens)
+
+
+async def _wished(
+    chat: Chat, wishes: Sequence[int], known: set[str], tokens: int
+) -> dict[Turn, float]:
+    """Return what the user wants always, the newest, as much as fits."""
+    numbers = [n for n in reversed(wishes) if turn_id(n) not in known and chat.may_say(n)]
+    turns, parts = await _up_to(chat, numbers, {}, tokens)
+    wanted = [
+        Part(number, place, turn_ranking.STANDING)
+        for number in numbers
+        for place, one in enumerate(parts.get(number, ()))
+        if is_standing(one.text)
+    ]
+    # One part goes beyond what is asked for.
+    return _excerpts(chat, turns, parts, wanted, tokens - turn_ranking.PART_TOKENS - _LINE)
 
 
 async def _reranked(
@@ -401,7 +420,7 @@ async def _scored(
             scores[key] = max(scores.get(key, 0.0), words + meaning)
             bags.append(entry.terms)
     question = near.question
-    is_near = bool(near.cosines.size) and near.cosines.max() >= turn_ranking.NEAR
+    is_near = bool(near.cosines.size) and near.cosines.max() >= asked.least_cosine
     return scores, is_near or asked.is_about(question.rarity, question.rarest, bags)
 
 
