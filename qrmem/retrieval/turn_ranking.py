@@ -108,7 +108,7 @@ _WHOLE = re.compile(
     re.IGNORECASE,
 )
 _OWN_WORDS = re.compile(
-    r"\b(?:i|we)(?:['’]ve| have| had)? (?:first |ever |also |already )?(?:said?|mention(?:ed)?"
+    r"\b(?:i|we)(?:['’]ve| have| had)? (?:first |ever |also |already )?(?:sa(?:y|id)|mention(?:ed)?"
     r"|brought up|bring up|ask(?:ed)?|told|tell|talk(?:ed)?|discuss(?:ed)?|raised?|shared?)\b",
     re.IGNORECASE,
 )
@@ -198,16 +198,20 @@ class Asked:
     ) -> bool:
         """Whether it is about something that was said: no greeting, no question of another kind.
 
+        Of a prompt that asks what was said ("did I mention") one word is enough.
+
         Args:
             rarity: its terms, each as rare as it is in the conversation.
             rarest: of a word that was never said.
             said: terms of the parts that are nearest to it.
         """
         weights = {term: rarity[term] for term in rarity.keys() - _SMALL_TALK}
+        is_of_own_words = _OWN_WORDS.search(self.text) is not None
         for bag in said:
             shared = weights.keys() & frozenset(bag)
             if shared and (
-                len(shared) >= _MOST_OF_IT * len(weights)
+                is_of_own_words
+                or len(shared) >= _MOST_OF_IT * len(weights)
                 or sum(weights[term] for term in shared) >= _ENOUGH * rarest
             ):
                 return True

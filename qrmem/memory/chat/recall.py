@@ -235,7 +235,8 @@ async def _best(
     speakers = {place.speaker for place in places.values()}
     if not is_about and not is_of_then and not asked.names(speakers):
         most = tokens // _WISHES_SHARE
-        return await _wished(chat, sorted(wishes), known, most) if asked.is_personal else {}
+        nearest = sorted(wishes, key=lambda n: (-best.get(n, 0.0), -n))
+        return await _wished(chat, nearest, known, most) if asked.is_personal else {}
     context = turn_ranking.in_context(places, best, asked)
     bound = {n: best.get(n, 0.0) + context[n] + (n in wishes) for n in places}
     # What little matches leaves room for the newest.
@@ -263,8 +264,8 @@ async def _best(
 async def _wished(
     chat: Chat, wishes: Sequence[int], known: set[str], tokens: int
 ) -> dict[Turn, float]:
-    """Return what the user wants always, the newest, as much as fits."""
-    numbers = [n for n in reversed(wishes) if turn_id(n) not in known and chat.may_say(n)]
+    """Return what the user wants always, in this order, as much as fits."""
+    numbers = [n for n in wishes if turn_id(n) not in known and chat.may_say(n)]
     turns, parts = await _up_to(chat, numbers, {}, tokens)
     wanted = [
         Part(number, place, turn_ranking.STANDING)
