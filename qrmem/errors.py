@@ -28,6 +28,7 @@ import shlex
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 _SCALARS = {"str", "int", "float", "bool"}
@@ -35,20 +36,36 @@ _SHOULD = re.compile(r"\w+ (should .+)", re.DOTALL)
 
 
 def install(extra: str) -> str:
-    """Return the command that installs the packages of an extra beside this qrmem.
+    """Return the command that installs an extra beside the qrmem that runs.
 
-    It names them one by one, which is right for a checkout, for a wheel and for a copy of either.
+    Of a qrmem that is installed, from wherever, pip and uv then fetch what the extra names alone.
     """
-    from importlib.metadata import PackageNotFoundError, requires
+    from importlib.metadata import PackageNotFoundError, version
 
-    wanted = re.compile(rf"extra == ['\"]{extra}['\"]")
     try:
-        lines = requires("qrmem") or ()
-    except PackageNotFoundError:
-        lines = ()
-    packages = [line.partition(";")[0].strip() for line in lines if wanted.search(line)]
-    words = [sys.executable, "-m", "pip", "install", *(packages or [f".[{extra}]"])]
-    return " ".join(map(shlex.quote, words))
+        version("qrmem")
+        wanted = f'"qrmem[{extra}]"'
+    except PackageNotFoundError:  # a checkout on the path: in its folder
+        wanted = f'".[{extra}]"'
+    python = shlex.quote(sys.executable)
+    if find_spec("pip") is None:  # as where uv made the environment
+        return f"uv pip install --python {python} {wanted}"
+    return f"{python} -m pip install {wanted}"
+
+
+def missing_extra(extra: str, what: str) -> "MissingError":
+    """Return the error for something that needs an extra which is not installed."""
+    return MissingError(f"{what} needs the extra `{extra}`: {install(extra)}")
+
+
+def require_extra(extra: str, what: str, *modules: str) -> None:
+    """Refuse something that needs an extra, where one of its modules is not there.
+
+    Raises:
+        MissingError: it is not; the message begins with `what` and names the command.
+    """
+    if not all(map(find_spec, modules)):
+        raise missing_extra(extra, what)
 
 
 def refused(errors: Iterable[Mapping[str, Any]]) -> str:

@@ -32,6 +32,10 @@ DONE, PARTLY, BAD_INPUT = 0, 1, 2
 
 async def add(arguments: Namespace) -> int:
     """Read documents in; exit 1 if some segment failed."""
+    if arguments.tree:
+        from qrmem.retrieval.trees.clustering import require_tree_extra
+
+        require_tree_extra()
     with Progress(quiet=arguments.quiet, first=_reasoner(arguments)) as progress:
         async with opened(arguments, create=True, listener=progress) as memory:
             try:

@@ -8,7 +8,6 @@ from qrmem.cli import output
 from qrmem.cli.options import ask_options, opened, question_of, settings_of, sources_of
 from qrmem.cli.output import already_read, safe, shortened
 from qrmem.errors import NotFound
-from qrmem.memory.inspect import in_words, otherwise
 from qrmem.text.numbers import counted
 from qrmem.types import UsageRow
 from qrmem.types.usage import Plan, Range, StagePlan
@@ -41,6 +40,8 @@ def plan_lines(plan: Plan) -> list[str]:
         )
         lines.append(f"strategy:  {how}, window of {plan.window:,} tokens (--window)")
     if plan.read_otherwise:
+        from qrmem.memory.inspect import in_words, otherwise  # help is shown without it
+
         price = in_words(plan.reading_again)
         lines.append(f"not again: {otherwise(plan.read_otherwise)}; {price}")
     if 0 < plan.sampled < plan.segments:

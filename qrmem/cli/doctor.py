@@ -1,6 +1,5 @@
 """`qrmem doctor`: what is installed, what answers, what is missing and how to get it."""
 
-import shlex
 import sqlite3
 import sys
 import time
@@ -221,9 +220,7 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
     ]
     if missing:
         name = missing[0].removeprefix(_EXTRA)
-        command = f"{shlex.quote(sys.executable)} -m pip install '.[{name}]'"
-        lines.append(f"to install an extra, in a clone: {command}")
-        lines.append("from anywhere: qrmem doctor --json has the command for each")
+        lines.append(f"to install an extra: {install(name)}")
     return lines
 
 

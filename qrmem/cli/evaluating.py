@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from qrmem.cli.arguments import BUILT
 from qrmem.cli.costing import aligned
 from qrmem.cli.options import settings_of
 from qrmem.config import Settings
-from qrmem.errors import MissingError, UsageError
+from qrmem.errors import MissingError, UsageError, install
 from qrmem.eval.console import Progress, listing, listing_lines
 from qrmem.eval.harness import RunOptions
 from qrmem.eval.judging import judge
@@ -255,6 +256,8 @@ async def _shown(folder: Path, arguments: Namespace, *, in_short: bool = False) 
             return
     text = path.read_text(encoding="utf-8")
     output.print_result(arguments, summaries(folder), [text])
+    if find_spec("matplotlib") is None:
+        output.note(f"plots need the extra `eval`: {install('eval')}", quiet=arguments.quiet)
 
 
 _ERRORS = 3

@@ -10,11 +10,12 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from textwrap import dedent
 from typing import Any
 
 from qrmem.config import Secret
-from qrmem.errors import OutputFailed
+from qrmem.errors import OutputFailed, install
 from qrmem.text.numbers import counted
 from qrmem.types import (
     AddReport,
@@ -216,6 +217,11 @@ def report_lines(report: AddReport) -> list[str]:
     if report.unparsed:
         shown = ", ".join(report.unparsed[:3]) + (" …" if len(report.unparsed) > 3 else "")
         lines.append(f"not parsed completely: {len(report.unparsed)} ({shown})")
+        if find_spec("tree_sitter") is None:
+            lines.append(
+                f"all languages but Python need the extra `code`: {install('code')}; then add them"
+                " again with --rebuild"
+            )
     return lines + problem_lines(report.problems)
 
 

@@ -13,7 +13,7 @@ from qrmem.cli import output
 from qrmem.cli.arguments import Common
 from qrmem.cli.options import opened, settings_of, user_name
 from qrmem.config import Settings
-from qrmem.errors import UsageError
+from qrmem.errors import UsageError, require_extra
 from qrmem.types import Segment, Trail
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from qrmem.memory import Memory
     from qrmem.web.guard import Grant
+    from qrmem.web.jobs import Jobs
     from qrmem.web.metrics import Metrics
 
 HOST, PORT = "127.0.0.1", 8321
@@ -80,6 +81,7 @@ async def mcp(arguments: argparse.Namespace) -> int:
     """Serve an MCP client until it goes away."""
     from qrmem.integrations.mcp import server
 
+    require_extra("mcp", "an MCP server", "mcp")
     async with opened(arguments, create=arguments.write) as memory:
         made = server(memory, write=arguments.write, user=arguments.user or "")
         if arguments.http:
@@ -105,10 +107,8 @@ async def mcp(arguments: argparse.Namespace) -> int:
 async def serve(arguments: argparse.Namespace) -> int:
     """Serve REST clients until interrupted."""
     from qrmem.memory import open
-    from qrmem.web.api import api
-    from qrmem.web.guard import digest
     from qrmem.web.jobs import Jobs
-    from qrmem.web.metrics import Metrics, door, figures
+    from qrmem.web.metrics import Metrics, door
 
     settings = settings_of(arguments)
     table = _table(arguments, settings)
@@ -129,24 +129,33 @@ async def serve(arguments: argparse.Namespace) -> int:
         doors: dict[str, Any] = {}
         for grant in (one for one in table if not one.metrics):
             build = partial(
-                api,
-                memories[grant.namespace],
-                write=grant.write,
-                secured=grant.sha256 != digest(""),
-                user=grant.user,
-                jobs=jobs,
+                _service, grant, memories[grant.namespace], jobs, None if arguments.tokens else page
             )
-            if arguments.tokens:
-                doors[grant.sha256] = _when_asked(build)
-            else:
-                doors[grant.sha256] = app = build()
-                figures(app, page)
+            doors[grant.sha256] = _when_asked(build) if arguments.tokens else build()
         doors |= {grant.sha256: door(page) for grant in table if grant.metrics}
         written = {name: memories[name] for name in writes}
         await stack.enter_async_context(jobs.running(written))
         large = ("/documents", "/jobs") if writes else ()
         await _serve(arguments, doors, "/docs", large=large, open_paths=DOCS, metrics=metrics)
     return 0
+
+
+def _service(
+    grant: "Grant", memory: "Memory", jobs: "Jobs", page: Callable[[], bytes] | None
+) -> "ASGIApp":
+    """Return what a token lets in to.
+
+    Args:
+        page: the figures of `/metrics`; `None`: the token does not read them.
+    """
+    from qrmem.web.api import api
+    from qrmem.web.guard import digest
+    from qrmem.web.metrics import figures
+
+    secured = grant.sha256 != digest("")
+    app = api(memory, write=grant.write, secured=secured, user=grant.user, jobs=jobs)
+    figures(app, page)
+    return app
 
 
 def _when_asked(build: "Callable[[], ASGIApp]") -> "ASGIApp":
@@ -191,6 +200,7 @@ async def view(arguments: argparse.Namespace) -> int:
     from qrmem.web.guard import listening, run
     from qrmem.web.view import view as page
 
+    require_extra("serve", "the page", "fastapi")
     async with opened(arguments) as memory:
         await memory.trails(1)  # refuses here what is no memory
         with listening(HOST, arguments.port) as socket:

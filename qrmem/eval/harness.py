@@ -5,13 +5,12 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 from qrmem.agents.state import silent
 from qrmem.config import Settings
-from qrmem.errors import MissingError, UsageError, install
+from qrmem.errors import MissingError, UsageError, install, require_extra
 from qrmem.eval.memories import IDLE, Memories, OpenMemory, new_space
 from qrmem.eval.records import Build, Built, Context, Item
 from qrmem.graph.segmenting import cut
@@ -312,8 +311,8 @@ def require(needs: frozenset[str], settings: Settings, name: str) -> None:
         raise MissingError(
             f"the system {name!r} needs a chat model: --model and --base-url (or OPENAI_API_KEY)"
         )
-    if "llmlingua" in needs and find_spec("llmlingua") is None:
-        raise MissingError(f"the system {name!r} needs an extra: {install('llmlingua')}")
+    if "llmlingua" in needs:
+        require_extra("llmlingua", f"the system {name!r}", "llmlingua")
     if "embedder" in needs and settings.embedder == "none":
         raise MissingError(
             f"the system {name!r} needs an embedder: --embedder local ({install('local')}) "

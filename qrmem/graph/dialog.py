@@ -54,6 +54,9 @@ _ROLES = {
     "bot": "assistant",
     "gpt": "assistant",
 }
+_CHAT_ROLES = frozenset({"user", "assistant", "system", "tool", "human", "ai"})
+_ROLE_WORDS, _ROLE_LENGTH, _SHOWN = 4, 64, 40
+"""More is no role; so many characters of it are shown."""
 _FURTHER = 64
 """How many times as many ids are looked through where the last ones are of no turns."""
 
@@ -154,6 +157,7 @@ def read_message(message: Any) -> Message:
     if isinstance(message, Message):
         return message
     if isinstance(message, tuple | list) and len(message) == 2:
+        require_role_first(*message)
         role, content, name, at = message[0], message[1], "", None
     elif isinstance(message, Mapping):
         role, content = _first(message, _ROLE_KEYS), _first(message, _TEXT_KEYS)
@@ -172,6 +176,23 @@ def read_message(message: Any) -> Message:
         raise UsageError("a turn needs a role")
     when = moment(at if isinstance(at, datetime) else str(at)) if at else ""
     return Message(_ROLES.get(role, role), _plain(content), str(name or ""), when)
+
+
+def require_role_first(role: object, text: object) -> None:
+    """Refuse a role and a text that stand the other way round, as far as they show it.
+
+    Raises:
+        UsageError: the text is a role and the role is none, or the role is a sentence.
+    """
+    said = text.strip().lower() if isinstance(text, str) else ""
+    given = role.strip() if isinstance(role, str) else ""
+    is_swapped = said in _CHAT_ROLES and given.lower() not in _CHAT_ROLES
+    if is_swapped or len(given.split()) > _ROLE_WORDS or len(given) > _ROLE_LENGTH:
+        shown = given if len(given) <= _SHOWN else f"{given[:_SHOWN]}…"
+        raise UsageError(
+            f"the role comes first, then the text: {shown!r} stands where a role should, such as"
+            " user or assistant"
+        )
 
 
 def news(known: Sequence[Turn], given: Sequence[Message]) -> Sequence[Message]:

@@ -109,14 +109,14 @@ class MemoryStore(BaseStore):
 
     async def _put(self, memory: Memory, puts: Mapping[str, PutOp]) -> None:
         before = {id: await _get(memory, id) for id in puts}
-        gone = [id for id, op in puts.items() if op.value is None and before[id]]
-        if gone:
-            await memory.delete(*gone)
         documents = [
             self._document(id, op, op.value, before[id])
             for id, op in puts.items()
             if op.value is not None
         ]
+        gone = [id for id, op in puts.items() if op.value is None and before[id]]
+        if gone:
+            await memory.delete(*gone)
         if documents:
             report = await memory.add(documents, update=True)
             lost = [reason for _, index, reason in report.problems if index < 0]
@@ -126,6 +126,7 @@ class MemoryStore(BaseStore):
     def _document(
         self, id: str, op: PutOp, value: Mapping[str, Any], before: Item | None
     ) -> Document:
+        written = _written(op.key, value)
         now = datetime.now(UTC).isoformat()
         created = before.created_at.isoformat() if before else now
         paths = self._fields if op.index is None else op.index
@@ -134,7 +135,7 @@ class MemoryStore(BaseStore):
         metadata: dict[str, Scalar] = {
             **levels,
             _KEY: op.key,
-            _VALUE: _exact(dict(value)),
+            _VALUE: written,
             _AT: f"{created} {now}",
             _INDEXED: op.index is not False and bool(texts),
         }
@@ -156,6 +157,17 @@ def _exact(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     is_kept = unicodedata.normalize("NFC", normalise(text)) == text
     return text if is_kept else json.dumps(value)
+
+
+def _written(key: str, value: Any) -> str:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"the value of {key!r} must be a dict, not {type(value).__name__}")
+    try:
+        return _exact(dict(value))
+    except (TypeError, ValueError, RecursionError) as exc:  # a set, a date, itself
+        raise UsageError(
+            f"the value of {key!r} is no JSON ({exc}): take texts, numbers, lists and dicts"
+        ) from None
 
 
 def _level(labels: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from qrmem.errors import MissingError, NotFound, QrmemError, UsageError, install
+from qrmem.errors import NotFound, QrmemError, UsageError, missing_extra
 from qrmem.integrations.toolset import READING, Toolset, trail_text
 from qrmem.types.shown import one_line
 
@@ -55,7 +55,7 @@ def server(memory: "Memory", *, write: bool = False, user: str = "") -> "MCPServ
         from mcp.server.mcpserver import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
     except ImportError as exc:
-        raise MissingError(f"an MCP server needs: {install('mcp')}") from exc
+        raise missing_extra("mcp", "an MCP server") from exc
     from importlib.metadata import version
 
     class Server(MCPServer[Any]):

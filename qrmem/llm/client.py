@@ -22,7 +22,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 from pydantic_core import from_json
 
 from qrmem.config import Secret, Settings, provider_keys
-from qrmem.errors import MissingError, ModelUnavailable, install
+from qrmem.errors import MissingError, ModelUnavailable, require_extra
 from qrmem.llm.servers import Endpoint, StreamBroken, Transient, in_words, translated
 
 if TYPE_CHECKING:
@@ -378,6 +378,7 @@ class ProviderClient:
     """Sends what `Client` sends, by LiteLLM; see there for what it raises."""
 
     def __init__(self, endpoint: Endpoint, model: str, seconds: float) -> None:
+        require_extra("litellm", f"the model {model!r}, of another provider,", "litellm")
         self._endpoint = endpoint
         self._model = model
         self._seconds = seconds
@@ -440,10 +441,7 @@ def _listed() -> Mapping[str, Mapping[str, Any]]:
 def _litellm() -> Any:
     """Return LiteLLM; at its import it would fetch a list of prices from the network."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
-        litellm: Any = import_module("litellm")
-    except ImportError as exc:
-        raise MissingError(f"models of other providers need: {install('litellm')}") from exc
+    litellm: Any = import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     return litellm

@@ -19,7 +19,7 @@ from qrmem.errors import (
     ModelUnavailable,
     QrmemError,
     UsageError,
-    install,
+    require_extra,
 )
 from qrmem.llm.budget import Budget
 from qrmem.llm.client import Client
@@ -92,8 +92,7 @@ async def close_embedder(embedder: Embedder | None) -> None:
 
 
 def _encoder(name: str, source: str, *, lowers: bool = False, extra: str = "local") -> Embedder:
-    if find_spec(_MODULES[extra]) is None:
-        raise MissingError(f"the embedder {name!r} needs an extra: {install(extra)}")
+    require_extra(extra, f"the embedder {name!r}", _MODULES[extra])
     from qrmem.llm.encoder import LightEncoder, SentenceEncoder
 
     made = LightEncoder if extra == "light" else SentenceEncoder

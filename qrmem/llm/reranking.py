@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -22,7 +21,7 @@ from qrmem.errors import (
     ModelUnavailable,
     QrmemError,
     UsageError,
-    install,
+    require_extra,
 )
 from qrmem.llm.budget import Budget
 from qrmem.llm.client import Client
@@ -78,8 +77,7 @@ def open_reranker(name: str, settings: Settings) -> Scorer | None:
         return None
     if is_remote(name):
         return RemoteReranker(name, settings)
-    if find_spec("sentence_transformers") is None:
-        raise MissingError(f"the reranker {name!r} needs an extra: {install('local')}")
+    require_extra("local", f"the reranker {name!r}", "sentence_transformers")
     return CrossEncoder(name)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
 
-from qrmem.errors import MissingError, UsageError, install
+from qrmem.errors import MissingError, UsageError, missing_extra
 from qrmem.text.tokens import BuiltinTokenizer, pieces
 from qrmem.types import Tokenizer
 
@@ -100,7 +100,7 @@ def _encoder(name: str) -> Callable[[str], list[int]]:
     try:
         import tiktoken
     except ImportError as exc:
-        raise MissingError(f"tiktoken is not installed: {install(_EXTRA)}") from exc
+        raise missing_extra(_EXTRA, "a tokenizer of tiktoken") from exc
     if name not in tiktoken.list_encoding_names():
         known = ", ".join(sorted(tiktoken.list_encoding_names()))
         raise UsageError(f"tiktoken has no encoding {name!r}; choose one of {known}")
@@ -118,7 +118,7 @@ def _hugging_face(path: str) -> Callable[[str], int]:
     try:
         import tokenizers
     except ImportError as exc:
-        raise MissingError(f"tokenizers is not installed: {install(_EXTRA)}") from exc
+        raise missing_extra(_EXTRA, "a tokenizer of Hugging Face") from exc
     if not Path(path).is_file():
         raise UsageError(f"no such tokenizer file: {path}")
     try:

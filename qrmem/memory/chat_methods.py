@@ -38,8 +38,11 @@ class ChatMethods(Handle):
             extract: draw facts from it in the background, see `add_messages`.
 
         Raises:
-            UsageError: the role or the text is empty, or `at` is not a time.
+            UsageError: the role or the text is empty, or they are swapped, or `at` is not a time.
         """
+        from qrmem.graph.dialog import require_role_first
+
+        require_role_first(role, text)
         message = {"role": role, "content": text, "name": speaker}
         (added,) = await self.add_messages(
             [message], at=at, session=session, user=user, extract=extract
@@ -97,7 +100,7 @@ class ChatMethods(Handle):
         return await facts.drawing(self._session, self._emit).wait()
 
     async def extract_facts(
-        self, *, session: str | None = None, user: str | None = None
+        self, session: str | None = None, *, user: str | None = None
     ) -> AddReport:
         """Draw facts from those turns of a session and a user, or of all, that have none yet.
 

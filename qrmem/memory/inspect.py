@@ -281,7 +281,8 @@ async def neo4j_queries(session: Session, name: str = "") -> "Sequence[SavedQuer
     if not isinstance(session.store, Neo4jStore):
         raise UsageError(f"{session.store.location} is no memory in Neo4j")
     await session.info()
-    return browser_queries(session.ns, name=name)
+    known = (await entity(session, name, limit=1)).entity.name if name else ""
+    return browser_queries(session.ns, name=known)
 
 
 def low_yields(documents: Iterable[DocumentInfo]) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ class LookMethods(Handle):
         """
         return await inspect.document(self._session, document_id)
 
-    async def segments(self, *, document: str = "", ids: Iterable[str] = ()) -> Sequence[Segment]:
+    async def segments(self, document: str = "", *, ids: Iterable[str] = ()) -> Sequence[Segment]:
         """Return the segments of a document in order, or segments by their ids.
 
         Args:
@@ -138,8 +138,8 @@ class LookMethods(Handle):
 
     async def facts(
         self,
-        *,
         entity: str = "",
+        *,
         user: str = "",
         as_of: str | date = "",
         superseded: bool = False,
@@ -203,9 +203,10 @@ class LookMethods(Handle):
         """Return ready queries to look at this namespace in Neo4j Browser.
 
         Args:
-            name: of an entity to look at; "": the one that occurs most.
+            name: of an entity to look at, any of its names; "": the one that occurs most.
 
         Raises:
+            NotFound: no entity has this name; the message lists similar names.
             UsageError: this memory is not in Neo4j.
         """
         return await inspect.neo4j_queries(self._session, name)

@@ -9,10 +9,9 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from importlib.util import find_spec
 from typing import Any
 
-from qrmem.errors import BadDocument, MissingError, QrmemError, install
+from qrmem.errors import BadDocument, QrmemError, require_extra
 from qrmem.text.decoding import LEFT_OUT, ByteBudget, decode
 from qrmem.text.epub import open_book
 from qrmem.text.html import read_html
@@ -113,8 +112,7 @@ def read_binary(kind: str, data: bytes, name: str, budget: ByteBudget) -> Readin
         MissingError: the extra `files` is not installed.
     """
     package, reader = _READERS[kind]
-    if find_spec(package) is None:
-        raise MissingError(f"{name}: reading {kind.upper()} needs {install('files')}")
+    require_extra("files", f"{name}: reading {kind.upper()}", package)
     if data.startswith(_OLE):
         raise BadDocument(
             f"{name} is encrypted or an old Office file: save it as .{kind} without a password"

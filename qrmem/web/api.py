@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
-from qrmem.errors import QrmemError, UsageError, refused
+from qrmem.errors import QrmemError, UsageError, missing_extra, refused
 from qrmem.llm.totals import By
 from qrmem.memory import Memory
 from qrmem.types import (
@@ -24,7 +24,6 @@ from qrmem.types.usage import UsageRow
 from qrmem.web import changing, user_api
 from qrmem.web.asking import MOST, asking, error_of, note_length, own
 from qrmem.web.entities import conversing, naming
-from qrmem.web.guard import no_server
 from qrmem.web.jobs import Jobs, handing_over
 from qrmem.web.replies import (
     BriefTrail,
@@ -79,7 +78,7 @@ def api(
         from starlette.exceptions import HTTPException
         from starlette.requests import Request
     except ImportError as exc:
-        raise no_server() from exc
+        raise missing_extra("serve", "a REST service") from exc
     from importlib.metadata import version
 
     from starlette.convertors import PathConvertor, register_url_convertor

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from qrmem import settings_files
-from qrmem.errors import MissingError, OutOfReach, UsageError, clean_name, install, refused
+from qrmem.errors import OutOfReach, UsageError, clean_name, refused
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -78,11 +78,13 @@ class Guard:
         path = scope["path"]
         answer: ASGIApp | None = first
         if path not in self._open_paths and not path.startswith(self._open_folders):
-            given = headers.get("authorization", "").removeprefix("Bearer ")
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            given = given if scheme.lower() == "bearer" else ""
             answer = self._doors.get(digest("")) or self._doors.get(digest(given))
         refused = self._refused(path, headers)
         if refused is None and answer is None:
-            refused = "give the token: Authorization: Bearer TOKEN", 401
+            what = "this token is unknown" if given else "the token is missing"
+            refused = f"{what}; send Authorization: Bearer TOKEN", 401
         if refused is not None:
             error, status = refused
             answer = JSONResponse({"error": error}, status)
@@ -121,11 +123,6 @@ def log(line: str) -> None:
     if (now := monotonic()) - _logged >= _MINUTE:
         _logged = now
         _logger.warning("qrmem: %s", "".join(c if c.isprintable() else " " for c in line))
-
-
-def no_server() -> MissingError:
-    """Return the error for a server without its extra."""
-    return MissingError(f"page and REST need the extra `serve`: {install('serve')}")
 
 
 def check_host(host: str, token: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from qrmem.errors import require_extra
 from qrmem.types import Event
-from qrmem.web.guard import no_server
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -29,16 +29,15 @@ class Metrics:
         Raises:
             MissingError: the extra `serve` is not installed.
         """
-        try:
-            from prometheus_client import (
-                CollectorRegistry,
-                Counter,
-                Gauge,
-                Histogram,
-                ProcessCollector,
-            )
-        except ImportError as exc:
-            raise no_server() from exc
+        require_extra("serve", "a REST service", "prometheus_client")
+        from prometheus_client import (
+            CollectorRegistry,
+            Counter,
+            Gauge,
+            Histogram,
+            ProcessCollector,
+        )
+
         self._registry = kept = CollectorRegistry()
         ProcessCollector(registry=kept)
 
@@ -128,10 +127,14 @@ def door(page: Callable[[], bytes]) -> "ASGIApp":
     return call
 
 
-def figures(app: "FastAPI", page: Callable[[], bytes]) -> None:
-    """Let clients of the whole service read the figures."""
+def figures(app: "FastAPI", page: Callable[[], bytes] | None) -> None:
+    """Let clients of the whole service read the figures; without a page, say which token does."""
+    from starlette.responses import JSONResponse
 
     async def read() -> Any:
+        if page is None:
+            needed = "a token with `metrics = true` in the table does"
+            return JSONResponse({"error": f"this token does not read {PATH}; {needed}"}, 403)
         return _reply(page())
 
     app.get(PATH, include_in_schema=False, response_model=None)(read)

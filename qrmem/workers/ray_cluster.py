@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from qrmem.errors import MissingError, UsageError, WorkersUnavailable, install
+from qrmem.errors import UsageError, WorkersUnavailable, missing_extra
 from qrmem.workers.crew import AT_ONCE, Crew, WorkerLost
 from qrmem.workers.processes import versions
 
@@ -117,7 +117,7 @@ async def open_cluster(count: int) -> Crew:
     try:
         import ray
     except ImportError:
-        raise MissingError(f"the executor ray needs the extra `ray`: {install('ray')}") from None
+        raise missing_extra("ray", "the executor ray") from None
     is_ours = not ray.is_initialized()
     if is_ours:
         await asyncio.to_thread(_connect, ray, address)

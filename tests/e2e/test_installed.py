@@ -292,12 +292,63 @@ def test_the_sample_is_read_and_asked(core: Installed) -> None:
     assert "qrmem add YOUR_FILE" in said, "it ends with what to do next"
 
 
-def test_what_is_missing_is_named_with_its_extra(core: Installed) -> None:
+EXTRAS = {
+    "view": "serve",
+    "serve": "serve",
+    "mcp": "mcp",
+    "add note.txt --model anthropic/claude-haiku-4-5": "litellm",
+    "add note.txt --embedder light": "light",
+    "add note.txt --embedder local": "local",
+    "add note.txt --tokenizer tiktoken:o200k_base": "tokenizers",
+    "add note.txt --tokenizer hf:words.json": "tokenizers",
+    "add note.txt --tagger stanza:models": "taggers",
+    "add note.txt --executor ray": "ray",
+    "add paper.pdf": "files",
+    "add paper.docx": "files",
+    "add paper.xlsx": "files",
+    "add paper.pptx": "files",
+    "add note.txt --tree": "tree",
+}
+"""What a user of the core may try first, and the extra that it needs."""
+LATER = {
+    "ask 'Who?' --model anthropic/claude-haiku-4-5": "litellm",
+    "search 'Who?' --reranker cross-encoder/x": "local",
+    "tree build": "tree",
+    "plan tree": "tree",
+    "reembed --embedder light": "light",
+}
+
+
+@pytest.mark.timeout(900)
+def test_what_is_missing_is_named_with_its_extra_and_nothing_is_made(core: Installed) -> None:
+    for name in ("pdf", "docx", "xlsx", "pptx"):
+        core.write(f"paper.{name}", "PK")
+    for line, extra in EXTRAS.items():
+        refused(core, line, extra)
+        assert not (core.folder / "test.db").exists(), line
     core("add", "note.txt")
-    for command in ("view", "serve", "mcp"):
-        ran = core.apart(command)
-        assert ran.code == 3
-        assert "pip install" in ran.err
+    for line, extra in (EXTRAS | LATER).items():
+        if "add note.txt" not in line:
+            refused(core, line, extra)
+    core.write("main.go", "package main\n\nfunc Beacon() int { return 3 }\n")
+    assert '"qrmem[code]"' in core("add", "main.go").out
+
+
+def refused(core: Installed, line: str, extra: str) -> None:
+    """Run a line whose extra is not there: one line says so, with the command for it."""
+    ran = core.apart(*shlex.split(line))
+    said = ran.err.strip().splitlines()
+    assert (ran.code, len(said)) == (3, 1), f"{line}: {ran.out}{ran.err}"
+    command = rf'\S*/core/bin/python\S* -m pip install "qrmem\[{extra}\]"'
+    assert re.search(f" needs the extra `{extra}`: {command}$", said[0]), f"{line}: {said}"
+
+
+def test_the_command_that_a_hint_names_installs_the_extra(core: Installed) -> None:
+    said = core.apart("serve").err
+    words = shlex.split(said.partition("`serve`: ")[2])
+    done = subprocess.run([*words, "--dry-run"], capture_output=True, text=True, check=True)
+    assert re.search("Would install .*fastapi.*uvicorn", done.stdout)
+    assert "qrmem" not in done.stdout.partition("Would install")[2], "it is there already"
 
 
 def test_a_plug_in_is_found(core: Installed) -> None:

@@ -384,7 +384,7 @@ def test_a_memory_that_is_none_fails_its_items_alone(capsys: pytest.CaptureFixtu
 
 def test_a_system_without_its_extra_says_how_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--system", "llmlingua-2", "--out", "r") == 3
-    assert "-m pip install 'llmlingua" in capsys.readouterr().err
+    assert '-m pip install "qrmem[llmlingua]"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("system", ["memwalker", "decom", "read-agent-p", "latest-chat"])

@@ -14,6 +14,7 @@ from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError
 from qrmem.llm.budget import prices_of
 from qrmem.llm.chat import Chat
+from qrmem.llm.client import is_elsewhere
 from qrmem.types import Answer, ChatRequest, Message, Words
 
 MODEL, KEY = "anthropic/claude-haiku-4-5", "sk-ant-of-the-test"
@@ -170,17 +171,16 @@ async def test_a_refused_key_is_our_error_and_is_not_shown(
     assert len(provider) == 1
 
 
-async def test_without_the_extra_the_message_says_how_to_get_it(
+def test_without_the_extra_the_message_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "litellm", None)
-    request = ChatRequest(messages=(Message("user", "Hello"),), stage="answer", max_tokens=16)
-    async with Chat(Settings(model=MODEL)) as chat:
-        with pytest.raises(MissingError, match="litellm"):
-            await chat.complete(request)
+    with pytest.raises(MissingError, match=r'-m pip install "qrmem\[litellm\]"'):
+        Chat(Settings(model=MODEL))
 
 
 def test_with_a_server_of_ones_own_such_a_name_is_asked_there() -> None:
     chosen = Settings(model=MODEL, base_url="http://127.0.0.1:9/v1")
     assert Chat(chosen).address == "http://127.0.0.1:9/v1"
-    assert Chat(Settings(model=MODEL)).address == "litellm:anthropic"
+    assert not is_elsewhere(chosen)
+    assert is_elsewhere(Settings(model=MODEL))

@@ -153,6 +153,15 @@ async def test_the_chain_goes_on_from_where_it_is_asked_to(neo4j: Server) -> Non
     assert [row["s"]["index"] for row in later] == list(range(20, 35))
 
 
+async def test_queries_of_an_entity_take_any_of_its_names_and_refuse_others(
+    memory: qrmem.Memory,
+) -> None:
+    for query in await memory.neo4j_queries("CLB"):
+        assert query.parameters.get("name", "Coast Lights Board") == "Coast Lights Board"
+    with pytest.raises(NotFound, match="no entity is called 'Nobody'"):
+        await memory.neo4j_queries("Nobody")
+
+
 async def test_a_memory_that_is_not_in_neo4j_has_no_queries_and_a_namespace_has_to_be_there(
     neo4j: Server,
 ) -> None:

@@ -52,6 +52,43 @@ async def test_bytes_are_no_list_of_documents() -> None:
             await memory.add(TEXT.encode())  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("role", "text"),
+    [
+        ("Hello.", "user"),
+        ("The flight leaves.", " Assistant"),
+        ("My sister Clara is allergic to walnuts.", "Ann"),
+        ("https://example.org/" + "a" * 60, "Ann"),
+    ],
+)
+async def test_a_role_and_a_text_that_are_swapped_are_refused(role: str, text: str) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        with pytest.raises(UsageError, match="the role comes first, then the text: "):
+            await memory.add_turn(role, text)
+        with pytest.raises(UsageError, match="the role comes first, then the text: "):
+            await memory.add_messages([("user", "Hello."), (role, text)])
+        assert not await memory.turns()
+
+
+async def test_other_roles_and_short_texts_are_no_swapped_arguments() -> None:
+    kept = [("narrator", "Hello."), ("user", "user"), ("Head of Customer Support", "Yes.")]
+    log = {"role": "a role that a log has, whatever it says", "content": "System"}
+    async with qrmem.open("memory://", embedder="none") as memory:
+        for role, text in kept:
+            await memory.add_turn(role, text)
+        await memory.add_messages([log])
+        assert [turn.text for turn in await memory.turns()] == ["Hello.", "user", "Yes.", "System"]
+
+
+async def test_a_name_stands_first_without_its_keyword() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add({"id": "note", "text": TEXT})
+        assert await memory.facts("Ada Lovelace") == await memory.facts(entity="Ada Lovelace")
+        assert await memory.segments("note") == await memory.segments(document="note")
+        with pytest.raises(UsageError, match="a chat model notes facts"):
+            await memory.extract_facts("trip")
+
+
 async def test_a_turn_that_cannot_be_kept_is_an_error_and_no_number_is_given_twice() -> None:
     wrong: list[tuple[str, dict[str, Any]]] = [
         ("Hello.", {"session": None}),

@@ -1,6 +1,7 @@
 """The LangGraph store beside LangGraph's own: the same operations, the same results."""
 
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,27 @@ def test_a_value_and_a_key_of_control_characters_are_kept(memory: sync.Memory) -
 def test_what_cannot_be_kept_is_an_error(memory: sync.Memory) -> None:
     with pytest.raises(UsageError, match="not kept: "):
         MemoryStore(memory).put(("n",), "k" * 1000, {"v": 1})
+
+
+def test_a_value_that_is_no_json_is_refused_in_one_line_and_nothing_of_its_batch_is_done(
+    memory: sync.Memory,
+) -> None:
+    store = filled(MemoryStore(memory))
+    circle: dict[str, Any] = {}
+    circle["itself"] = circle
+    for value in ({"tags": {"a", "b"}}, {"on": date(2026, 5, 3)}, {("a", 1): 2}, circle, ["text"]):
+        with pytest.raises(
+            UsageError, match=r"the value of 'likes' (is no JSON \(|must be a dict)"
+        ):
+            store.batch(
+                [
+                    PutOp(("users", "ada"), "lives", None),
+                    PutOp(("users", "ada"), "likes", value),  # type: ignore[arg-type]
+                ]
+            )
+    assert told(store.search(("users", "ada"))) == told(
+        filled(InMemoryStore()).search(("users", "ada"))
+    )
 
 
 def test_a_store_of_what_is_no_open_memory_is_refused() -> None:

@@ -83,8 +83,9 @@ def test_a_token_of_metrics_reads_them_and_no_memory(served: Served, tmp_path: P
         client(url, "of-ann") as ann,
     ):
         assert httpx.get(f"{url}/metrics").status_code == 401
-        assert everybody.get("/metrics").status_code == 404
-        assert ann.get("/metrics").status_code == 404
+        for refused in (everybody.get("/metrics"), ann.get("/metrics")):
+            assert refused.status_code == 403
+            assert "a token with `metrics = true` in the table does" in refused.json()["error"]
         assert everybody.get("/documents").is_success
         found = read(scraper)
         assert of(found, "qrmem_requests_total", route="/documents", status="200") == 1

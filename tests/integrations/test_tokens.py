@@ -49,10 +49,15 @@ def test_each_token_is_for_its_namespace_its_user_and_its_rights(
         client(url, "of-ann") as ann,
         client(url, "of-bob") as bob,
     ):
-        assert httpx.get(f"{url}/documents").status_code == 401
-        for given in ("Bearer nobody", "Bearer", "Basic reader"):
+        for given, what in (
+            ("", "the token is missing"),
+            ("Bearer", "the token is missing"),
+            ("Basic reader", "the token is missing"),
+            ("Bearer nobody", "this token is unknown"),
+        ):
             refused = httpx.get(f"{url}/documents", headers={"authorization": given})
             assert refused.status_code == 401, given
+            assert refused.json() == {"error": f"{what}; send Authorization: Bearer TOKEN"}
 
         # A namespace each, and only who may write writes.
         assert (ids(reader), ids(team)) == (["note"], [])

@@ -1,5 +1,6 @@
 """Lines that the command prints beside its results."""
 
+import sys
 from importlib.metadata import PackageNotFoundError
 
 import pytest
@@ -9,6 +10,7 @@ from qrmem.cli.doctor import Finding, finding_lines
 from qrmem.cli.output import reader
 from qrmem.cli.progress import Warnings
 from qrmem.cli.trees import outline
+from qrmem.errors import install
 from qrmem.types import Event
 from qrmem.types.trees import Tree, TreeNode
 
@@ -58,10 +60,14 @@ def test_doctor_says_once_how_extras_are_installed() -> None:
     lines = finding_lines([*found, Finding("extra mcp", True, "mcp 2.3.0")])
     assert lines[:2] == [f"--  extra {name}            not installed" for name in ("a", "b")]
     assert lines[2] == "ok  extra mcp          mcp 2.3.0"
-    assert len(lines) == 5
-    assert lines[3].endswith("-m pip install '.[a]'")
-    assert "--json" in lines[4]
+    assert len(lines) == 4
+    assert lines[3].endswith('-m pip install "qrmem[a]"')
     assert len(finding_lines([Finding("python", True, "3.11")])) == 1
+
+
+def test_an_environment_without_pip_is_one_of_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pip", None)
+    assert install("serve") == f'uv pip install --python {sys.executable} "qrmem[serve]"'
 
 
 def test_trees_without_umap_are_no_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,10 +59,10 @@ def test_without_the_extra_the_default_is_none_and_local_says_what_to_install(
     without_the_extra(monkeypatch)
     assert default_embedder() == "none"
     for name in ("local", "sentence-transformers:some/model", "contriever", "dot:mcontriever"):
-        with pytest.raises(MissingError, match=r"-m pip install .*sentence-transformers"):
+        with pytest.raises(MissingError, match=r'-m pip install "qrmem\[local\]"'):
             open_embedder(name, Settings())
     for name in ("light", "light:some/model"):
-        with pytest.raises(MissingError, match=r"-m pip install .*(fastembed|light)"):
+        with pytest.raises(MissingError, match=r'-m pip install "qrmem\[light\]"'):
             open_embedder(name, Settings())
 
 

@@ -390,7 +390,7 @@ def test_without_the_extra_the_message_says_how_to_get_it(
     name: str, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingError, match=r"-m pip install .*pypdf"):
+    with pytest.raises(MissingError, match=r'-m pip install "qrmem\[files\]"'):
         from_bytes(b"data", name)
 
 

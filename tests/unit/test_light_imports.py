@@ -54,3 +54,10 @@ def test_looking_at_a_sqlite_memory_loads_nothing_heavy(words: list[str], tmp_pa
     run = "from qrmem.cli import main\n"
     loaded(run + "assert main(['add', 'a.txt', '--embedder', 'none', '--quiet']) == 0", tmp_path)
     assert not loaded(f"{run}assert main({words!r}) == 0", tmp_path) & HEAVY
+
+
+def test_help_loads_no_memory(tmp_path: Path) -> None:
+    code = "from qrmem.cli import main\nwith suppress(SystemExit):\n    main(['--help'])\n"
+    code += "assert 'qrmem.memory' not in sys.modules, 'help is shown within 0.25 s'"
+    found = loaded(f"import sys\nfrom contextlib import suppress\n{code}", tmp_path)
+    assert not found & (HEAVY | {"asyncio", "numpy", "pydantic", "rich", "tenacity"})

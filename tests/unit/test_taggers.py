@@ -231,7 +231,7 @@ def test_a_tagger_that_nobody_said_where_to_find_is_refused(tagger: str, hint: s
 
 @pytest.mark.skipif(find_spec("stanza") is not None, reason="the extra `taggers` is there")
 def test_without_the_extra_a_tagger_is_refused_before_anything_is_read() -> None:
-    with pytest.raises(MissingError, match=r"-m pip install .*stanza"):
+    with pytest.raises(MissingError, match=r'-m pip install "qrmem\[taggers\]"'):
         open_tagger(Settings(tagger="corenlp:http://localhost:9000"))
 
 

@@ -137,7 +137,7 @@ def test_without_the_extra_the_message_says_how_to_get_it(
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     monkeypatch.delitem(sys.modules, package, raising=False)
-    with pytest.raises(MissingError, match=r"-m pip install .*tiktoken"):
+    with pytest.raises(MissingError, match=r'-m pip install "qrmem\[tokenizers\]"'):
         open_tokenizer.__wrapped__(name)
 
 

@@ -12,7 +12,7 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
-from qrmem.errors import ContextExceeded, MissingError, UsageError, install
+from qrmem.errors import ContextExceeded, MissingError, UsageError, missing_extra
 from qrmem.eval.harness import Harness
 from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
@@ -180,7 +180,7 @@ class _Causal:
             import torch
             import transformers
         except ImportError as exc:
-            raise MissingError(f"weights are read by an extra: {install('perplexity')}") from exc
+            raise missing_extra("perplexity", "a local model's perplexity") from exc
         where: dict[str, Any] = {"local_files_only": True}
         if path.is_file():
             where["gguf_file"] = path.name

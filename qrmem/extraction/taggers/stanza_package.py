@@ -3,11 +3,10 @@
 import importlib
 import logging
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from qrmem.errors import MissingError, TaggerUnavailable, install
+from qrmem.errors import MissingError, TaggerUnavailable, require_extra
 
 # The package stanza, imported when a tagger is really used; and what its labels mean to us.
 
@@ -44,8 +43,7 @@ def require_stanza() -> None:
     Raises:
         MissingError: the extra is not installed.
     """
-    if find_spec("stanza") is None:
-        raise MissingError(f"this tagger needs the extra taggers: {install('taggers')}")
+    require_extra("taggers", "this tagger", "stanza")
 
 
 def stanza_module() -> Any:

@@ -11,14 +11,13 @@ import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from itertools import chain, pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qrmem.errors import MissingError, install
+from qrmem.errors import require_extra
 from qrmem.retrieval.fragments.source_files import Edge, SourceFile, pack, resolved, unpack
 from qrmem.text.code import outline
 from qrmem.text.code.languages import CODE_KEY
@@ -329,8 +328,7 @@ class CodeIndex:
         return None
 
     async def _computed(self, cutoff: float, digests: Mapping[str, str], state: str) -> Strengths:
-        if find_spec("scipy") is None:
-            raise MissingError(f"relation 'code' needs SciPy: {install('code')}")
+        require_extra("code", "the relation 'code'", "scipy")
         files = await self._outlines(digests)
         found = await asyncio.to_thread(_related, files, cutoff)
         # The strengths name files: they go as soon as one of these is deleted.

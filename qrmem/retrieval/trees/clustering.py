@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from qrmem.errors import MissingError, install
+from qrmem.errors import missing_extra, require_extra
 from qrmem.types.usage import Course
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ class ClusterSettings:
 
 def require_tree_extra() -> None:
     """Raise `MissingError` where scikit-learn is not installed."""
-    if find_spec("sklearn") is None:
-        raise MissingError(f"trees need an extra: {install('tree')}")
+    require_extra("tree", "a tree of summaries", "sklearn")
 
 
 def reduction_of(settings: ClusterSettings) -> str:
@@ -64,7 +63,7 @@ def reduction_of(settings: ClusterSettings) -> str:
     """
     has_umap = find_spec("umap") is not None
     if settings.reduction == "umap" and not has_umap:
-        raise MissingError(f"umap-learn is not installed: {install('tree')}")
+        raise missing_extra("tree", "UMAP")
     return "umap" if has_umap and settings.reduction != "pca" else "pca"
 
 
