@@ -53,7 +53,7 @@ def plan_lines(plan: Plan) -> list[str]:
         elif not plan.segments:
             is_add = plan.run == "add"
             why = already_read(plan.readers) if is_add else "nothing was read into it yet"
-        return [*lines, f"cost:      nothing: {why}", *_problems(plan)]
+        return [*lines, f"cost:      nothing: {why}", *_workers(plan), *_problems(plan)]
     lines += _table(plan)
     lines.append(f"tokens:    {_span(plan.tokens)}, prompts and replies together")
     lines.append(f"money:     {_money(plan)}")
@@ -62,7 +62,11 @@ def plan_lines(plan: Plan) -> list[str]:
         f"time:      {_time(seconds.likely)} ({_time(seconds.low)} to {_time(seconds.high)}), "
         f"{counted(plan.concurrency, 'calls')} at once; {plan.basis}"
     )
-    return [*lines, *_problems(plan)]
+    return [*lines, *_workers(plan), *_problems(plan)]
+
+
+def _workers(plan: Plan) -> list[str]:
+    return [f"workers:   {plan.workers}"] if plan.workers else []
 
 
 def _table(plan: Plan) -> list[str]:

@@ -36,6 +36,7 @@ from qrmem.types import Document, Segment
 from qrmem.types.options import AddOptions, AskOptions, PlanOptions
 from qrmem.types.trees import TreeKind
 from qrmem.types.usage import Course, Plan, Price, StagePlan
+from qrmem.workers.processes import cores
 
 SAMPLE = 48_000
 """Tokens that are read dry at most; of a larger text so many stand for the whole."""
@@ -45,6 +46,15 @@ EXTRACTING = frozenset({"extract", "entities", "relations", "questions"})
 """Stages that a segment which is half read has behind it."""
 MOST_PLANNED = 8
 """Documents that stand for all that were read otherwise, evenly chosen."""
+CALLS_DRIVEN = 200
+"""Calls of a chat model that one process drives in a second."""
+READ, HANDED, MERGED = 0.00105, 0.00014, 0.0047
+"""Seconds of the processor for a short segment without a chat model, on SQLite: to read it, to hand
+it to a worker and take it back, and for all the rest; see docs/scaling.md."""
+STARTED = 0.5
+"""Seconds of the processor that a worker takes to start."""
+LEAST_GAIN = 1.05
+"""How many times as fast an `add` has to get for workers to be named."""
 COURSES: tuple[Course | None, ...] = ("shortest", None, "longest")
 """On which trees are built dry; `None`: with clusters of the stub's summaries, as is likely."""
 Courses = tuple[Dry, Dry, Dry]
@@ -216,6 +226,10 @@ async def _plan(
     in_flight = 1 if run == "ask" else settings.concurrency
     past = await session.store.calls(session.ns)
     seconds, basis = wall_time(stages, settings, past, in_flight)
+    if run == "add" and counts["segments"]:
+        calls = sum(stage.calls.likely for stage in stages)
+        rate = calls / seconds.likely if settings.model and seconds.likely else 0.0
+        counts["workers"] = worth_of_workers(settings, counts["segments"], rate, cores())
     return Plan(
         run=run,
         stages=tuple(stages),
@@ -225,6 +239,37 @@ async def _plan(
         prices_date=prices_of(settings).date,
         unpriced=tuple(dict.fromkeys(s.model for s in stages if s.cost is None)),
         **counts,
+    )
+
+
+def worth_of_workers(settings: Settings, segments: int, rate: float, cores: int) -> str:
+    """Say whether more workers would make an `add` faster, and by how much.
+
+    Args:
+        rate: calls of a chat model in a second, with the concurrency of the settings.
+        cores: that a pool of processes would use.
+    """
+    if settings.model:
+        so_many = (
+            f"; {settings.concurrency} at a time are some {rate:,.1f} a second" if rate else ""
+        )
+        return (
+            "more would not help: this process makes all calls of the chat model, up to"
+            f" {CALLS_DRIVEN} a second{so_many}"
+        )
+    if settings.tagger == "corenlp":
+        return "more would not help: the tagger runs as one server"
+    if cores < 2:
+        return "more would not help: this machine has one core"
+    if settings.tagger != "rules":
+        return f"{cores} (--executor processes) would run the tagger; this was not measured"
+    alone = segments * (READ + MERGED)
+    together = STARTED + segments * max(HANDED + MERGED, READ / cores)
+    if alone / together < LEAST_GAIN:
+        return "more would not help: there is too little to read"
+    return (
+        f"{cores} (--executor processes) would make it about {alone / together:.1f} times as fast:"
+        f" they read, and this process still merges (some {alone:,.0f} s of the processor alone)"
     )
 
 

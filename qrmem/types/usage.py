@@ -151,6 +151,7 @@ class Plan(Short):
         readers: who read the documents of an `add` that are not read again.
         read_otherwise: how to the number of their segments; see `MemoryStatus`.
         reading_again: what reading those again takes, or `None` for nothing.
+        workers: whether more workers would make an `add` faster, and by how much, in words.
     """
 
     run: Literal["add", "ask", "tree"]
@@ -169,6 +170,7 @@ class Plan(Short):
     readers: tuple[str, ...] = ()
     read_otherwise: Mapping[str, int] = field(default_factory=dict)
     reading_again: Price | None = None
+    workers: str = ""
 
     @property
     def calls(self) -> Range:

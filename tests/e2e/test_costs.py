@@ -40,7 +40,9 @@ def test_a_plan_makes_no_call_and_leaves_nothing_behind(qrmem: Shell, server: Op
     assert server.stats.requests == 0
     assert sorted(path.name for path in qrmem.folder.iterdir()) == ["book.md"]
     assert "is not known" in qrmem("plan", "add", "book.md", "--model", "my-own").out
-    assert "no model is set" in qrmem("plan", "add", "book.md").out
+    rules = qrmem("plan", "add", "book.md").out
+    assert "no model is set" in rules
+    assert "\nworkers:   more would not help: " in rules
     assert qrmem("plan", "ask", QUESTION, "--model", "m").code == 2, "there is no memory to ask"
     assert qrmem("plan", "add", "gone.md", "--model", "m").code == 2
 

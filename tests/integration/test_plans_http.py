@@ -11,10 +11,12 @@ from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
 from qrmem.cli.costing import plan_lines
+from qrmem.config import Settings
 from qrmem.errors import NotFound, UsageError
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import cached_value
 from qrmem.memory.dry_run import dry_store
+from qrmem.memory.plan import worth_of_workers
 from qrmem.types.usage import Plan
 
 FOLDER = Path(qrmem.__file__).parent / "sample"
@@ -436,3 +438,34 @@ async def test_the_plan_of_a_tree_holds_what_any_server_counts(
         assert server.stats.answered in plan.calls
         assert spent(server.stats) in plan.tokens
         assert plan.calls.low <= plan.calls.likely <= plan.calls.high
+
+
+# --- workers -------------------------------------------------------------------------------------
+
+
+async def test_a_plan_with_a_chat_model_says_that_workers_would_not_help() -> None:
+    async with serving() as server, opened(server) as memory:
+        plan = await memory.plan({"id": "a", "text": CHAPTERS[4]})
+        assert plan.workers.startswith("more would not help: this process makes all calls")
+        (line,) = [line for line in plan_lines(plan) if line.startswith("workers: ")]
+        assert plan.workers in line
+        await memory.add({"id": "a", "text": CHAPTERS[4]})
+        done = await memory.plan({"id": "a", "text": CHAPTERS[4]})
+        assert done.workers == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "segments", "cores", "said"),
+    [
+        ({}, 10_000, 2, "2 (--executor processes) would make it about 1.2 times as fast"),
+        ({}, 100, 2, "more would not help: there is too little to read"),
+        ({}, 10_000, 1, "more would not help: this machine has one core"),
+        ({"tagger": "corenlp"}, 10_000, 2, "more would not help: the tagger runs as one server"),
+        ({"tagger": "stanza"}, 10_000, 4, "4 (--executor processes) would run the tagger"),
+        ({"model": "m", "concurrency": 8}, 10_000, 4, "8 at a time are some 4.0 a second"),
+    ],
+)
+def test_what_workers_are_worth(
+    changed: dict[str, Any], segments: int, cores: int, said: str
+) -> None:
+    assert said in worth_of_workers(Settings().with_(**changed), segments, 4.0, cores)
