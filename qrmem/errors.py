@@ -292,10 +292,12 @@ def require_count(value: object, what: str) -> None:
 
 
 def require_ids(value: object) -> None:
-    """Refuse one text instead of a list of ids: its letters would be looked up.
+    """Refuse what is no list of ids; of one text the letters would be looked up.
 
     Raises:
-        UsageError: it is one.
+        UsageError: it is none.
     """
     if isinstance(value, str):
         raise UsageError("ids are a list, not one text")
+    if not isinstance(value, Iterable):
+        raise UsageError(f"ids are a list, not {type(value).__name__}")

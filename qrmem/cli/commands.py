@@ -209,7 +209,7 @@ async def list_(arguments: Namespace) -> int:
 async def delete(arguments: Namespace) -> int:
     """Delete documents, after asking."""
     if bool(arguments.documents) == arguments.all:
-        raise UsageError("name documents to delete, or give --all")
+        raise UsageError("name documents to delete or give --all, and not both")
     async with opened(arguments) as memory:
         there, missing = await _there(memory, arguments.documents)
         what = "the whole namespace" if arguments.all else ", ".join(there)

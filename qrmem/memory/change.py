@@ -212,8 +212,10 @@ async def build_tree(
 
 async def trees(session: Session, document_ids: Sequence[str], kind: TreeKind) -> Sequence[Tree]:
     """See `Memory.trees`."""
+    from qrmem.memory.trees import require_known
     from qrmem.retrieval.trees.nodes import load_trees
 
+    require_known(kind, "default")
     await session.info()
     ids = await session.require_documents(document_ids)
     found = await load_trees(session.store, session.ns, kind, ids or None)

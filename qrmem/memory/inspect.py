@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from qrmem.config import Settings
-from qrmem.errors import NotFound, UsageError, require_ids, require_text
+from qrmem.errors import NotFound, UsageError, require_count, require_ids, require_text
 from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graph.superseding import dated, held_by, kept_endings, place_of
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
@@ -160,6 +160,7 @@ async def segments(session: Session, document: str, ids: Iterable[str]) -> Seque
 
 async def entities(session: Session, limit: int = 100) -> Sequence[EntityCount]:
     """See `Memory.entities`."""
+    require_count(limit, "limit")
     await session.info()
     return await session.store.list_entities(session.ns, limit)
 
@@ -173,6 +174,8 @@ async def entity(
 ) -> EntityView:
     """See `Memory.entity`."""
     require_text(name, "the name")
+    require_count(limit or 1, "limit")
+    require_count(offset or 1, "offset")
     at = as_of_moment(as_of)
     await session.info()
     store, types = session.store, session.single_types
@@ -181,8 +184,7 @@ async def entity(
 
 async def graph(session: Session, name: str, limit: int) -> GraphPart:
     """See `Memory.graph`."""
-    if limit < 1:
-        raise UsageError(f"limit is at least 1, not {limit}")
+    require_count(limit, "limit")
     await session.info()
     store, ns = session.store, session.ns
     key = await entity_key(store, ns, name) if name else ""
@@ -251,6 +253,7 @@ async def tree_nodes(session: Session, keys: Iterable[str]) -> Sequence[TreeNode
     """See `Memory.tree_nodes`."""
     from qrmem.retrieval.trees.nodes import TREE, load
 
+    require_ids(keys)
     await session.known()
     wanted = [key for key in keys if key.startswith(TREE)]
     found = await load(session.store, session.ns, wanted)
@@ -270,6 +273,7 @@ async def trail(session: Session, trail_id: str | None = None) -> Trail:
 
 async def trails(session: Session, limit: int = 20) -> Sequence[Trail]:
     """See `Memory.trails`."""
+    require_count(limit, "limit")
     await session.known()
     return await session.store.trails(session.ns, limit)
 

@@ -118,6 +118,16 @@ async def test_a_turn_that_cannot_be_kept_is_an_error_and_no_number_is_given_twi
         ("corrections", ("turn-00000001",), {}, "ids are a list, not one text"),
         ("segments", (), {"ids": "turn-00000001"}, "ids are a list, not one text"),
         ("documents", (), {"where": 5}, "where is names with values, not int"),
+        ("corrections", (None,), {}, "ids are a list, not NoneType"),
+        ("tree_nodes", (None,), {}, "ids are a list, not NoneType"),
+        ("add_messages", (None,), {}, "messages are a list, not NoneType"),
+        ("entities", (-1,), {}, "limit must be at least 1, not -1"),
+        ("entities", ("Ada",), {}, "limit must be a whole number, not 'Ada'"),
+        ("trails", ("x",), {}, "limit must be a whole number, not 'x'"),
+        ("graph", (), {"limit": "x"}, "limit must be a whole number, not 'x'"),
+        ("entity", ("Ada",), {"limit": -1}, "limit must be at least 1, not -1"),
+        ("entity", ("Ada",), {"offset": "x"}, "offset must be a whole number, not 'x'"),
+        ("trees", (), {"kind": "x"}, "kind is 'x'; choose one of ilm, raptor"),
     ],
 )
 async def test_what_no_turn_or_document_can_have_is_refused_by_readers(

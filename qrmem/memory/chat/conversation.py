@@ -45,6 +45,8 @@ async def add_messages(
         await drawing(memory, listener).require_model()
     if isinstance(messages, str):
         raise UsageError("messages are a list, not one text; add_turn takes a text")
+    if not isinstance(messages, Iterable):
+        raise UsageError(f"messages are a list, not {type(messages).__name__}")
     memory.require_writable()
     session, user = clean_name(session, "session"), clean_name(user, "user")
     when = dialog.moment(at)
