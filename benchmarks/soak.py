@@ -9,7 +9,8 @@ Then it draws operations at random (adds, updates, deletions, turns, questions, 
 reopenings, other processes that are killed while they add) and compares the memory with what must
 be there; anything that is lost, or is back, ends it with an error. `--seed` draws others.
 Each is done in ten parts. Growth is the last part against the third. What qrmem remembers of texts
-and names has an end, which thousands of namespaces do not reach: it is filled before the first.
+and names has an end, which thousands of namespaces or operations do not reach: it is filled before
+the first of them.
 Memory and handles are read from `/proc`, so this needs Linux. Texts are made up: no data is needed.
 """
 
@@ -22,6 +23,7 @@ import random
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from itertools import count, islice, product
 from pathlib import Path
 from statistics import median
@@ -78,7 +80,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
         if chosen.operations:
             # A memory of their own: others' documents would be taken for what is back.
             where = chosen.memory or str(Path(folder) / "operations.db")
-            drawn = Model(where, chosen.seed).steps()
+            drawn = _operations(where, chosen.seed)
             states = asyncio.run(_parts(where, chosen.operations, drawn))
             yield from _grown("operations", chosen.operations, states)
 
@@ -152,6 +154,13 @@ async def _namespaces(where: str) -> AsyncGenerator[None]:
             await memory.add([{"id": "d", "text": _text(draw)}])
             await memory.search("Who spoke of " + draw.choice(_WORDS) + "?")
         yield
+
+
+async def _operations(where: str, seed: int) -> AsyncGenerator[None]:
+    await _fill_caches()
+    async with aclosing(Model(where, seed).steps()) as steps:
+        async for _ in steps:
+            yield
 
 
 async def _fill_caches() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import executing
 import pytest
+from servers.openai_server import serving
 
 import qrmem
 from benchmarks import multihop
@@ -132,6 +133,28 @@ async def test_a_text_that_ends_workers_fails_alone_and_is_read_by_the_next_run(
     assert report.states == {"ok": len(poisoned) - 1, "failed": 1}
     async with qrmem.open(f"{tmp_path}/m.db", embedder="none", executor="processes:1") as memory:
         assert (await memory.add(poisoned)).read == 1
+
+
+async def test_a_chat_models_calls_are_made_by_the_driver_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nobody() -> Any:
+        raise AssertionError("a worker was started")
+
+    monkeypatch.setattr("qrmem.workers.processes.hired", nobody)
+    async with (
+        serving() as server,
+        qrmem.open(
+            "memory://",
+            model="test",
+            base_url=server.url,
+            embedder="none",
+            executor="processes:1",
+        ) as memory,
+    ):
+        report = await memory.add(texts()[:2])
+    assert report.is_complete
+    assert server.stats.requests > 0
 
 
 # --- the crew ------------------------------------------------------------------------------------
