@@ -252,7 +252,7 @@ class InProcess:
 
 # --- by workers ----------------------------------------------------------------------------------
 
-READ_TWICE = "a worker was lost each of the two times that it read this"
+READ_TWICE = "two workers were lost while reading this"
 
 
 @dataclass(frozen=True, slots=True)

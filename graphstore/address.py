@@ -35,7 +35,7 @@ async def open_store(
     if not separator:
         if re.match(r"(//|[a-z+]+:)[^/\\]*:[^/\\]*@", uri):
             raise UsageError(
-                "a memory's address has no user and password in it; write neo4j://HOST and set "
+                "a memory's address must not contain user and password; write neo4j://HOST and set "
                 "NEO4J_USERNAME and NEO4J_PASSWORD"
             )
         begun, colon, rest = uri.partition(":")
@@ -107,5 +107,5 @@ def _is_pipe(path: str) -> bool:
 def _is_read_only(uri: str, query: str) -> bool:
     options = parse_qs(query, keep_blank_values=True)
     if options.keys() - {"mode"} or options.get("mode", ["rw"]) not in (["ro"], ["rw"]):
-        raise UsageError(f"{shown(uri)}: a memory's address takes ?mode=ro and nothing else")
+        raise UsageError(f"{shown(uri)}: a memory's address accepts ?mode=ro and no other option")
     return options.get("mode") == ["ro"]

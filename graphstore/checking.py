@@ -98,7 +98,7 @@ def check_removable(ns: str, importing: str, token: str, has_documents: bool) ->
 
 def not_new(ids: Iterable[str]) -> StoreConflict:
     """Return what is raised where a document that was to be new is there."""
-    return StoreConflict(f"there is a document {min(ids)!r} already")
+    return StoreConflict(f"document {min(ids)!r} already exists")
 
 
 def lost_import(ns: str) -> StoreConflict:
@@ -127,4 +127,4 @@ def check_known(what: str, wanted: Iterable[str], known: Collection[str]) -> Non
     """
     missing = sorted(key for key in set(wanted) if key not in known)
     if missing:
-        raise ValueError(f"a change speaks of a {what} that is not there: {missing[0]!r}")
+        raise ValueError(f"a change refers to an unknown {what}: {missing[0]!r}")

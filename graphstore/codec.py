@@ -146,7 +146,7 @@ def _record(kind: type) -> _Convert:
 
     def make(value: Any) -> Any:
         if type(value) is not dict:
-            raise Wrong("is no object")
+            raise Wrong("is not an object")
         if unknown := value.keys() - converters.keys():
             raise Wrong(f"has a field {min(unknown)[:40]!r} that this qrmem does not know")
         if missing := required - value.keys():
@@ -168,7 +168,7 @@ def _tuple(args: tuple[Any, ...]) -> _Convert:
 
     def make(value: Any) -> Any:
         if type(value) not in (list, tuple) or not (is_even or len(value) == len(inners)):
-            raise Wrong("is no list" if is_even else f"is no list of {len(inners)}")
+            raise Wrong("is not a list" if is_even else f"is not a list of {len(inners)}")
         each = inners * len(value) if is_even else inners
         return tuple([inner(item) for inner, item in zip(each, value, strict=True)])
 
@@ -178,7 +178,7 @@ def _tuple(args: tuple[Any, ...]) -> _Convert:
 def _list(inner: _Convert) -> _Convert:
     def make(value: Any) -> Any:
         if type(value) is not list:
-            raise Wrong("is no list")
+            raise Wrong("is not a list")
         return [inner(item) for item in value]
 
     return make
@@ -187,7 +187,7 @@ def _list(inner: _Convert) -> _Convert:
 def _mapping(inner: _Convert) -> _Convert:
     def make(value: Any) -> Any:
         if type(value) is not dict:
-            raise Wrong("is no object")
+            raise Wrong("is not an object")
         return {key: inner(item) for key, item in value.items()}
 
     return make
@@ -196,7 +196,7 @@ def _mapping(inner: _Convert) -> _Convert:
 def _one_of(allowed: tuple[Any, ...]) -> _Convert:
     def make(value: Any) -> Any:
         if type(value) is not str or value not in allowed:
-            raise Wrong(f"is none of {', '.join(allowed)}")
+            raise Wrong(f"is not one of {', '.join(allowed)}")
         return value
 
     return make
@@ -225,13 +225,13 @@ def _any_of(kinds: tuple[Any, ...]) -> _Convert:
 
 def _text(value: Any) -> Any:
     if type(value) is not str:
-        raise Wrong("is no text")
+        raise Wrong("is not text")
     return value
 
 
 def _whole(value: Any) -> Any:
     if type(value) is not int or not -LARGEST <= value <= LARGEST:
-        raise Wrong("is no whole number that can be kept")
+        raise Wrong("is not a whole number that can be stored")
     return value
 
 
@@ -239,7 +239,7 @@ def _number(value: Any) -> Any:
     if type(value) is int:
         return _whole(value)
     if type(value) is not float or not isfinite(value):
-        raise Wrong("is no number")
+        raise Wrong("is not a number")
     return value
 
 

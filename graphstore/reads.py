@@ -125,6 +125,6 @@ class BestEffortWriter:
             await work()
         except StoreUnavailable as exc:
             self.is_open = False
-            message = f"of this answer nothing is recorded: {exc}"
+            message = f"this answer was not recorded: {exc}"
             if self._listener is not None:
                 self._listener(Event("warning", {"message": message}))

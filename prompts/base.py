@@ -185,7 +185,7 @@ def _folder(named: str) -> Traversable:
         return own
     if not Path(named).is_dir():
         sets = _listed(one.name for one in _packaged().iterdir() if one.is_dir())
-        raise PromptError(f"prompts={named}: no folder, and no set ({sets}) is called so")
+        raise PromptError(f"prompts={named}: there is no folder and no set ({sets}) of this name")
     return Path(named)
 
 

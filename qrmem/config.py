@@ -1,8 +1,8 @@
 """Settings, and the one function that reads the environment and the settings files.
 
-An argument beats the environment, the environment the file in the working folder, that file the
-user's own one, and this one the default. What a file in the working folder may set that the user
-has not trusted stands with each field of `Settings`.
+Arguments override the environment, which overrides the file in the working folder, which overrides
+the user's own file, which overrides the defaults. The type of each field of `Settings` says what a
+file in the working folder may set before the user trusts it.
 """
 
 import os
@@ -49,109 +49,112 @@ _COMMON = {
     "CORENLP_HOME": "corenlp_home",
     "STANZA_RESOURCES_DIR": "stanza_models",
 }
-"""Variables that other programs read too; `QRMEM_` with a setting's name beats them."""
+"""Variables that other programs read too; `QRMEM_` with a setting's name overrides them."""
 
 
 _NONE = Secret("")
 
 USUAL_WINDOW = 16_384
-"""What is used of a large window unless more is asked for: nobody pays for a novel each time."""
+"""The part of a large window that is used by default, so that nobody pays for a novel each time."""
 UNKNOWN_WINDOW = 4_096
 _WINDOWS = (
     (re.compile(r"gpt-3\.5-turbo-instruct"), 4_096),
     (re.compile(r"gpt-4(-0314|-0613)?$"), 8_192),
     (re.compile(r"(chat)?gpt-|o\d|claude-|gemini-|deepseek-(chat|reasoner)|mistral-"), 128_000),
 )
-"""Windows of models that are served under a name of their own, by the beginning of the name."""
+"""Windows of well-known models, by a pattern that the name begins with."""
 
 
 def usual_window(model: str) -> int:
-    """Return the window that is used with a model where none is chosen."""
+    """Return the default window for a model, in tokens."""
     name = model.rpartition("/")[2]
     known = (window for pattern, window in _WINDOWS if pattern.match(name))
     return min(next(known, UNKNOWN_WINDOW), USUAL_WINDOW)
 
 
 class _UsualWindow(int):
-    """A window that is left to the model: settings with another model get that one's."""
+    """A window that follows the model: it changes with the model of the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that can be chosen; validated once, at construction.
+    """All settings; validated once, at construction.
 
     The type of a field says what a settings file in the working folder may set before the user
-    trusts it: `Harmless`, `LowerOnly` and so on; a plain type is for the user alone.
+    trusts it: `Harmless`, `LowerOnly` and so on; with a plain type it may set nothing.
 
     Attributes:
         memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
         namespace: one memory's name in a store.
-        model: chat model; "" lets the local reasoner work; `provider/name` is asked through LiteLLM
-            (extra `litellm`) where there is no `base_url`.
-        stage_models: other models for some stages, `stage=model` with commas between: `reading` and
-            `answering` stand for all stages that do it; a stage's own name beats them.
+        model: chat model; "" uses the built-in rules; `provider/name` is called through LiteLLM
+            (extra `litellm`) if there is no `base_url`.
+        stage_models: other models for some stages: `stage=model`, separated by commas. `reading`
+            and `answering` stand for all stages of that kind; a stage's own name overrides them.
         base_url: of an OpenAI-compatible server; "" is OpenAI's own.
         api_key: its key.
         embedder: `none`, `light`, `light:NAME|FOLDER`, `local`, `contriever`,
             `sentence-transformers:NAME|FOLDER`, `openai:NAME`; "" is `local` or `light`, whichever
             extra is installed, else `none`, and only for a new namespace.
         tokenizer: `builtin`, `tiktoken:NAME` or `hf:PATH`.
-        tagger: whose entities are united with the reasoner's: `rules`, `corenlp[:URL]` or
+        tagger: finds entities together with the reasoner: `rules`, `corenlp[:URL]` or
             `stanza[:FOLDER]`.
         tagger_timeout: seconds that a tagger has for one segment.
-        corenlp_home: folder of CoreNLP's jars; the server is started from it where no URL is given.
-        stanza_models: folder of Stanza's models, where the tagger names none.
-        prompts: which templates are used: "" is the default set, `paper` that of the papers' steps
-            and reply forms, else a folder of templates `NAME.md`; several with commas between.
+        corenlp_home: folder of CoreNLP's jars; the server is started from it if no URL is given.
+        stanza_models: folder of Stanza's models, if the tagger names none.
+        prompts: the templates: "" is the default set, `paper` has the papers' steps and reply
+            forms; else a folder of templates `NAME.md`; several, separated by commas.
         schema: own types of entities and relations: a TOML file, or a `qrmem.Schema`; "": none.
-        paper_exact: as QRMeM has it: mode and prompts `paper`, CoreNLP as the tagger where its jars
-            are, a window of 4,096 where none is chosen, and a search without our own switches (see
+        paper_exact: work exactly as in QRMeM's paper: mode and prompts `paper`, CoreNLP as the
+            tagger if its jars are there, a window of 4,096 if none is chosen, and a search without
+            our own changes (see
             `AskOptions`). `add(question=…)` is the paper's orientation.
         mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: the paper's
             prompts, a call each).
         orientation: `local` reads the segments nearest to a question again with it in mind.
-        segment_tokens: upper bound of a segment, of a new namespace.
+        segment_tokens: upper bound of a segment's tokens, for a new namespace.
         text_fragments: how texts are cut: `sentences` (packed up to `segment_tokens`), or `words:N`
             as LongBench cuts them (FragRel: 500 or 800).
         code_fragments: how source files are cut: `lines` (20, overlapping by 10) or `definitions`.
-        window: L in tokens, a hard bound on every call; 0 is that of the model, `USUAL_WINDOW` at
-            most, and `UNKNOWN_WINDOW` where the model's is not known.
+        window: L in tokens, a hard bound on every call; 0 is the model's window, at most
+            `USUAL_WINDOW`, or `UNKNOWN_WINDOW` if it is not known.
         reserve: tokens kept free for a reply within the window.
         concurrency: chat calls in flight.
-        executor: what does the work of the processor in an `add`, reading without a chat model and
-            parsing files: `inline` (this process), `processes` or `processes:N` (of this machine),
-            `ray` or `ray:N` (the cluster at RAY_ADDRESS, else one of this machine).
-        timeout: seconds for one whole reply; a connection has 4. A server that never answers is
-            given up after two of them.
-        retries: how often a call is sent again after a failure that may pass.
-        requests_per_minute: what the server allows; 0 leaves it to its headers and refusals.
+        executor: where an `add` parses files and reads without a chat model: `inline` (in this
+            process), `processes` or `processes:N` (on this machine), `ray` or `ray:N` (on the
+            cluster at RAY_ADDRESS, else on this machine).
+        timeout: seconds for one whole reply; a connection has 4. A run gives up a server that never
+            answers after two time-outs.
+        retries: how often a call is repeated after a temporary failure.
+        requests_per_minute: rate limit of the server; 0 uses its headers and refusals.
         tokens_per_minute: the same for tokens, prompt and reply together.
-        max_calls: requests that one run sends to servers at most, failed ones included; `None` or
-            `inf`, as in the others: no cap. What a request may use is reserved before it is sent.
-        max_tokens: prompt and reply tokens of one run.
-        max_cost: money of one run, in the currency of the prices.
-        max_seconds: wall time of one run.
-        prices: a file of prices over those that the package knows (see `qrmem.llm.budget`).
-        cache: whether replies are kept and used again.
-        record: a cassette that all exchanges with the chat model are written to.
+        max_calls: cap on the requests of one run, including failed ones; `None` or `inf` means no
+            cap, here and in the next three. The most that a request can use is reserved before it
+            is sent.
+        max_tokens: cap on prompt and reply tokens of one run.
+        max_cost: cap on the money of one run, in the currency of the prices.
+        max_seconds: cap on the wall time of one run.
+        prices: a price file, which overrides the prices in the package (see `qrmem.llm.budget`).
+        cache: whether replies are cached.
+        record: a cassette to which all exchanges with the chat model are written.
         replay: a cassette that answers instead of the chat model.
         embed_base_url: server of `openai:` embedders; "" is `base_url`.
         embed_api_key: its key; empty is `api_key`, and only for the same server.
-        reranker: what reads the first 50 candidates of a search again: a cross-encoder's name or
-            folder (sentence-transformers), or the URL of a rerank endpoint as Cohere and Jina have
-            it; "" or `none`: nothing does.
+        reranker: reorders the first 50 candidates of a search: a cross-encoder's name or folder
+            (sentence-transformers), or the URL of a rerank endpoint in the form of Cohere and Jina;
+            "" or `none` turns it off.
         rerank_model: model of such an endpoint; "": the server's own.
         rerank_api_key: its key; empty is `api_key`, and only for the same server.
-        questions: questions that a chat model makes of 600 tokens of segment.
-        shared_tokens: short segments share a chat call up to so many tokens (`compact`); 0: never.
+        questions: questions that a chat model generates for a segment of 600 tokens.
+        shared_tokens: short segments share a chat call up to this many tokens (`compact`); 0:
+            never.
         similar_names: cosine from which two names of a type count as one; 0, the default, turns
             it off: an encoder finds two brothers alike.
         keep_trails: whether runs are recorded.
-        neo4j_user: who logs in.
-        neo4j_password: with what.
+        neo4j_user: name of the user.
+        neo4j_password: password of the user.
         neo4j_database: "" is the server's default.
-        neo4j_patience: seconds that a transaction is tried again while the server is away.
-        token: what clients of `qrmem serve` and `qrmem mcp --http` have to know; empty: nothing.
+        neo4j_patience: seconds for which a transaction is retried while the server is away.
+        token: clients of `qrmem serve` and `qrmem mcp --http` must send it; empty: none is needed.
     """
 
     memory: BelowFolder[str] = "qrmem.db"
@@ -256,16 +259,16 @@ class Settings:
         tell: Callable[[str], None] = warnings.warn,
         **chosen: Any,
     ) -> Self:
-        """Return settings from defaults, settings files, environment and arguments, as they rise.
+        """Return settings from defaults, files, environment and arguments; later ones override.
 
         Args:
             environ: instead of the process's environment.
             file: instead of `qrmem.toml` here and the user's own settings file.
-            tell: takes the line that says what an untrusted `qrmem.toml` does not set.
+            tell: gets the line that names the ignored settings of an untrusted `qrmem.toml`.
             chosen: arguments; `None` means "not given".
 
         Raises:
-            UsageError: a value is not allowed, or a file has a name that no setting has.
+            UsageError: a value is not allowed, or a file has an unknown name.
         """
         found = find(environ, file=file, **chosen)
         if found.told:
@@ -284,17 +287,17 @@ class Settings:
 
 
 def provider_keys() -> tuple[Secret, ...]:
-    """Return the keys of other providers that the environment holds, which no message may show."""
+    """Return the keys of other providers in the environment, which no message may show."""
     return tuple(Secret(value) for name, value in os.environ.items() if name.endswith("_API_KEY"))
 
 
 _FIELDS = tuple(field.name for field in fields(Settings))
 ENVIRONMENT = _COMMON | {f"QRMEM_{name.upper()}": name for name in _FIELDS}
-"""Variable to field; of two for one field the later one counts."""
+"""Field by variable; if two variables set one field, the later one counts."""
 
 
 def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return variables that are nearly those of a setting, with the name that is."""
+    """Return variables whose names are close to a setting's, with the setting's variable."""
     own = (name for name in environ if name.startswith("QRMEM_") and name not in ENVIRONMENT)
     found = {name: _nearest(name.removeprefix("QRMEM_").lower()) for name in own}
     return {name: f"QRMEM_{near.upper()}" for name, near in found.items() if near}

@@ -1,7 +1,7 @@
-"""Own types: which entities and relations a memory knows, with their properties.
+"""A schema: the entity and relation types of a memory, with their properties.
 
-A schema is given by pydantic models or by a TOML file. The name of a class is the type, its
-docstring and the descriptions of its fields go into the prompts, its fields are the properties.
+A schema consists of pydantic models, or is read from a TOML file. The name of a class is the type,
+its docstring and the descriptions of its fields go into the prompts, its fields are the properties.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from qrmem.text.names import is_type, type_key
 from qrmem.types import Properties, Scalar
 
 MOST_TYPES, MOST_PROPERTIES, LONGEST_WORDS = 50, 20, 500
-"""Of a schema, of a type, and characters of what is said of one: each prompt holds all of it."""
+"""Limits on types, properties of a type, and characters of a description: prompts contain them."""
 
 _LABELS = """
     Block Call Contribution Decision Document Entity Name Namespace QrmemSchema Question
@@ -36,7 +36,7 @@ _RELATIONSHIPS = """
     READ RELATES STATES STEP THEN TO WINDOW
 """
 OF_THE_STORE = frozenset((_LABELS + _RELATIONSHIPS).split())
-"""Labels and types of relationships that a graph database has of the store's own."""
+"""Labels and relationship types that the store itself uses in a graph database."""
 _PROPERTIES = """
     count counts description forms full full_name head key label mentions merged n name ns own
     properties question questions said_at segment statements superseded_by surface tail type types
@@ -50,15 +50,15 @@ _KINDS: Mapping[str, type] = {
     "bool": bool,
     "date": date,
 }
-"""How a file calls what a property may be."""
+"""Types of properties, by their names in a file."""
 _SIMPLE = (str, int, float, bool, date, datetime)
 _PROPERTY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 
 EXAMPLE = """\
 # Own types of a memory: qrmem add … --schema schema.toml, or QRMEM_SCHEMA=schema.toml.
-# Names are in CamelCase. What you write of a type or a property goes into the prompts.
+# Names are in CamelCase. Descriptions of types and properties go into the prompts.
 
-open = true  # false: what is of none of these types is left out
+open = true  # false: entities and relations of other types are left out
 
 [entities.Person]
 description = "A human being, real or fictional."
@@ -74,7 +74,7 @@ status = { choices = ["active", "closed"] }
 [relations.WorksFor]
 description = "A person is employed by a company."
 head = "Person"
-tail = "Company"  # several: ["Company", "Person"]
+tail = "Company"  # for several: ["Company", "Person"]
 single = true  # one at a time: a later one replaces an earlier one
 [relations.WorksFor.properties]
 since = { type = "int", description = "year in which it began" }
@@ -87,12 +87,12 @@ class Kind:
 
     Attributes:
         name: of the class, as prompts show it.
-        key: as it is kept: `ShipYard` is `SHIP_YARD`.
-        words: what is said of it.
-        properties: name to what is said of it.
-        heads: keys of the entity types that a relation may begin at; empty for any.
+        key: the name as it is stored: `ShipYard` is `SHIP_YARD`.
+        words: its description.
+        properties: descriptions of the properties, by name.
+        heads: keys of the entity types at which a relation may begin; empty for any.
         tails: the same for its end.
-        is_single: whether a head has one such relation at a time.
+        is_single: whether a head has only one such relation at a time.
     """
 
     def __init__(self, model: type[BaseModel]) -> None:
@@ -152,7 +152,7 @@ class Schema:
     Attributes:
         entities: entity types by key.
         relations: relation types by key.
-        is_open: whether what is of none of these types is kept.
+        is_open: whether entities and relations of other types are kept.
     """
 
     def __init__(
@@ -165,15 +165,15 @@ class Schema:
         """Take pydantic models.
 
         Args:
-            entities: a property is a text, a number, a truth value, a date or one of given words;
-                one that a text may not tell has a default, such as `None`.
-            relations: a model may name its ends by `head: ClassVar = Person` and
-                `tail: ClassVar = (Company, Person)`, and say `single: ClassVar = True` where there
-                is one at a time.
-            open: `False` leaves out what is of none of these types.
+            entities: models of entity types. A property is a text, a number, a boolean, a date or
+                one of given words; give it a default such as `None` if texts may not state it.
+            relations: models of relation types. A model may name its ends by `head: ClassVar =
+                Person` and `tail: ClassVar = (Company, Person)`, and have `single: ClassVar = True`
+                if a head has only one at a time.
+            open: `False` leaves out entities and relations of other types.
 
         Raises:
-            UsageError: something of it cannot be kept; the message says what.
+            UsageError: a type or a property cannot be stored; the message says which.
         """
         self.entities = _by_key(entities, "entities")
         self.relations = _by_key(relations, "relations")
@@ -188,12 +188,12 @@ class Schema:
 
     @property
     def single(self) -> frozenset[str]:
-        """Keys of the relation types of which there is one at a time."""
+        """Keys of the relation types of which a head has only one at a time."""
         return frozenset(kind.key for kind in self.relations.values() if kind.is_single)
 
     @cached_property
     def checksum(self) -> str:
-        """The same for what asks for the same: names, words, properties and their types."""
+        """A checksum of names, descriptions, properties and types; equal for equal schemas."""
         shape = [
             self.is_open,
             *((k.key, k.line(), k.is_single, _json_schema(k.model)) for k in self),
@@ -240,7 +240,7 @@ def _of_file(values: Mapping[str, Any]) -> Schema:
     for kind, allowed in (("entities", ()), ("relations", ("head", "tail", "single"))):
         tables = values.get(kind, {})
         if not isinstance(tables, Mapping):
-            raise UsageError(f"{kind} is no table; write [{kind}.Name]")
+            raise UsageError(f"{kind} is not a table; write [{kind}.Name]")
         models[kind] = [_model(kind, name, table, allowed) for name, table in tables.items()]
     return Schema(models["entities"], models["relations"], open=is_open)
 
@@ -248,13 +248,13 @@ def _of_file(values: Mapping[str, Any]) -> Schema:
 def _model(kind: str, name: str, table: Any, allowed: Sequence[str]) -> Any:
     place = f"[{kind}.{name}]"
     if not isinstance(table, Mapping):
-        raise UsageError(f"{kind}.{name} is no table; write {place}")
+        raise UsageError(f"{kind}.{name} is not a table; write {place}")
     _only(table, ("description", "properties", *allowed), place)
     _require_name(name, "type")
     fields: dict[str, Any] = {}
     properties = table.get("properties", {})
     if not isinstance(properties, Mapping):
-        raise UsageError(f"{place}: properties is no table; write [{kind}.{name}.properties]")
+        raise UsageError(f"{place}: properties is not a table; write [{kind}.{name}.properties]")
     for property, value in properties.items():
         _require_name(property, f"property of {name}")
         if hasattr(BaseModel, property):  # a method of the class that is made of the type
@@ -282,7 +282,7 @@ def _field(place: str, value: Any) -> tuple[Any, Any]:
     if "choices" in value:
         choices = value["choices"]
         if not isinstance(choices, list) or not choices or not all(map(_is_text, choices)):
-            raise UsageError(f"{place}: choices is no list of words")
+            raise UsageError(f"{place}: choices is not a list of words")
         kind = Literal[tuple(choices)]
     return kind | None, Field(None, description=str(value.get("description", "")) or None)
 
@@ -337,7 +337,8 @@ def _check(schema: Schema) -> None:
             if unknown := [key for key in keys if type_key(key) not in schema.entities]:
                 known = ", ".join(k.name for k in schema.entities.values()) or "none"
                 raise UsageError(
-                    f"the {end} of {kind.name} is {_brief(unknown[0])}, which is no entity type of"
+                    f"the {end} of {kind.name} is {_brief(unknown[0])}, which is not an entity "
+                    "type of"
                     f" the schema ({known})"
                 )
 

@@ -163,7 +163,8 @@ def _page(
             "# Ada-LEval without a chat model\n",
             "Made by `QRMEM_DATA=… python -m tools.adaleval_results`. Accuracy in %, with the 95 % "
             "bootstrap interval over cases, by the rules `ada-rules`: no chat model, no embedder. "
-            "The paper's rows are of other cases: they stand beside, not against. A cell of fewer "
+            "The paper's rows are of other cases: they are for orientation, not for comparison. A "
+            "cell of fewer "
             f"than {FEWEST} cases is left out.\n",
             "## TSort\n",
             table(["", *LENGTHS.split(",")], rows),

@@ -112,7 +112,10 @@ def _retrieval(task: str, runs: Sequence[Run]) -> str:
         if task in numbers
     ]
     if published:
-        told = "Published, over other questions and larger corpora: beside, not against.\n\n"
+        told = (
+            "Published figures, over other questions and larger corpora: for orientation, not for "
+            "comparison.\n\n"
+        )
         pieces.append(told + table(["ranking", "recall@2", "recall@5"], published))
     return "\n".join(pieces)
 

@@ -86,7 +86,8 @@ async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
     found = await work.lock()
     if found != revision:
         raise StoreConflict(
-            f"namespace {work.ns!r} is at revision {found}, not {revision}: somebody else did it"
+            f"namespace {work.ns!r} is at revision {found}, not {revision}: somebody else changed "
+            "it"
         )
     segments = shortened(written_segments(change).union(change.clear))
     before = await _before(work, segments)

@@ -149,7 +149,8 @@ def _from_driver(exc: Exception, location: str) -> QrmemError:
         )
     if "handshake" in causes.lower() or "HTTP" in causes:
         return StoreUnavailable(
-            f"{location}: what answers there does not speak Bolt as Neo4j 5.26 and later do; "
+            f"{location}: the server there does not speak the Bolt protocol of Neo4j 5.26 or "
+            "later; "
             "is it the Bolt port (7687, not 7474), and does the server want TLS (neo4j+s://)?"
         )
     if "+s" in location.partition("://")[0]:

@@ -82,8 +82,7 @@ def _location(uri: str) -> str:
         raise UsageError(f"not an address of a Neo4j server: {exc}") from exc
     if parts.username is not None or parts.password is not None:
         raise UsageError(
-            "user and password do not belong into the address: set NEO4J_USERNAME and"
-            " NEO4J_PASSWORD"
+            "user and password do not belong in the address: set NEO4J_USERNAME and NEO4J_PASSWORD"
         )
     if not host:
         raise UsageError(f"{shown(uri)}: the host is missing; write {parts.scheme}://HOST:7687")

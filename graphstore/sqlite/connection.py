@@ -297,7 +297,7 @@ def _connected(path: Path, opening: OpenMode) -> tuple[sqlite3.Connection, bool]
     is_read_only = opening.read_only or not _may_write(path)
     # Only SQLite opens the file: to close it once more would drop the locks of this process.
     if is_read_only and not exists:
-        raise StoreUnavailable(f"{path} cannot be made: its folder may not be written")
+        raise StoreUnavailable(f"{path} cannot be created: its folder is not writable")
     db = _connection(path, "ro" if is_read_only else "rwc" if opening.create else "rw", opening)
     try:
         if is_read_only:
@@ -326,7 +326,7 @@ def _is_there(path: Path, opening: OpenMode) -> bool:
         raise NotFound(f"there is no memory at {path}; add a document first, or check the path")
     if not path.parent.is_dir():
         raise UsageError(
-            f"there is no folder {shown(str(path.parent))}; make it first, or check the path"
+            f"there is no folder {shown(str(path.parent))}; create it first, or check the path"
         )
     return False
 
@@ -354,7 +354,8 @@ def _readable(db: sqlite3.Connection, path: Path, opening: OpenMode) -> sqlite3.
         log = _log(path)
         if log.exists() and log.stat().st_size > 0:
             raise StoreUnavailable(
-                f"{path} was not closed properly and may not be written; open it once where it may"
+                f"{path} was not closed properly and is read-only; open it once where it can be "
+                "written"
             ) from None
         return _connection(path, "ro", opening, extra="&immutable=1")
     return db

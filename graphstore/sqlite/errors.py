@@ -25,12 +25,12 @@ _KINDS: Mapping[int, tuple[type[QrmemError], str]] = {
     sqlite3.SQLITE_READONLY: (StoreUnavailable, _READ_ONLY),
     sqlite3.SQLITE_FULL: (
         StoreUnavailable,
-        "no space left for {at}; what was committed is kept: make room, then run the same command"
-        " again",
+        "no space left for {at}; what was committed is kept: free some space, then run the same"
+        " command again",
     ),
     sqlite3.SQLITE_CANTOPEN: (
         StoreUnavailable,
-        "{at} cannot be opened; see that the file and its folder may be read and written",
+        "{at} cannot be opened; make sure that the file and its folder are readable and writable",
     ),
     sqlite3.SQLITE_NOTADB: (UsageError, "{at} is not a qrmem memory (not an SQLite file)"),
     sqlite3.SQLITE_CORRUPT: (
@@ -41,7 +41,7 @@ _KINDS: Mapping[int, tuple[type[QrmemError], str]] = {
     sqlite3.SQLITE_IOERR: (
         StoreUnavailable,
         "{at} cannot be read or written: the disk is full, over its quota, or failing; what was"
-        " committed is kept: make room, then run the same command again",
+        " committed is kept: free some space, then run the same command again",
     ),
     sqlite3.SQLITE_TOOBIG: (UsageError, "{at}: a text is larger than the store can keep (1 GB)"),
 }

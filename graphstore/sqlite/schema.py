@@ -220,7 +220,7 @@ def prepare(db: sqlite3.Connection, location: str, *, create: bool, is_read_only
     if version in MIGRATIONS and is_read_only:
         raise MissingError(
             f"{location} was made by an older qrmem and is read-only; open it once where it and its"
-            " folder may be written"
+            " folder are writable"
         )
     if version in MIGRATIONS:
         migrate(db)

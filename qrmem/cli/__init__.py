@@ -91,7 +91,7 @@ class Exit:
             self.code, line = OutOfReach.exit_code, _one_line(f"{exc.filename}: {exc.strerror}")
         elif isinstance(exc, FileNotFoundError) and _is_folder_gone():
             self.code = OutOfReach.exit_code
-            line = "the working folder is no longer there; change to one that is"
+            line = "the working folder no longer exists; change to another"
         else:
             line = f"unexpected {type(exc).__name__}: {_one_line(exc)} (--debug shows where)"
             self.code = 1

@@ -209,51 +209,64 @@ def add_eval(commands: Any, common: Common) -> None:
     judge = actions.add_parser(
         "judge", parents=common("model", "embedder"), help="rate a run's answers by a model"
     )
-    judge.add_argument("run", metavar="FOLDER", help="of a run")
+    judge.add_argument("run", metavar="FOLDER", help="folder of a run")
     _add_options(judge)
     build = actions.add_parser(
         "build", parents=common("model", "embedder"), help="make a data set out of texts"
     )
     build.add_argument("kind", metavar="KIND", help="a builder of `qrmem eval list`")
-    build.add_argument("options", nargs="*", metavar="KEY=VALUE", help="of the builder")
-    build.add_argument("--data", "--source", required=True, metavar="PATH", help="the texts")
+    build.add_argument("options", nargs="*", metavar="KEY=VALUE", help="options of the builder")
+    build.add_argument(
+        "--data", "--source", required=True, metavar="PATH", help="file or folder with the texts"
+    )
     for option, what in BUILT.items():
         build.add_argument(f"--{option}", metavar=option[0].upper(), help=what)
     build.add_argument("--out", required=True, metavar="FOLDER", help="new or empty")
     report = actions.add_parser("report", parents=common(), help="make tables and plots of a run")
-    report.add_argument("runs", nargs="+", metavar="FOLDER", help="of a run; several are compared")
+    report.add_argument(
+        "runs", nargs="+", metavar="FOLDER", help="folder of a run; several runs are compared"
+    )
     report.add_argument("--against", default="", metavar="SYSTEM", help="default: the first")
 
 
 BUILT = {
     "length": "tokens of a case: 8k, 3000, or several: 1k,2k,4k",
-    "seed": "of what is drawn",
-    "count": "cases at most",
-    "manifest": "make the set of this manifest again",
+    "seed": "seed of the random choices",
+    "count": "maximum number of cases",
+    "manifest": "rebuild the data set of this manifest",
 }
 """Options that many builders have; each is the same as KEY=VALUE."""
 
 
 def _run(run: argparse.ArgumentParser) -> None:
-    run.add_argument("name", metavar="TASK|PRESET", help="one of `qrmem eval list`")
-    run.add_argument("--data", required=True, metavar="PATH", help="its file, or a folder with it")
+    run.add_argument("name", metavar="TASK|PRESET", help="a task or preset of `qrmem eval list`")
+    run.add_argument(
+        "--data", required=True, metavar="PATH", help="the data file, or a folder that contains it"
+    )
     run.add_argument("--system", metavar="S,S", help="systems: NAME[:KEY=VALUE]…, with commas")
-    run.add_argument("--out", metavar="FOLDER", help="of the run (default: runs/NAME)")
+    run.add_argument("--out", metavar="FOLDER", help="folder of the run (default: runs/NAME)")
     run.add_argument("--corpus", metavar="C", help="own, union, or a file of passages")
-    run.add_argument("--sample", type=int, metavar="N", help="so many items, drawn by the seed")
-    run.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample")
-    run.add_argument("--first", type=int, metavar="N", help="take the file's first N items only")
+    run.add_argument("--sample", type=int, metavar="N", help="number of items to draw by the seed")
+    run.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the sample")
+    run.add_argument(
+        "--first", type=int, metavar="N", help="use only the first N items of the file"
+    )
     run.add_argument("--skip", type=int, default=0, metavar="N", help="leave the first N items out")
     run.add_argument(
-        "--window", type=int, metavar="L", help="tokens of one call (default: the model's own)"
+        "--window",
+        type=int,
+        metavar="L",
+        help="token limit of each call (default: the model's own)",
     )
-    run.add_argument("--abstain", action="store_true", help="systems may say that they don't know")
-    run.add_argument("--retrieve", action="store_true", help="rank only, answer nothing")
+    run.add_argument("--abstain", action="store_true", help="let systems say that they do not know")
+    run.add_argument("--retrieve", action="store_true", help="only rank, do not answer")
     _add_options(run)
 
 
 def _add_options(run: argparse.ArgumentParser) -> None:
-    run.add_argument("--concurrency", type=int, metavar="N", help="items at the same time")
+    run.add_argument(
+        "--concurrency", type=int, metavar="N", help="number of items at the same time"
+    )
     add_prompts(run)
     run.add_argument("--workers", type=int, default=1, metavar="N", help="processes")
     run.add_argument("--max-calls", type=int, metavar="N", help="cap on chat calls")
@@ -261,4 +274,4 @@ def _add_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("--max-cost", type=float, metavar="X", help="cap on money")
     tape = run.add_mutually_exclusive_group()
     tape.add_argument("--record", metavar="FILE", help="write all chat calls to a cassette")
-    tape.add_argument("--replay", metavar="FILE", help="answer them out of a cassette")
+    tape.add_argument("--replay", metavar="FILE", help="answer chat calls from a cassette")

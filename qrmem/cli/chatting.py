@@ -1,4 +1,4 @@
-"""`qrmem chat`: keep conversations, and recall what a prompt needs of them."""
+"""`qrmem chat`: keep conversations, and recall what a prompt needs."""
 
 import argparse
 import json
@@ -30,9 +30,7 @@ _ZONE = re.compile(r"[+-]\d\d:\d\d(?::\d\d)?\Z")
 
 def add_chat(commands: Any, common: Common) -> None:
     """Add the command and what it can do."""
-    chat = commands.add_parser(
-        "chat", help="keep conversations, and recall what a prompt needs of them"
-    )
+    chat = commands.add_parser("chat", help="keep conversations, and recall what a prompt needs")
     actions = chat.add_subparsers(dest="action", required=True, metavar="ACTION")
     add = actions.add_parser(
         "add", parents=common("memory", "model", "embedder"), help="keep the turns of a chat log"
@@ -57,23 +55,21 @@ def add_chat(commands: Any, common: Common) -> None:
         type=int,
         default=2000,
         metavar="N",
-        help="token limit of all that is recalled, speakers and times included",
+        help="token limit of the recalled text, including speakers and times",
     )
     recall.add_argument(
         "--min-score",
         type=float,
         default=0.0,
         metavar="X",
-        help="leave out turns that fit worse (see docs/chat.md)",
+        help="leave out turns with a lower score (see docs/chat.md)",
     )
     add_types(recall)
-    turns = actions.add_parser(
-        "turns", parents=common("memory"), help="list what was said, in order"
-    )
+    turns = actions.add_parser("turns", parents=common("memory"), help="list the turns, in order")
     standing = actions.add_parser(
-        "standing", parents=common("memory"), help="list what users want always"
+        "standing", parents=common("memory"), help="list the standing wishes of users"
     )
-    standing.add_argument("--user", type=user_name, metavar="U", help="what this one wants")
+    standing.add_argument("--user", type=user_name, metavar="U", help="only this user's")
     for action in (add, say, recall, turns):
         action.add_argument("--session", metavar="S", help="name of the conversation")
         action.add_argument("--user", type=user_name, metavar="U", help="whose conversation it is")
@@ -86,12 +82,12 @@ def add_chat(commands: Any, common: Common) -> None:
         parents=common("memory", "model", "embedder"),
         help="extract facts from turns that have none yet (uses the chat model)",
     )
-    extract.add_argument("--session", metavar="S", help="of this conversation alone")
-    extract.add_argument("--user", type=user_name, metavar="U", help="of this user's alone")
+    extract.add_argument("--session", metavar="S", help="only of this conversation")
+    extract.add_argument("--user", type=user_name, metavar="U", help="only of this user")
     forget = actions.add_parser(
         "forget-user", parents=common("memory"), help="delete all turns and documents of a user"
     )
-    forget.add_argument("user", metavar="USER", help="as given by --user")
+    forget.add_argument("user", metavar="USER", help="name of the user")
     forget.add_argument("--yes", action="store_true", help="do not ask")
 
 
@@ -155,7 +151,10 @@ def _noted(report: AddReport | None) -> str:
         return ""
     for reason in dict.fromkeys(reason for _, _, reason in report.problems):
         count = sum(one[2] == reason for one in report.problems)
-        told = f"no facts of {counted(count, 'turns')}: {reason}; `qrmem chat extract` tries again"
+        told = (
+            f"no facts extracted from {counted(count, 'turns')}: {reason}; `qrmem chat extract` "
+            "tries again"
+        )
         output.note(told)
     return f"; {counted(len(report.added), 'facts')} noted"
 
@@ -194,7 +193,7 @@ async def _standing(arguments: argparse.Namespace) -> int:
         lines.append(f"{turn.id}  {_line(turn)}")
         lines += [f"{_INDENT}corrected later? {_line(one)}" for one in corrected.get(turn.id, ())]
     told = {"standing": found, "corrections": corrected}
-    return output.print_result(arguments, told, lines or ["no standing wish was said"])
+    return output.print_result(arguments, told, lines or ["there are no standing wishes"])
 
 
 async def _silence(memory: "Memory", arguments: argparse.Namespace) -> str:
@@ -202,15 +201,15 @@ async def _silence(memory: "Memory", arguments: argparse.Namespace) -> str:
     await memory.status()  # says so where there is no such namespace
     others = {turn.session: None for turn in await memory.turns(user=arguments.user)}
     if not arguments.session or not others:
-        return "nothing was said yet"
+        return "there are no turns yet"
     known = output.shortened(", ".join(name or '""' for name in others))
-    return f"nothing was said in session {output.safe(arguments.session)!r}; there are: {known}"
+    return f"there is no session {output.safe(arguments.session)!r}; there are: {known}"
 
 
 async def _forget_user(arguments: argparse.Namespace) -> int:
     user = arguments.user
     async with opened(arguments) as memory:
-        told = f"delete all that {user} said and added?"
+        told = f"delete everything that {user} said and added?"
         if not arguments.yes and not agreed(told, "chat forget-user"):
             output.note("nothing was deleted")
             return 0
@@ -243,7 +242,7 @@ def messages(source: str) -> tuple[list["Message"], list[str]]:
         except UsageError as exc:
             broken.append(f"{where}: {exc}")
     if not any(message.text.strip() for message in found):
-        what = "no message in it has a text" if found else "it holds no message"
+        what = "no message in it has a text" if found else "it contains no message"
         raise BadDocument(broken[0] if broken else f"{name} is empty: {what}")
     return found, broken
 
@@ -275,7 +274,7 @@ def _items(text: str, source: str) -> Iterator[tuple[str, Any]]:
     if isinstance(whole, Mapping):
         whole = next((whole[k] for k in ("messages", "conversations") if k in whole), [whole])
     if not isinstance(whole, list):
-        raise BadDocument(f"{source} holds no list of messages")
+        raise BadDocument(f"{source} contains no list of messages")
     for number, item in enumerate(whole, 1):
         yield f"{source}, message {number}", item
 

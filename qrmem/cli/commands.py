@@ -60,7 +60,7 @@ async def add(arguments: Namespace) -> int:
                 raise
     if report.unchanged and (arguments.meta or arguments.title) and not arguments.update:
         output.note(
-            "title and metadata of a document that is already there change only with --update",
+            "title and metadata of an existing document change only with --update",
             quiet=arguments.quiet,
         )
     quiet = arguments.quiet and report.is_complete
@@ -70,7 +70,7 @@ async def add(arguments: Namespace) -> int:
     if tree_report is not None:
         stopped = tree_report.stopped
         if stopped and report.usage.calls:
-            stopped += ", which is what reading left"
+            stopped += ", of which reading had used a part"
         for line in tree_report_lines(tree_report):
             output.note(line, quiet=arguments.quiet)
     if stopped:
@@ -285,7 +285,7 @@ async def reembed(arguments: Namespace) -> int:
     """Embed all segments again; resumable."""
     if not arguments.embedder:
         raise UsageError(
-            "say which: --embedder none|light|local|sentence-transformers:NAME|openai:NAME"
+            "missing: --embedder none|light|local|sentence-transformers:NAME|openai:NAME"
         )
     chosen = arguments.embedder
     # Opening with another embedder than the recorded one is refused; here that is the point.
@@ -295,7 +295,7 @@ async def reembed(arguments: Namespace) -> int:
             count = await memory.reembed(chosen)
     said = f"{counted(count, 'segments')} embedded by {chosen}"
     if chosen == "none":
-        said = "the vectors are gone: search is by words and the graph"
+        said = "the vectors are deleted: search uses words and the graph"
     return output.print_done(arguments, {"embedded": count}, [said])
 
 

@@ -29,15 +29,13 @@ def plan_lines(plan: Plan) -> list[str]:
         documents = counted(plan.documents, "documents")
         lines = [f"to read:   {counted(plan.segments, 'segments')} of {documents}"]
         if plan.stages and not plan.segments:
-            lines = [f"to finish: {documents}, whose segments are read"]
+            lines = [f"to finish: {documents}; all segments are read"]
     elif plan.run == "tree":
         documents = counted(plan.documents, "documents")
         lines = [f"trees:     over {counted(plan.segments, 'segments')} of {documents}"]
     else:
         lines = [f"memory:    {counted(plan.segments, 'segments')}"]
-        how = (
-            "whole (everything is read, as it fits)" if plan.strategy == "whole" else plan.strategy
-        )
+        how = "whole (everything fits and is read)" if plan.strategy == "whole" else plan.strategy
         lines.append(f"strategy:  {how}, window of {plan.window:,} tokens (--window)")
     if plan.read_otherwise:
         from qrmem.memory.inspect import in_words, otherwise  # help is shown without it
@@ -49,10 +47,10 @@ def plan_lines(plan: Plan) -> list[str]:
     if not plan.stages:
         why = "no model is set"
         if plan.run == "tree":
-            why = "no model is set, or all nodes are there"
+            why = "no model is set, or all nodes exist"
         elif not plan.segments:
             is_add = plan.run == "add"
-            why = already_read(plan.readers) if is_add else "nothing was read into it yet"
+            why = already_read(plan.readers) if is_add else "the memory is empty"
         return [*lines, f"cost:      nothing: {why}", *_workers(plan), *_problems(plan)]
     lines += _table(plan)
     lines.append(f"tokens:    {_span(plan.tokens)}, prompts and replies together")
@@ -99,7 +97,7 @@ def _money(plan: Plan) -> str:
     if not named:
         return known
     unknown = f"the price of {named} is not known (--prices FILE)"
-    return f"{known}; without that of {named}: {unknown}" if known else unknown
+    return f"{known}; without {named}: {unknown}" if known else unknown
 
 
 def _time(seconds: float) -> str:
@@ -127,7 +125,7 @@ _COLUMNS: Mapping[str, tuple[str, str]] = {
 def usage_lines(rows: Sequence[UsageRow], by: str) -> list[str]:
     """Show what all runs used, building and answering apart."""
     if not rows:
-        return ["no chat model and no server of embeddings was called"]
+        return ["no chat model and no embedding server was called"]
     lines = []
     for phase in dict.fromkeys(row.phase for row in rows):
         found = [row for row in rows if row.phase == phase]
@@ -137,7 +135,7 @@ def usage_lines(rows: Sequence[UsageRow], by: str) -> list[str]:
         lines += [f"  {line}" for line in aligned(table, left=2)]
     unpriced = sum(row.unpriced for row in rows)
     if unpriced:
-        lines.append(f"of {unpriced:,} calls the price was not known, and is not in the money")
+        lines.append(f"the price of {unpriced:,} calls is not known and not in the money")
     return lines
 
 

@@ -71,7 +71,7 @@ async def probe(chat: Chat) -> Probe:
     problems: list[str] = []
     plain = await chat.complete(_plain())
     if not plain.text.strip():
-        problems.append("a plain question was answered with nothing")
+        problems.append("the reply to a plain question was empty")
     asked: Structured[_Found] | None = None
     try:
         asked = await ask(chat, _structured(), _Found, retries=1)
@@ -164,7 +164,7 @@ async def examine(settings: Settings, *, with_probe: bool = False) -> list[Findi
 
 def found_settings(settings: Settings, found: Found) -> list[Finding]:
     """Name the settings files, what each setting came from, and the servers that get texts."""
-    own = str(found.own.path) if found.own else "none of your own"
+    own = str(found.own.path) if found.own else "you have none"
     findings = [Finding("settings file", True, own)]
     if found.here:
         harmless = "" if found.is_trusted else " (not trusted: sets only what is harmless)"
@@ -175,7 +175,7 @@ def found_settings(settings: Settings, found: Found) -> list[Finding]:
         for name, origin in found.origins.items()
     ]
     if not found.origins:
-        findings.append(Finding("setting", True, "all have their defaults"))
+        findings.append(Finding("setting", True, "all have their default values"))
     findings.append(Finding("servers", True, _servers(settings, found.origins)))
     # A value with a line break could write a line that looks like one of ours.
     return [replace(one, text=" ".join(one.text.split())) for one in findings]
@@ -230,7 +230,7 @@ def _is_missing(finding: Finding) -> bool:
 
 def repair_lines(done: Repair) -> list[str]:
     """What `doctor --repair` found and did."""
-    lines = list(done.differences) or ["the graph is what the documents say"]
+    lines = list(done.differences) or ["the graph matches the documents"]
     if done.differences:
         kept = f"; kept: {counted(len(done.decisions), 'edits')}" if done.decisions else ""
         lines.append(f"the graph was built again from the documents{kept}")
@@ -298,7 +298,7 @@ async def _model(settings: Settings) -> Finding:
 async def _probed(settings: Settings) -> list[Finding]:
     """Say what works with a chat model, and how many names of a known passage it finds."""
     if not settings.model:
-        return [Finding("chat model", False, "none named: qrmem doctor --model M", 2)]
+        return [Finding("chat model", False, "no model is set: qrmem doctor --model M", 2)]
     from qrmem.llm.chat import Chat
 
     try:
@@ -312,11 +312,11 @@ async def _probed(settings: Settings) -> list[Finding]:
     repaired = ", after a repair" if found.repaired else ""
     requests = counted(found.attempts, "requests")
     read = f"read in {requests}{repaired}" if found.is_structured else "never"
-    counter = "by the server" if found.counts_tokens else "here: the server does not say"
+    counter = "by the server" if found.counts_tokens else "by qrmem: the server reports none"
     names = f"{share} % of those in a known passage{invented}"
     return [
         Finding("chat model", True, f"{settings.model} at {where}, {found.seconds:.1f} s a reply"),
-        Finding("output form", found.is_structured, f"{found.form}, the strictest that it takes"),
+        Finding("output form", found.is_structured, f"{found.form}, the strictest that it accepts"),
         Finding("structured reply", found.is_structured, read, 0 if found.is_structured else 3),
         Finding("names found", found.found >= ENOUGH, names),
         Finding("tokens counted", found.counts_tokens, counter),

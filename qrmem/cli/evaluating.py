@@ -71,7 +71,7 @@ async def _run_named(arguments: Namespace) -> int:
     await _shown(out, arguments, in_short=True)
     missing = sum(RunFolder(one).unread()[0] for one in runs_in(out))
     if missing:
-        told = f"{counted(missing, 'segments')} of the memories: not read, or not wholly"
+        told = f"{counted(missing, 'segments')} of the memories: not read, or only in part"
         why = "memories.jsonl has the reasons; a system that is added to the run reads them again"
         output.note(f"{told}; {why}", quiet=False)
     return 1 if ran.failed or left or missing else 0
@@ -108,7 +108,7 @@ def _require_fitting(arguments: Namespace) -> None:
     given = [f"--{option}" for option in _OF_TASKS if getattr(arguments, option)]
     if given and arguments.name in preset_names():
         raise UsageError(
-            f"{arguments.name} is a preset, which sets this itself: take {', '.join(given)} away, "
+            f"{arguments.name} is a preset, which sets this itself: leave {', '.join(given)} out, "
             "or run a task of `qrmem eval list`"
         )
 
@@ -195,9 +195,9 @@ async def _judge(arguments: Namespace) -> int:
     """Rate the answers of a run; exit 1 if some have no rating."""
     async with _opened(arguments) as (settings, options):
         if not settings.model:
-            raise MissingError("a judge is a chat model: --model and --base-url")
+            raise MissingError("missing: a chat model as judge (--model and --base-url)")
         if options.workers > 1:
-            raise UsageError("a judge rates in one process: take --workers away")
+            raise UsageError("a judge rates in one process: leave --workers out")
         made = await judge(Path(arguments.run), settings, options)
     missing = sum(rating.rating is None for rating in made)
     told = f"{len(made) - missing} rated, {missing} without a rating (not zero: left out)"
@@ -231,7 +231,9 @@ async def _report(arguments: Namespace) -> int:
         await _shown(folders[0], arguments)
         return 0
     if arguments.json:
-        raise UsageError("a comparison is Markdown and CSV; one run alone is JSON too")
+        raise UsageError(
+            "--json works for a single run; a comparison is written as Markdown and CSV"
+        )
     output.show(write_comparison(folders, arguments.against).read_text(encoding="utf-8"))
     return 0
 
@@ -274,7 +276,7 @@ def _score_lines(results: Results) -> list[str]:
     lines = ["scores in %:", *(f"  {line}" for line in aligned(rows, left=1))]
     for name, result in results.systems.items():
         for error, count in Counter(result.errors.values()).most_common(_ERRORS):
-            lines.append(f"failed, and in no score: {name}, {counted(count, 'items')}: {error}")
+            lines.append(f"failed and not scored: {name}, {counted(count, 'items')}: {error}")
     if note := passages_note(results):
         lines.append(note.replace("`", ""))
     return lines

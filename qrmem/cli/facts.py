@@ -13,10 +13,10 @@ from qrmem.types import FactView
 
 DONE, PARTLY = 0, 1
 _CHANGES = {
-    "edit-fact": "say in your words what a statement says, or when it holds",
-    "end-fact": "say that a statement holds no longer",
-    "delete-fact": "leave a statement out of the graph",
-    "restore-fact": "take back what was edited, ended or deleted",
+    "edit-fact": "edit the words or the period of a statement",
+    "end-fact": "end a statement: it is no longer true",
+    "delete-fact": "delete a statement from the graph",
+    "restore-fact": "undo an edit, an end or a deletion",
 }
 
 
@@ -25,23 +25,25 @@ def add_facts(commands: Any, common: Callable[..., Iterable[Any]]) -> None:
     facts = commands.add_parser(
         "facts", parents=common("memory"), help="list statements with their times and sources"
     )
-    facts.add_argument("entity", nargs="?", metavar="NAME", help="of an entity; default: all")
+    facts.add_argument("entity", nargs="?", metavar="NAME", help="name of an entity; default: all")
     facts.add_argument("--user", metavar="U", help="only of this user's turns and documents")
     add_as_of(facts)
     facts.add_argument(
-        "--superseded", action="store_true", help="also those that no longer hold, or not yet"
+        "--superseded",
+        action="store_true",
+        help="also statements that are no longer true, or not yet",
     )
     facts.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of rows")
     judge = commands.add_parser(
         "judge-facts",
         parents=common("memory", "model", "embedder"),
-        help="let the chat model say which statements later ones replace",
+        help="let the chat model find statements that later ones replace",
     )
-    judge.add_argument("--plan", action="store_true", help="say what it would take; send nothing")
+    judge.add_argument("--plan", action="store_true", help="estimate the cost; send nothing")
     add_caps(judge)
     for name, text in _CHANGES.items():
         fact = commands.add_parser(name, parents=common("memory"), help=text)
-        fact.add_argument("id", metavar="ID", help="of a statement, as `qrmem facts` shows it")
+        fact.add_argument("id", metavar="ID", help="id of a statement, as `qrmem facts` shows it")
         if name == "edit-fact":
             fact.add_argument("--text", help="what it says")
             fact.add_argument(
@@ -57,7 +59,7 @@ def add_as_of(parser: Any) -> None:
     parser.add_argument(
         "--as-of",
         metavar="DATE",
-        help="what was said and held then: 2026-05-03, 2026-05, 2026",
+        help="look at the memory as of a date: 2026-05-03, 2026-05, 2026",
     )
 
 
@@ -99,7 +101,7 @@ async def judge_facts(arguments: Namespace) -> int:
     else:
         told = (
             f"{counted(report.pairs, 'pairs')} judged: {report.replaced} replaced,"
-            f" {report.agreed} agree, {report.beside} stand beside each other; {used}{left}"
+            f" {report.agreed} agree, {report.beside} may both be true; {used}{left}"
         )
     output.print_done(arguments, report, [told])
     if report.stopped:
@@ -130,7 +132,7 @@ async def delete_fact(arguments: Namespace) -> int:
     """Leave a statement out of the graph."""
     async with opened(arguments) as memory:
         await memory.delete_fact(arguments.id)
-    told = f"deleted: {output.safe(arguments.id)}; qrmem restore-fact {arguments.id} takes it back"
+    told = f"deleted: {output.safe(arguments.id)}; qrmem restore-fact {arguments.id} undoes this"
     return output.print_done(arguments, {"deleted": arguments.id}, [told])
 
 

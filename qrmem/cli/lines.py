@@ -168,5 +168,5 @@ def extraction_lines(report: ExtractionReport) -> list[str]:
             " not occur in the text of their passage"
         )
     if report.malformed:
-        lines.append(f"left out:  {report.malformed:,} records are neither a triple nor a name")
+        lines.append(f"left out:  {report.malformed:,} records are neither triples nor names")
     return lines + [f"left out:  {what}" for what in report.left_out]

@@ -213,7 +213,7 @@ def report_lines(report: AddReport) -> list[str]:
         lines.append(f"skipped:   {reasons}")
     if report.left_out:
         what = counted(report.left_out, "entities and relations")
-        lines.append(f"left out:  {what} of none of the schema's types, as it is closed")
+        lines.append(f"left out:  {what} have none of the schema's types (the schema is closed)")
     if report.unparsed:
         shown = ", ".join(report.unparsed[:3]) + (" …" if len(report.unparsed) > 3 else "")
         lines.append(f"not parsed completely: {len(report.unparsed)} ({shown})")
@@ -373,7 +373,7 @@ def step_lines(step: Step, before: Step | None = None) -> list[str]:
     if step.nodes:
         lines.append(f"     found: {_found(step.nodes)}")
     if step.memory:
-        lines.append(f"     memory (likeness {step.likeness:.2f}): {shortened(step.memory, 110)}")
+        lines.append(f"     memory (similarity {step.likeness:.2f}): {shortened(step.memory, 110)}")
     return lines
 
 

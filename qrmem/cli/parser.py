@@ -50,7 +50,7 @@ class _Parser(argparse.ArgumentParser):
         near = get_close_matches(words[0].partition("=")[0], options, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         if re.match(r"\w+=", words[0]) and any(one.dest == "options" for one in self._actions):
-            hint = "; KEY=VALUE stands right after the kind"
+            hint = "; write KEY=VALUE right after the kind"
         if not hint and not words[0].startswith("-") and _takes_a_sentence(self):
             hint = '; put the words between quotation marks: "…"'
         self.error(f"not understood: {' '.join(words)}{hint}")
@@ -215,7 +215,7 @@ def _reranker_options(group: _Group) -> None:
     group.add_argument(
         "--reranker",
         metavar="R",
-        help="read the first 50 candidates again by a cross-encoder's NAME or FOLDER, or by the "
+        help="rerank the first 50 candidates by a cross-encoder's NAME or FOLDER, or by the "
         "URL of a rerank endpoint; none: do not (default: $QRMEM_RERANKER or none)",
     )
 
@@ -274,7 +274,7 @@ def _add_options(add: argparse.ArgumentParser) -> None:
         "sources",
         nargs="+",
         metavar="FILE|FOLDER|URL|-",
-        help="what to read; of a URL the one page or file at it; - is standard input",
+        help="what to read; a URL is one page or file; - is standard input",
     )
     which = add.add_argument_group("documents")
     which.add_argument("--glob", metavar="PATTERN", help="read only files of a folder that match")
@@ -283,15 +283,15 @@ def _add_options(add: argparse.ArgumentParser) -> None:
     )
     which.add_argument(
         "--id",
-        help="id of the document (one FILE only); without it, the name of the file, with its folder"
-        " where another file has that name",
+        help="id of the document (one FILE only; default: the name of the file, with its folder if"
+        " another file has that name)",
     )
     which.add_argument("--title", help="title of the document (one FILE only)")
     which.add_argument(
         "--meta",
         action="append",
         metavar="KEY=VALUE",
-        help="metadata of the document (repeatable; a key given twice has a list)",
+        help="metadata of the document (repeatable; repeat a key for a list)",
     )
     how = add.add_argument_group("reading")
     how.add_argument(
@@ -301,7 +301,7 @@ def _add_options(add: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--mode",
         choices=("compact", "paper"),
-        help="prompts that read segments: few calls, or one call a step as in the paper",
+        help="prompts that read segments: few calls, or one call per step as in the paper",
     )
     how.add_argument("--tagger", metavar="T", help=TAGGER)
     how.add_argument("--tokenizer", help="for a new namespace: builtin, tiktoken:NAME or hf:PATH")
@@ -312,8 +312,8 @@ def _add_options(add: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--executor",
         metavar="E",
-        help="what parses files, and reads without a chat model: inline, processes, ray; "
-        "processes:N, ray:N with N workers",
+        help="where to parse files, and to read without a chat model: inline, processes "
+        "or ray; processes:N and ray:N use N workers",
     )
     _window(how)
     how.add_argument(
@@ -403,8 +403,8 @@ def _looks(commands: Any, common: Common) -> None:
     )
     show.add_argument("entity", nargs="?", help="name of an entity")
     add_as_of(show)
-    show.add_argument("--merges", action="store_true", help="which names are merged, and why")
-    show.add_argument("--neo4j", action="store_true", help="ready queries for Neo4j Browser")
+    show.add_argument("--merges", action="store_true", help="show which names are merged, and why")
+    show.add_argument("--neo4j", action="store_true", help="print queries for Neo4j Browser")
     show.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of rows")
     trail = commands.add_parser(
         "trail", parents=common("memory"), help="show a recorded run step by step"
@@ -412,16 +412,14 @@ def _looks(commands: Any, common: Common) -> None:
     trail.add_argument("id", nargs="?", help="default: the last run")
     trail.add_argument("--list", action="store_true", help="list recorded runs, newest first")
     trail.add_argument("--html", metavar="FILE", help="write it as one page without scripts")
-    commands.add_parser(
-        "status", parents=common("memory"), help="show how far reading has come and what it cost"
-    )
+    commands.add_parser("status", parents=common("memory"), help="show reading progress and costs")
     commands.add_parser("list", parents=common("memory"), help="list documents and namespaces")
     # Options of its own: `--model` alone asks the model of the settings, and is no common option.
     doctor = commands.add_parser(
         "doctor",
         parents=_common(argparse.SUPPRESS)("memory", "model", "embedder", "reranker"),
         conflict_handler="resolve",
-        help="check what is installed and what answers",
+        help="check what is installed and which servers answer",
     )
     doctor.add_argument(
         "--model",
@@ -435,7 +433,7 @@ def _looks(commands: Any, common: Common) -> None:
     doctor.add_argument(
         "--repair",
         action="store_true",
-        help="compare the graph with what was read, and build it again where they differ "
+        help="compare the graph with the extractions, and rebuild it if they differ "
         "(after edits in Neo4j Browser); an SQLite file is written again, without the room and the "
         "remains of what was deleted",
     )
@@ -445,7 +443,7 @@ def _looks(commands: Any, common: Common) -> None:
 def _changes(commands: Any, common: Common) -> None:
     delete = commands.add_parser("delete", parents=common("memory"), help="delete documents")
     delete.add_argument(
-        "documents", nargs="*", metavar="ID", help="of a document, as `qrmem list` shows it"
+        "documents", nargs="*", metavar="ID", help="id of a document, as `qrmem list` shows it"
     )
     delete.add_argument("--all", action="store_true", help="delete the whole namespace")
     delete.add_argument("--yes", action="store_true", help="do not ask")
@@ -481,5 +479,5 @@ def _changes(commands: Any, common: Common) -> None:
     load.add_argument(
         "--openie",
         action="store_true",
-        help="read extractions instead: HippoRAG's OpenIE results, or plain triples",
+        help="import extractions instead: HippoRAG's OpenIE results, or plain triples",
     )

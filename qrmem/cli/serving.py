@@ -40,7 +40,7 @@ def add_serving(commands: Any, common: Common) -> None:
         "--http", action="store_true", help="by streamable HTTP at /mcp; default: standard input"
     )
     mcp.add_argument(
-        "--user", type=user_name, metavar="U", help="read and write as this user alone"
+        "--user", type=user_name, metavar="U", help="read and write only this user's data"
     )
     serve = commands.add_parser(
         "serve",
@@ -50,7 +50,7 @@ def add_serving(commands: Any, common: Common) -> None:
     serve.add_argument(
         "--tokens",
         metavar="FILE",
-        help="a table of tokens (TOML), each for a namespace and, if wanted, a user",
+        help="a table of tokens (TOML), each for a namespace and, optionally, a user",
     )
     serve.add_argument(
         "--jobs",
@@ -60,7 +60,7 @@ def add_serving(commands: Any, common: Common) -> None:
     view = commands.add_parser(
         "view",
         parents=common("memory", "model", "embedder"),
-        help="show the memory on a page of this machine (extra serve)",
+        help="show the memory on a web page of this machine (extra serve)",
     )
     view.add_argument(
         "--ask", action="store_true", help="answer questions on the page (calls the chat model)"
@@ -178,9 +178,7 @@ def _table(arguments: argparse.Namespace, settings: Settings) -> "Sequence[Grant
         return [Grant(sha256=digest(token), namespace=settings.namespace, write=arguments.write)]
     if token or arguments.write:
         other = "QRMEM_TOKEN" if token else "--write"
-        raise UsageError(
-            f"{other} is for one token; with --tokens, leave it out: the table says it"
-        )
+        raise UsageError(f"{other} is for one token; with --tokens, leave it out: the table has it")
     return grants(Path(arguments.tokens), settings.namespace)
 
 
@@ -243,7 +241,7 @@ async def write_trail(memory: "Memory", trail: Trail, path: str) -> int:
 
     page = trail_page(trail, await segments_of(memory, trail), output.reader(trail.reasoner))
     data = page.encode("utf-8", "backslashreplace")
-    write_whole(Path(path), data, b"<!doctype html>", "page of a trail")
+    write_whole(Path(path), data, b"<!doctype html>", "a trail page")
     output.show(f"written to {path}")
     return 0
 

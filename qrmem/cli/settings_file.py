@@ -43,7 +43,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "api_key": "better set in the environment",
         "concurrency": "chat calls at the same time",
         "timeout": "seconds to wait for a whole reply",
-        "retries": "how often a failed call is sent again",
+        "retries": "how often a failed call is repeated",
         "requests_per_minute": "limit of the server; 0: learned from its refusals",
         "tokens_per_minute": "the same for tokens, prompts and replies together",
     },
@@ -111,8 +111,8 @@ def add_settings(commands: Any, common: Common) -> None:
     )
     trust.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="default: this one")
     which = trust.add_mutually_exclusive_group()
-    which.add_argument("--remove", action="store_true", help="trust the folder's file no more")
-    which.add_argument("--list", action="store_true", help="list the files that are trusted")
+    which.add_argument("--remove", action="store_true", help="stop trusting the folder's file")
+    which.add_argument("--list", action="store_true", help="list trusted files")
 
 
 async def init(arguments: Namespace) -> int:
@@ -125,7 +125,7 @@ async def init(arguments: Namespace) -> int:
     if path.name == SETTINGS_FILE:
         with suppress(UsageError, OSError):  # the file is of use without being trusted
             settings_files.trust(require_file(path.parent), os.environ)
-        lines.append("addresses, keys and paths in it count after: qrmem trust")
+        lines.append("addresses, keys and paths in it take effect after: qrmem trust")
     return output.print_done(arguments, {"written": str(path)}, lines)
 
 
@@ -162,7 +162,7 @@ async def trust(arguments: Namespace) -> int:
     if arguments.remove:
         if not settings_files.distrust(path, os.environ):
             raise NotFound(f"{path} is not trusted")
-        line = output.safe(one_line(f"{path} is trusted no more"))
+        line = output.safe(one_line(f"{path} is no longer trusted"))
         return output.print_done(arguments, {"removed": str(path)}, [line])
     file = require_file(folder)
     values = file_values(file)

@@ -15,7 +15,7 @@ from qrmem.types.trees import Grouping, Tree, TreeNode, TreeReport
 
 _SHOWN = 160
 NO_TREE = "no tree was built yet, or its document has changed since: qrmem tree build"
-LEGEND = "! is a surprise: what does not follow from the rest of the text"
+LEGEND = "! marks a surprise: a statement that does not follow from the rest of the text"
 
 
 def add_tree(commands: Any, common: Common) -> None:
@@ -112,7 +112,7 @@ def outline(tree: Tree, depth: int) -> Iterator[str]:
     if tree.grouping.groups:
         yield f"  {_grouped(tree.grouping)}"
     if not tree.is_current:
-        yield "  the document has grown since: run `qrmem tree build` again"
+        yield "  the document has changed since: run `qrmem tree build` again"
     for root in tree.roots:
         yield from _below(nodes, root, 1, depth)
 
@@ -123,7 +123,7 @@ def _grouped(done: Grouping) -> str:
     how = "not reduced" if done.reduction == "none" else f"reduced by {named}"
     return (
         f"{counted(done.groups, 'groups')}, vectors {how}; "
-        f"plain runs in the order of the text: {done.runs}"
+        f"consecutive pieces of the text: {done.runs}"
     )
 
 

@@ -141,8 +141,8 @@ def listing_lines() -> list[str]:
     for name, preset in found["presets"].items():
         lines.append(f"  {name:20} {preset['title']}")
     lines.append(
-        "systems (in brackets the paper of each, or ours; below it its parameters with their "
-        "defaults, to be set by NAME:KEY=VALUE:KEY=VALUE)"
+        "systems (in brackets the paper, or ours; below each its parameters with their "
+        "defaults; set them by NAME:KEY=VALUE:KEY=VALUE)"
     )
     for name, system in found["systems"].items():
         needed = " and ".join(_NEEDED.get(what, f"the extra {what}") for what in system["needs"])

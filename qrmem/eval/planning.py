@@ -353,7 +353,7 @@ def plan_lines(made: PreparedRun, found: Sequence[Forecast]) -> list[str]:
     head = (
         f"{made.spec.task}: {len(made.items)} items, {made.settings.model}, window "
         f"{made.settings.window}; rehearsed on {min(REHEARSED, len(made.items))}, nothing was sent;"
-        " a reply that cannot be read is asked for again, up to five times, on top"
+        " unreadable replies come on top: up to five tries each"
     )
     return [head, *(f"  {one.system:24} {_between(one.least, one.most)}" for one in found)]
 

@@ -204,7 +204,7 @@ def runs_of(
     if lacking and not is_any:
         more = f" (and {len(lacking) - 1} more parts)" if len(lacking) > 1 else ""
         first = lacking[0]
-        raise UsageError(f"no part of {preset.name} can be run: {first.what}: {first.why}{more}")
+        raise UsageError(f"{preset.name} cannot be run: {first.what}: {first.why}{more}")
     left += lacking
 
 

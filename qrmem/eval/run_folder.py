@@ -91,8 +91,8 @@ def written(path: Path) -> Iterator[None]:
         yield
     except OSError as exc:
         raise StoreUnavailable(
-            f"{path} cannot be written ({exc.strerror}); what is done is kept: make room, then "
-            "run the same command again"
+            f"{path} cannot be written ({exc.strerror}); what is done is kept: free some space, "
+            "then run the same command again"
         ) from exc
 
 
@@ -194,14 +194,14 @@ class RunFolder:
         try:
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(found, dict) or not found:
-                raise ValueError("it holds no configuration")
+                raise ValueError("it has no configuration")
             if wrong := [name for name, form in _FORM.items() if not _has(found, name, form)]:
                 raise ValueError(f"it lacks {wrong[0]!r}, or has it in another form")
         except FileNotFoundError:
             if name := preset_in(self.path):
                 told = f"{self.path} holds the runs of {name}, each in a folder: name one of those"
                 raise UsageError(told) from None
-            what = "holds no run" if self.path.is_dir() else "is no folder"
+            what = "has no run" if self.path.is_dir() else "is not a folder"
             told = f"{self.path} {what}: name one that `qrmem eval run --out FOLDER` has written"
             raise UsageError(told) from None
         except (OSError, ValueError) as exc:

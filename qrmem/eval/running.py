@@ -206,8 +206,8 @@ def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
         require(needs(systems[word]), settings, word)
         if spec.retrieve and not ranks(systems[word]):
             raise UsageError(
-                f"the system {word!r} only answers, and --retrieve only ranks: take --retrieve "
-                f"away, or name systems that rank, such as {', '.join(_RANKING)}"
+                f"the system {word!r} only answers, and --retrieve only ranks: leave --retrieve "
+                f"out, or name systems that rank, such as {', '.join(_RANKING)}"
             )
     if not systems:
         raise UsageError("name at least one system: --system reflection,bm25")

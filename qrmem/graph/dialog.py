@@ -115,9 +115,9 @@ def moment(at: datetime | str | None) -> str:
         try:
             at = datetime.fromisoformat(at)
         except ValueError:
-            raise UsageError(f"{at!r} is no time: {_A_TIME}") from None
+            raise UsageError(f"{at!r} is not a time: {_A_TIME}") from None
     if at is not None and not isinstance(at, datetime):
-        raise UsageError(f"{at!r} is no time: {_A_TIME}")
+        raise UsageError(f"{at!r} is not a time: {_A_TIME}")
     return (at or datetime.now(UTC)).isoformat(timespec="seconds")
 
 
@@ -379,8 +379,8 @@ async def free_numbers(store: GraphStore, ns: str, last: int, count: int) -> lis
         numbers = range(start, min(start + size, MOST_TURNS + 1))
         if not numbers:
             raise UsageError(
-                f"namespace {ns!r} has a turn of the highest number, {MOST_TURNS:,}: keep what is"
-                " said from now on in another namespace"
+                f"namespace {ns!r} has reached the highest turn number, {MOST_TURNS:,}: keep"
+                " further turns in another namespace"
             )
         taken = {info.id for info in await store.documents(ns, [*map(turn_id, numbers)])}
         found += [n for n in numbers if turn_id(n) not in taken]

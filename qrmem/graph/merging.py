@@ -405,4 +405,4 @@ async def _retried(store: GraphStore, work: Callable[[], Awaitable[T]]) -> T:
                 return await work()
         except StoreConflict:
             await asyncio.sleep(min(_LONGEST_PAUSE, 0.01 * 2**attempt))
-    raise StoreConflict("the namespace is changed by others all the time; try again later")
+    raise StoreConflict("other programs keep changing the namespace; try again later")

@@ -94,7 +94,8 @@ async def _check_readable(store: GraphStore, ns: str, info: DocumentInfo) -> Non
         if not isinstance(exc.__cause__, ValueError | zlib.error):
             raise
         raise StoreUnavailable(
-            f"{store.location} is damaged: what was read of {info.id!r} cannot be understood;"
+            f"{store.location} is damaged: what was extracted from {info.id!r} cannot be "
+            "understood;"
             " delete it and add it again, then repair again"
         ) from exc
 

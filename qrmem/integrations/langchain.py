@@ -21,7 +21,7 @@ from qrmem.types import Hit
 
 TOOLS = ("search_memory", "ask_memory", "look_up_entity")
 """Tools that are offered unless others are named."""
-_AWAITED = "this memory is awaited: use ainvoke, or open it with qrmem.sync.open"
+_AWAITED = "this memory is asynchronous: use ainvoke, or open it with qrmem.sync.open"
 
 
 def tools(
@@ -42,7 +42,7 @@ def tools(
         UsageError: it is no memory, or there is no function of a name.
     """
     if not isinstance(memory, Memory | sync.Memory):
-        raise UsageError(f"tools are made of an open memory, not of {type(memory).__name__}")
+        raise UsageError(f"tools need an open memory, not {type(memory).__name__}")
     if isinstance(names, str):
         raise UsageError(f"names is a list of tools, not one text: [{names!r}]")
     known = Toolset.functions(write=True, user=user)

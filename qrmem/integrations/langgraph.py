@@ -70,14 +70,16 @@ class MemoryStore(BaseStore):
         if isinstance(fields, str):
             raise UsageError(f"fields is a list of paths, not one text: [{fields!r}]")
         if not isinstance(memory, Memory | sync.Memory):
-            raise UsageError(f"a store is made of an open memory, not of {type(memory).__name__}")
+            raise UsageError(f"a store needs an open memory, not {type(memory).__name__}")
         self._memory = memory
         self._fields = fields
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations; reads see what was there before the batch."""
         if isinstance(self._memory, Memory):
-            raise UsageError("this memory is awaited: use abatch, or open it with qrmem.sync.open")
+            raise UsageError(
+                "this memory is asynchronous: use abatch, or open it with qrmem.sync.open"
+            )
         listed = list(ops)
         return self._memory.call(lambda memory: self._carry_out(memory, listed))
 

@@ -239,7 +239,7 @@ class Toolset:
             fact_id: as list_facts shows it.
         """
         await self._memory.delete_fact(fact_id)
-        return "Deleted; restore_fact takes it back."
+        return "Deleted; restore_fact undoes this."
 
     async def restore_fact(self, fact_id: str) -> str:
         """Take back that a fact was edited, ended or deleted.
@@ -380,7 +380,7 @@ def hits_text(hits: Sequence[Hit]) -> str:
         + "".join(f"\nNo longer: {fenced(words[:EXCERPT])}" for words in hit.ended)
         for hit in hits
     ]
-    return "\n\n".join(shown) or "Nothing in the memory fits."
+    return "\n\n".join(shown) or "Nothing in the memory matches."
 
 
 def _place(segment_id: str, title: str, part: str) -> str:

@@ -88,7 +88,7 @@ def _earlier(folder: Path) -> set[str]:
     kept = folder / _LIST
     if kept.is_symlink() or not kept.is_file():
         if any(folder.iterdir()):
-            raise UsageError(f"{folder} holds something else; choose an empty folder for the notes")
+            raise UsageError(f"{folder} contains other files; choose an empty folder for the notes")
         return set()
     names = kept.read_text(encoding="utf-8", errors="replace").splitlines()
     return {n for n in names if re.fullmatch(r"(documents/|entities/)?[^/\\\x00]+\.md", n)}
@@ -290,7 +290,7 @@ async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
             )
     written = BytesIO()
     networkx.write_graphml(graph, written)
-    write_whole(Path(path), written.getvalue(), b"<?xml", "GraphML")
+    write_whole(Path(path), written.getvalue(), b"<?xml", "a GraphML file")
     return len(listed)
 
 

@@ -60,14 +60,16 @@ def check_place(path: Path, begins: bytes, what: str) -> None:
     """
     if not path.exists():
         if not path.parent.is_dir():
-            raise UsageError(f"there is no folder {path.parent}; make it first, or check the path")
+            raise UsageError(
+                f"there is no folder {path.parent}; create it first, or check the path"
+            )
         return
     if not path.is_file():
-        raise UsageError(f"{path} is no file that can be written over; choose another name")
+        raise UsageError(f"{path} is not a file that can be overwritten; choose another name")
     with path.open("rb") as file:
         found = file.read(len(begins))
     if found not in (b"", begins):
-        raise UsageError(f"{path} is there and is no {what}; choose another name")
+        raise UsageError(f"{path} exists and is not {what}; choose another name")
 
 
 def unwritable(path: Path, exc: OSError) -> StoreUnavailable:

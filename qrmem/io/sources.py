@@ -299,7 +299,7 @@ def _of_path(path: Path, glob: str | None, follow_links: bool) -> Iterator[Found
 FILES_TOGETHER = 32
 BYTES_TOGETHER = 1_000_000
 """Files that a worker is given together at most, and bytes from which on no more are added."""
-LOST_TWICE = "a worker was lost each of the two times that it parsed this file"
+LOST_TWICE = "two workers were lost while parsing this file"
 
 
 def _parsed(file: _File, data: bytes | None = None) -> list[Document | Refused]:
@@ -317,7 +317,7 @@ def _parsed(file: _File, data: bytes | None = None) -> list[Document | Refused]:
     except QrmemError as exc:
         return [_refused(file, exc)]
     left_out = document.metadata.get(LEFT_OUT)
-    broken = BadDocument(f"read without what is broken in it: {left_out}")
+    broken = BadDocument(f"broken parts were left out: {left_out}")
     return [made, *([Refused(name, broken)] if left_out else [])]
 
 

@@ -56,7 +56,7 @@ async def fetched(address: str) -> Document:
     try:
         url = httpx.URL(shown)
     except httpx.InvalidURL as exc:
-        raise BadDocument(f"{shown} is no address: {exc}") from exc
+        raise BadDocument(f"{shown} is not an address: {exc}") from exc
     if url.scheme not in ("http", "https") or not url.host:
         raise BadDocument(f"{shown}: only addresses with http:// or https:// are read")
     if url.userinfo:
@@ -71,7 +71,7 @@ async def fetched(address: str) -> Document:
         raise OutOfReach(f"{shown} did not answer within {SECONDS} s") from exc
     except httpx.HTTPError as exc:
         reason = " ".join(str(exc).split()) or type(exc).__name__
-        raise OutOfReach(f"{shown} is out of reach: {reason}") from exc
+        raise OutOfReach(f"{shown} cannot be reached: {reason}") from exc
     kind, charset = _kind(answer)
     if kind in ("", "html", "markdown", "csv"):
         data = _in_utf8(data, charset)

@@ -267,7 +267,7 @@ class Budget:
             return reported
         if reported > most and not self._has_doubted:
             self._has_doubted = True
-            said = f"a server reports {reported:,} tokens, where {most:,} are the most that can be"
+            said = f"a server reports {reported:,} tokens; at most {most:,} are possible"
             self.warn(f"{said}: qrmem counts such replies itself", what="usage", tokens=reported)
         return sum(map(count, texts))
 

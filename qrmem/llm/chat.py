@@ -148,7 +148,10 @@ class Chat:
         lost = self._negotiation.learn(call.dialect, call.request, reply)
         if lost and refusal:
             form = call.dialect.form
-            message = f"no replies in the form {lost} any more, {form} from here on ({refusal})"
+            message = (
+                f"the server no longer accepts the output form {lost}; using {form} from now on "
+                f"({refusal})"
+            )
             call.budget.warn(message, what="form", form=form)
         return reply
 
@@ -158,7 +161,10 @@ class Chat:
         if (wait := self._rate.reserve(_size(request))) > 0:
             if wait >= _LONG and not self._has_told_wait:
                 self._has_told_wait = True
-                text = f"a request waits {wait:.0f} s for its turn: {self._endpoint.host} is sent"
+                text = (
+                    f"a request waits {wait:.0f} s for the rate limit: {self._endpoint.host} is "
+                    "sent"
+                )
                 call.budget.warn(f"{text} {self._rate.allowance} a minute", what="rate", wait=wait)
             await self._sleep(wait)
         async with self._places, call.budget.spending(call.most) as spent:

@@ -143,7 +143,7 @@ async def _open(endpoint: Endpoint, seconds: float) -> "AsyncOpenAI":
     except (ImportError, OSError, ValueError) as exc:
         # The environment names proxies or certificates that do not work here.
         reason, cause = endpoint.clean(str(exc)), in_words(exc, endpoint)
-    raise MissingError(f"{endpoint.host} cannot be asked from here: {reason}") from cause
+    raise MissingError(f"{endpoint.host} cannot be called from here: {reason}") from cause
 
 
 def _library(client: Any) -> Any:
@@ -174,7 +174,7 @@ def _http_client(endpoint: Endpoint) -> Any:
     async def bound(answer: Any) -> None:
         if there := answer.headers.get("location") if 300 <= answer.status_code < 400 else None:
             raise ModelUnavailable(
-                f"{endpoint.host} sends requests on to {endpoint.clean(_target(answer, there))}: "
+                f"{endpoint.host} redirects to {endpoint.clean(_target(answer, there))}: "
                 "set the base URL to the address that answers"
             )
         packing = answer.headers.pop("content-encoding", "identity")
@@ -212,7 +212,7 @@ def _target(answer: Any, location: str) -> str:
 async def _pieces(stream: Any, packing: str) -> AsyncGenerator[bytes, None]:
     """Yield the unpacked bytes of an answer, and stop where they are too many."""
     if packing not in {"identity", "gzip"}:
-        raise ModelUnavailable(f"the answer is packed in a way that was not asked for: {packing!r}")
+        raise ModelUnavailable(f"the answer has a compression that was not requested: {packing!r}")
     unpacker = zlib.decompressobj(_GZIP) if packing == "gzip" else None
     size = 0
     async with aclosing(aiter(stream)) as pieces:
@@ -221,7 +221,9 @@ async def _pieces(stream: Any, packing: str) -> AsyncGenerator[bytes, None]:
                 try:
                     piece = unpacker.decompress(piece, LARGEST_ANSWER + 1)
                 except zlib.error as exc:
-                    raise Transient(f"the answer cannot be unpacked: {exc}", cause="body") from None
+                    raise Transient(
+                        f"the answer cannot be decompressed: {exc}", cause="body"
+                    ) from None
             size += len(piece)
             if size > LARGEST_ANSWER:
                 limit = LARGEST_ANSWER // 1024 // 1024
@@ -342,7 +344,7 @@ class _Joined:
         """Return the body that an answer in one piece has; `end` is why, if no event says it."""
         end = self._end or end
         if not end:
-            raise StreamBroken("the stream broke off before the reply had ended")
+            raise StreamBroken("the stream ended before the reply was complete")
         choice = {
             "message": {
                 "content": "".join(self._text),

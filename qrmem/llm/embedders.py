@@ -365,17 +365,17 @@ def _checked(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[np
     try:
         found = np.asarray(rows, dtype=np.float32)
     except (TypeError, ValueError) as exc:
-        raise ModelUnavailable(f"{name} gave vectors that are no lists of numbers") from exc
+        raise ModelUnavailable(f"{name} returned vectors that are not lists of numbers") from exc
     if found.ndim != 2 or len(found) != count or found.shape[1] == 0:
-        raise ModelUnavailable(f"{name} gave vectors of shape {found.shape} for {count} texts")
+        raise ModelUnavailable(f"{name} returned vectors of shape {found.shape} for {count} texts")
     if dimension and found.shape[1] != dimension:
         raise ModelUnavailable(
             f"{name} gave vectors of {found.shape[1]} numbers; the ones before had {dimension}"
         )
     if not np.isfinite(found).all():
-        raise ModelUnavailable(f"{name} gave a vector that holds NaN or infinity")
+        raise ModelUnavailable(f"{name} returned a vector with NaN or infinity")
     if not found.any(axis=1).all():
-        raise ModelUnavailable(f"{name} gave a vector of zeros")
+        raise ModelUnavailable(f"{name} returned a vector of zeros")
     return found
 
 

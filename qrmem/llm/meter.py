@@ -322,5 +322,5 @@ class CircuitBreaker:
         raise ModelUnusable(
             f"no reply of {model} can be read, {spoilt} in a row now (the last {shown}); "
             "`qrmem doctor --model` shows what it can do; what was read is kept, and the same "
-            "command goes on from there, with this model or with another"
+            "command continues from there, with this model or another"
         )

@@ -184,7 +184,7 @@ class Replayer:
         return self._replies[key]
 
     def _difference(self, request: ChatRequest) -> str:
-        head = f"{self._path} holds no reply to this {request.stage or 'chat'} request"
+        head = f"{self._path} has no reply to this {request.stage or 'chat'} request"
         wanted = _shown(request)
         alike = [r for r in self._requests if r.stage == request.stage]
         if not alike:
@@ -267,7 +267,7 @@ def _read(path: Path) -> tuple[str, list[Entry]]:
         return _model(heading), [_entry(n, line) for n, line in enumerate(lines, 2) if line.strip()]
     except (OSError, ValueError) as exc:
         said = exc.strerror if isinstance(exc, OSError) else exc
-        raise UsageError(f"{path} is no cassette: {said}") from exc
+        raise UsageError(f"{path} is not a cassette: {said}") from exc
 
 
 def _whole_lines(text: str) -> list[str]:
@@ -285,7 +285,7 @@ def _model(heading: str) -> str:
     try:
         start = _Heading.model_validate_json(heading)
     except ValidationError as exc:
-        raise ValueError("it does not begin like one") from exc
+        raise ValueError("it does not begin like a cassette") from exc
     if start.cassette != FORMAT:
         raise ValueError(f"format {start.cassette}, this version reads {FORMAT}")
     return start.model
@@ -297,7 +297,7 @@ def _entry(number: int, line: str) -> Entry:
     except ValidationError as exc:
         first = exc.errors()[0]
         place = "".join(f"{part}: " for part in first["loc"])
-        raise ValueError(f"line {number} is no exchange: {place}{first['msg']}") from exc
+        raise ValueError(f"line {number} is not an exchange: {place}{first['msg']}") from exc
     found = json.loads(line)
     asked, said = found["request"], found["reply"]
     messages = tuple(Message(role, content) for role, content in asked.pop("messages"))

@@ -126,7 +126,7 @@ class Reranker:
             if isinstance(exc, MissingError) and not isinstance(exc, AccessRefused):
                 raise
             self._has_failed = True
-            self._budget.warn(f"not reranked, the order is that of search: {exc}", what="rerank")
+            self._budget.warn(f"not reranked; the order of the search stays: {exc}", what="rerank")
             return None
         order = sorted(range(len(texts)), key=lambda place: -_or_least(scores[place]))
         return [(place, scores[place]) for place in order]
@@ -170,7 +170,7 @@ class CrossEncoder:
             found = await loop.run_in_executor(self._thread, self._scored, question, texts)
         if len(found) != len(texts) or not all(map(_is_number, found)):
             raise ModelUnavailable(
-                f"{self.name} gives no single number for a text: it is no reranker"
+                f"{self.name} does not return a single number for a text, so it is not a reranker"
             )
         return list(found)
 

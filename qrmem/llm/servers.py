@@ -239,7 +239,7 @@ def translated(exc: Exception, endpoint: Endpoint, model: str, seconds: float) -
         return from_connection(exc, endpoint, seconds)
     if isinstance(exc, openai.OpenAIError | UnicodeError | StreamBroken):
         said = endpoint.clean(str(exc)) or type(exc).__name__
-        return Transient(f"{endpoint.host} sent no whole reply: {said}", cause="body")
+        return Transient(f"{endpoint.host} sent an incomplete reply: {said}", cause="body")
     return None
 
 
@@ -271,7 +271,7 @@ def from_status(
     if is_long or (status in {413, 429} and _TOO_LARGE.search(low)):
         limit = _LIMIT.search(low)
         return ContextExceeded(
-            f"{endpoint.host} takes no text of that length: {said}",
+            f"{endpoint.host} accepts no text of that length: {said}",
             limit=int(limit[1].replace(",", "")) if limit else 0,
         )
     if status == 500 and _VALIDATION.search(low):
@@ -322,7 +322,7 @@ def from_connection(exc: BaseException, endpoint: Endpoint, seconds: float) -> T
                 cause="connection",
                 is_free=True,
             )
-        text = f"{endpoint.host} gave no answer in {seconds:g} s (QRMEM_TIMEOUT allows more)"
+        text = f"{endpoint.host} did not answer within {seconds:g} s (QRMEM_TIMEOUT allows more)"
         return Transient(text, cause="timeout")
     words = endpoint.clean(": ".join(dict.fromkeys(_words(link) for link in chain)))
     if any(type(link).__name__ == "ConnectError" for link in chain):

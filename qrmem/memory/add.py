@@ -205,7 +205,7 @@ class Adder:
         if name in self._tally.seen and before == digest:
             return
         if name in self._new and before is not None:
-            raise StoreConflict(f"there is a document {name!r} already")
+            raise StoreConflict(f"document {name!r} already exists")
         stored = self._state.info(name) if self._state.digest(name) == digest else None
         if before not in (None, digest) and not (
             self._options.update and name not in self._tally.seen
@@ -331,7 +331,7 @@ class Adder:
     def _checked_cut(self, name: str, document: Document) -> list[Segment]:
         if segments := self.cut(name, document):
             return segments
-        raise BadDocument(f"document {name!r} has nothing to read in it")
+        raise BadDocument(f"document {name!r} contains nothing to read")
 
     def cut(self, name: str, document: Document) -> list[Segment]:
         """Cut a document as this namespace is cut; see `qrmem.graph.segmenting.cut`."""
@@ -391,7 +391,8 @@ class Adder:
         made = await self._store.create_namespace(self._ns, info)
         if replace(made, revision=info.revision) != info:
             raise StoreConflict(
-                f"namespace {self._ns!r} was made meanwhile with other settings; run it again"
+                f"namespace {self._ns!r} was created meanwhile with other settings; run the "
+                "command again"
             )
 
     async def _states(self, document_id: str) -> Counter[str]:
@@ -489,4 +490,4 @@ class Adder:
 def worker_losses(count: int) -> str:
     """Say how many workers were lost."""
     were = "1 worker was" if count == 1 else f"{count} workers were"
-    return f"{were} lost while at work; what it had in hand was done again"
+    return f"{were} lost during the run; the work was repeated"

@@ -96,7 +96,7 @@ class IngestState:
         stored = self.info(document_id)
         if stored is not None and not turn_number(document_id, stored.metadata):
             raise UsageError(
-                f"document {document_id!r} is there already, and is no turn or fact of one:"
+                f"document {document_id!r} already exists, and is not a turn or a fact of a turn:"
                 " add it under another id, then delete it under this one"
             )
         if stored is None and not may_begin:
@@ -112,8 +112,8 @@ class IngestState:
         now = document.metadata.get("source", "")
         files = f", from {was}, and this one is from {now}" if was != now and was and now else ""
         return (
-            f"document {document.id!r} is there already with another text{files}:"
-            " --id ID (id=) keeps both, --update (update=True) replaces what is there"
+            f"document {document.id!r} already exists with another text{files}:"
+            " --id ID (id=) keeps both, --update (update=True) replaces the old text"
         )
 
 

@@ -281,7 +281,8 @@ def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> Nam
         info = replace(info, embedder="none", dimension=0)
     if info.tokenizer not in (BuiltinTokenizer.name, open_tokenizer(settings.tokenizer).name):
         message = (
-            f"the archive was counted by {info.tokenizer!r}, which the settings do not name: its"
+            f"the archive's tokens were counted by {info.tokenizer!r}, which the settings do not "
+            "name: its"
             " segments are counted by the built-in tokenizer"
         )
         listener(Event("warning", {"message": message}))

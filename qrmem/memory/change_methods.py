@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ChangeMethods(Handle):
-    """What changes a memory, and what brings it in and out of files."""
+    """Methods that change a memory, export it and import it."""
 
     async def add(
         self,
@@ -42,33 +42,33 @@ class ChangeMethods(Handle):
         extract: bool = False,
         **caps: Unpack[CapOptions],
     ) -> AddReport:
-        """Read documents into the memory; what is complete already costs nothing.
+        """Read documents into the memory; complete documents cost nothing again.
 
         Args:
             source: a path, a folder, a `Document`, `{"id", "title", "text", "metadata"}`, or an
                 iterable of them; or a list of messages (`{"role", "content"}`, or LangChain's),
-                which are kept as turns: see `add_messages`. A file's id is its path below the
-                folder given, with more of the folders above it where another file has that id.
+                which are kept as turns: see `add_messages`. A file's id is its path below the given
+                folder, with more parent folders if another file has that id.
             update: replace documents of the same id whose text, title or metadata differ; only
                 segments that changed are read again. Threads of checkpointers used since the memory
                 was opened that read an old segment are dropped.
             rebuild: read every segment again, and summarise again.
-            glob: which files of a folder.
-            follow_links: whether links in a folder are followed wherever they lead; else those that
-                lead out of it are passed over and counted.
+            glob: pattern that selects the files of a folder.
+            follow_links: whether to follow symbolic links out of a folder; otherwise they are
+                skipped and counted.
             question: shapes the graph (orientation `full`).
             user: of messages: whose conversation it is.
-            session: of messages: the conversation that they are part of.
-            extract: of messages: draw facts from them, see `add_messages`.
+            session: of messages: their conversation.
+            extract: of messages: extract facts from them, see `add_messages`.
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Returns:
-            What was done; failed segments are in `problems`, and the same call tries them again. A
-            cap that was reached is in `stopped`, and the same call goes on from there.
+            A report. Failed segments are in `problems`, and the same call tries them again. A cap
+            that was reached is in `stopped`, and the same call continues from there.
 
         Raises:
             BadDocument: the one source given cannot be read.
-            UsageError: a document is there with another text, and `update` is not set.
+            UsageError: a document exists with another text, and `update` is not set.
             AccessRefused: key or model name refused.
             ModelUnavailable: the model does not answer; what was read is kept.
         """
@@ -98,7 +98,7 @@ class ChangeMethods(Handle):
         """Read a text into the memory, as `add` reads a file.
 
         Args:
-            id: of the document; `None`: made of the text.
+            id: of the document; `None`: derived from the text.
             metadata: primitive values, and lists of texts, to narrow `search` and `ask` by.
             update: replace a document of the same id.
             caps: see `add`.
@@ -112,32 +112,33 @@ class ChangeMethods(Handle):
     async def delete(
         self, *document_ids: str, checkpointer: "BaseCheckpointSaver[Any] | None" = None
     ) -> None:
-        """Forget documents: afterwards the memory equals one that never held them.
+        """Delete documents; afterwards the memory equals one that never held them.
 
         Args:
-            checkpointer: LangGraph's, that questions were asked with; threads that read one of the
-                documents are dropped. Those used since the memory was opened need not be named.
+            checkpointer: a LangGraph checkpointer that was used for questions; threads that read
+                one of the documents are deleted. Those used since the memory was opened need not be
+                given.
 
         Raises:
-            NotFound: one of them is not there; nothing is deleted.
+            NotFound: one of them does not exist; nothing is deleted.
             StoreUnavailable: a checkpointer used before is closed, and none is given; nothing is
                 deleted.
         """
         await change.delete(self._session, document_ids, checkpointer)
 
     async def delete_all(self, *, checkpointer: "BaseCheckpointSaver[Any] | None" = None) -> None:
-        """Forget the whole namespace.
+        """Delete the whole namespace.
 
         Args:
             checkpointer: see `delete`.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: the namespace does not exist.
         """
         await change.delete_all(self._session, checkpointer)
 
     async def merge(self, first: str, second: str) -> None:
-        """Count two names as one from now on; your decision overrides the rules and is kept."""
+        """Merge two names from now on; your decision overrides the rules and is kept."""
         await change.override_merge(self._session, first, second, same=True)
 
     async def separate(self, first: str, second: str) -> None:
@@ -153,12 +154,12 @@ class ChangeMethods(Handle):
         document deletes the judgements on its statements.
 
         Args:
-            plan: return what it would take; nothing is sent.
+            plan: only estimate the cost; nothing is sent.
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Raises:
             UsageError: no chat model is set.
-            ModelUnavailable: it does not answer; what was judged is kept.
+            ModelUnavailable: it does not answer; judgements so far are kept.
         """
         return await statements.judge(self._session, self._emit, caps, is_plan=plan)
 
@@ -170,19 +171,19 @@ class ChangeMethods(Handle):
         valid_from: str | None = None,
         valid_until: str | None = None,
     ) -> FactView:
-        """Change what a statement says, or when it holds; the edit is kept.
+        """Change the description or the dates of a statement; the edit is kept.
 
         The edit is deleted with the segment that states it. `restore_fact` undoes it.
 
         Args:
             fact_id: as `facts` has it.
-            text: its description; `None`: as it is.
-            valid_from: `2026-05-03`, `2026-05` or `2026`, "" for nothing; `None`: as it is.
+            text: its new description; `None`: unchanged.
+            valid_from: `2026-05-03`, `2026-05` or `2026`, "" for none; `None`: unchanged.
             valid_until: the same.
 
         Raises:
             NotFound: there is no such statement.
-            UsageError: a date is not valid, or the end lies before the beginning.
+            UsageError: a date is not valid, or the end is before the beginning.
         """
         return await statements.edit(self._session, fact_id, text, valid_from, valid_until)
 
@@ -195,12 +196,12 @@ class ChangeMethods(Handle):
 
         Raises:
             NotFound: there is no such statement.
-            UsageError: the date is not valid, or lies before the statement's beginning.
+            UsageError: the date is not valid, or is before the statement's beginning.
         """
         return await statements.end(self._session, fact_id, on)
 
     async def delete_fact(self, fact_id: str) -> None:
-        """Leave a statement out of the graph from now on; its text stays as it is.
+        """Delete a statement from the graph; the document's text stays as it is.
 
         Raises:
             NotFound: there is no such statement.
@@ -216,14 +217,14 @@ class ChangeMethods(Handle):
         return await statements.restore(self._session, fact_id)
 
     async def repair(self) -> Repair:
-        """Compare the graph with what was read, and build it again where they differ.
+        """Compare the graph with the extractions, and rebuild it if they differ.
 
-        For a memory that somebody edited in Neo4j Browser, or that was damaged. Names that were
-        merged or moved by hand are kept, as if by `merge` and `separate`; other edits are not. An
-        SQLite file is written anew, without the room and the remains of what was deleted.
+        Use it after edits in Neo4j Browser, or for a damaged memory. Names that were merged or
+        moved by hand are kept, as if by `merge` and `separate`; other edits are not. An SQLite file
+        is rewritten, without the space and the remains of deleted data.
 
         Raises:
-            NotFound: there is no such namespace.
+            NotFound: the namespace does not exist.
             StoreConflict: somebody else changed it meanwhile.
             StoreUnavailable: the file of the memory is damaged.
         """
@@ -232,21 +233,21 @@ class ChangeMethods(Handle):
     async def prune(self) -> int:
         """Delete the cached replies of chat models; return how many.
 
-        What was read out of them stays, and so do merged descriptions. A question that is asked
-        again, or a failed segment that is read again, is then paid for again.
+        What was extracted from them stays, and so do merged descriptions. If you ask a question
+        again, or read a failed segment again, you pay again.
         """
         return await change.prune(self._session)
 
     async def reembed(self, embedder: str, **caps: Unpack[CapOptions]) -> int:
-        """Embed all segments with another model; return how many were embedded now.
+        """Embed all segments with another model; return how many were embedded in this call.
 
-        A run that was stopped goes on where it was.
+        A run that was stopped continues where it stopped.
 
         Args:
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Raises:
-            CapReached: what was embedded is kept, and the same call goes on from there.
+            CapReached: what was embedded is kept, and the same call continues from there.
         """
         return await change.reembed(self._session, embedder, self._emit, caps)
 
@@ -260,24 +261,24 @@ class ChangeMethods(Handle):
         """Build a tree of summaries over each document; needs the extra `tree`.
 
         With a chat model it writes the summaries; without one they are sentences of the text.
-        Nodes that are there already are not made again.
+        Existing nodes are not made again.
 
         Args:
             document_ids: the documents; none means all.
             kind: `ilm` (ILM-TR): every segment has a summary and its surprises, and summaries are
                 clustered; `raptor` (RAPTOR): segments are clustered, and nodes are plain summaries.
             preset: `default` clusters within chapters first, so that a changed chapter changes few
-                nodes; `paper` clusters each level as a whole, and sends the parameters of sampling
-                of ILM-TR, appendix A.3, to servers that take them.
+                nodes; `paper` clusters each level as a whole, and sends the sampling parameters of
+                ILM-TR, appendix A.3, to servers that accept them.
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Returns:
-            What was made. A cap that was reached is in `stopped`, and the same call goes on.
+            A report. A cap that was reached is in `stopped`, and the same call continues.
 
         Raises:
             MissingError: the extra is not installed.
-            NotFound: one of the documents is not there.
-            ModelUnavailable: the model does not answer; what was made is kept.
+            NotFound: one of the documents does not exist.
+            ModelUnavailable: the model does not answer; finished nodes are kept.
         """
         return await change.build_tree(
             self._session, document_ids, self._emit, caps, kind=kind, preset=preset
@@ -287,30 +288,29 @@ class ChangeMethods(Handle):
         """Return the trees of some documents, or all that were built.
 
         Raises:
-            NotFound: one of the documents is not there.
+            NotFound: one of the documents does not exist.
         """
         return await change.trees(self._session, document_ids, kind)
 
     async def load(self, path: str | PathLike[str]) -> Archived:
-        """Fill the namespace with an archive that `export` wrote: all of it, or nothing.
+        """Fill an empty namespace with an archive from `export`: completely, or not at all.
 
         Raises:
-            BadImport: the archive is cut, altered or not in its form; nothing is written.
+            BadImport: the archive is cut, altered or malformed; nothing is written.
             MissingError: it was written by a newer qrmem, or embedded by another model than the
-                one that is chosen.
-            UsageError: the namespace holds something already.
+                chosen one.
+            UsageError: the namespace is not empty.
         """
         return await change.load(self._session, path, self._emit)
 
     async def load_openie(self, path: str | PathLike[str]) -> ExtractionReport:
-        """Bring in what was extracted elsewhere: HippoRAG's OpenIE results, or plain triples.
+        """Import extractions of other programs: HippoRAG's OpenIE results, or plain triples.
 
-        Passages whose text the file has become documents; others are found by the id of a document
-        or a segment. See docs/archive.md for the forms.
+        Passages with a text become documents; others are found by the id of a document or a
+        segment. See docs/archive.md for the forms.
 
         Raises:
-            BadImport: the file is not in its form, or names a passage that is not there;
-                nothing is written.
+            BadImport: the file is malformed, or names an unknown passage; nothing is written.
         """
         return await change.load_openie(self._session, path, self._emit)
 
@@ -318,9 +318,8 @@ class ChangeMethods(Handle):
         """Write the namespace to one file: equal memories give equal bytes, from every store.
 
         Args:
-            path: replaced if an archive stands there; anything else is not written over.
-            runs: write trails, the ledger of calls and cached replies too; they have a clock in
-                them.
+            path: an archive there is replaced; any other file is not overwritten.
+            runs: also write trails, the ledger of calls and cached replies, which contain times.
 
         Raises:
             NotFound: there is no such namespace.
@@ -330,17 +329,17 @@ class ChangeMethods(Handle):
         return await change.export(self._session, path, runs=runs)
 
     async def graphml(self, path: str) -> int:
-        """Write the graph as GraphML (Gephi, Cytoscape); returns how many entities."""
+        """Write the graph as GraphML (Gephi, Cytoscape); return the number of entities."""
         return await change.graphml(self._session, path)
 
     async def markdown(self, folder: str | PathLike[str]) -> int:
-        """Write the memory as linked Markdown notes (Obsidian, git); returns how many.
+        """Write the memory as linked Markdown notes (Obsidian, git); return their number.
 
         Args:
             folder: new, empty, or that of an earlier export, whose notes are replaced; other files
                 in it stay.
 
         Raises:
-            UsageError: it holds something else.
+            UsageError: the folder contains other files.
         """
         return await change.markdown(self._session, folder)

@@ -1,4 +1,4 @@
-"""Methods of a memory of conversations: keep turns, recall what belongs to a prompt."""
+"""Methods of a memory for conversations: keep turns, recall what a prompt needs."""
 
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
@@ -12,7 +12,7 @@ from qrmem.types.options import FragmentSettings, RecallMethod, RecallOptions
 
 
 class ChatMethods(Handle):
-    """What keeps and recalls conversations. What is heavy is imported with the first call."""
+    """Methods that keep and recall conversations. Heavy modules are imported at the first call."""
 
     async def add_turn(
         self,
@@ -25,17 +25,17 @@ class ChatMethods(Handle):
         user: str = "",
         extract: bool = False,
     ) -> str:
-        """Keep what somebody said; return the id of the document that it became.
+        """Keep a turn; return the id of its document.
 
-        No chat model is called unless `extract` is set: nobody has to wait, or pay, for a turn.
+        No chat model is called unless `extract` is set, so a turn costs no waiting and no money.
 
         Args:
             role: `user`, `assistant`, or another role of chat messages.
-            at: when it was said; `None`: now. Turns are kept in the order in which they come.
-            session: the conversation that it is part of.
-            speaker: a name, where several people share a role.
+            at: when it was said; `None`: now. Turns are kept in the order in which they arrive.
+            session: its conversation.
+            speaker: a name, if several people share a role.
             user: whose conversation it is; see `recall` and `forget_user`.
-            extract: draw facts from it in the background, see `add_messages`.
+            extract: extract facts from it in the background, see `add_messages`.
 
         Raises:
             UsageError: the role or the text is empty, or they are swapped, or `at` is not a time.
@@ -59,17 +59,17 @@ class ChatMethods(Handle):
         user: str = "",
         extract: bool = False,
     ) -> list[str]:
-        """Keep several turns; return their ids. Those without a text (tool calls) are passed over.
+        """Keep several turns; return their ids. Messages without a text (tool calls) are skipped.
 
         Args:
-            messages: of LangChain or LangGraph, `{"role", "content"}` (`name` and `at` if you
-                like), or `(role, text)`.
-            at: when those without a time of their own were said; `None`: now.
-            only_new: leave out those with which the session ends already: for a log that grows.
+            messages: LangChain's or LangGraph's, `{"role", "content"}` (optionally with `name` and
+                `at`), or `(role, text)`.
+            at: time of messages that have none; `None`: now.
+            only_new: leave out messages with which the session already ends: for a log that grows.
             user: whose conversation it is.
-            extract: have a chat model note, in the background, what is worth remembering: up to
-                eight sentences a turn, each a document (`fact-…`) with its turn's metadata and id
-                (`noted_of`), which goes with the turn. `wait` says what was noted.
+            extract: let a chat model extract facts in the background: up to eight sentences a turn,
+                each a document (`fact-…`) with its turn's metadata and id (`noted_of`), which is
+                deleted with the turn. `wait` returns what was extracted.
 
         Raises:
             UsageError: one of them is not a message, `at` is not a time, or `extract` is set and
@@ -90,9 +90,9 @@ class ChatMethods(Handle):
         return ids
 
     async def wait(self) -> AddReport:
-        """Wait until all facts are drawn; return those drawn since the last `wait`.
+        """Wait until all facts are extracted; return those extracted since the last `wait`.
 
-        Turns that failed or reached a cap are in `problems`; the listener got a warning for each.
+        Turns that failed or reached a cap are in `problems`; the listener gets a warning for each.
         `extract_facts` tries them again. `close` waits, too.
         """
         from qrmem.memory.chat import facts
@@ -102,7 +102,7 @@ class ChatMethods(Handle):
     async def extract_facts(
         self, session: str | None = None, *, user: str | None = None
     ) -> AddReport:
-        """Draw facts from those turns of a session and a user, or of all, that have none yet.
+        """Extract facts from turns of a session and a user, or of all, that have none yet.
 
         Raises:
             UsageError: no chat model is set.
@@ -114,7 +114,7 @@ class ChatMethods(Handle):
         )
 
     async def turns(self, session: str | None = None, *, user: str | None = None) -> list[Turn]:
-        """Return the turns of a session and a user, or of all, in the order in which they came."""
+        """Return the turns of a session and a user, or of all, in order of arrival."""
         from qrmem.memory.chat import conversation
 
         return await conversation.turns(self._session, session, user)
@@ -124,13 +124,13 @@ class ChatMethods(Handle):
 
         Wishes are guessed from English words when a user's turn is kept. `recall` brings them back
         for prompts that share no word with them. A wish is deleted with its turn (`delete`).
-        `corrections` says what later turns seem to correct.
+        `corrections` returns the later turns that seem to correct them.
 
         Args:
             user: whose; `None`: all users'.
 
         Returns:
-            Turns in the order in which they came; each has only the sentences that state a wish.
+            Turns in the order in which they arrived; each has only the sentences that state a wish.
         """
         from qrmem.memory.chat import conversation
 
@@ -150,25 +150,25 @@ class ChatMethods(Handle):
         types: Sequence[str] | None = None,
         reranker: str | None = None,
     ) -> Recalled:
-        """Return what a model needs to know before it answers a prompt.
+        """Return the earlier turns that a model needs to answer a prompt.
 
-        The last turns of the session go to it as they are, up to 1,000 tokens and 10 rounds. The
-        rest of the budget is filled with the best parts of all other turns, of any session, in
-        order of time, and with what later turns seem to correct of them. A prompt about nothing
-        that was said (a greeting, a question of another kind) gets the last turns alone.
+        The last turns of the session are returned unabridged, up to 1,000 tokens and 10 rounds. The
+        rest of the budget goes to the best parts of all other turns, from any session, in order of
+        time, and to later turns that seem to correct them. For a prompt about nothing that was said
+        (a greeting, an unrelated question) only the last turns are returned.
 
         Args:
             prompt: what the user says now; it need not be a turn yet.
             tokens: upper bound of `text` and of the contents of `messages` together.
-            how: `turns`: by words, vectors, neighbours and speakers; `fragrel`: the eight best as
-                FragRel finds them (its appendix B.3).
+            how: `turns`: by words, vectors, neighbours and speakers; `fragrel`: the eight best
+                turns by FragRel (its appendix B.3).
             fragments: settings of `fragrel`; `None`: the paper's for conversations.
             user: recall only this user's turns; `None`: all users'. `search` and `ask` take
                 `where={"user": …}` for the same.
-            min_score: turns that fit worse are left out; see `Recalled.scores`.
+            min_score: turns with a lower score are left out; see `Recalled.scores`.
             types: only turns that name an entity of one of these types, or state a relation of
                 one, after the last turns; see `search`.
-            as_of: only turns that were said by then: a date, `2026-05-03`, `2026-05` or `2026`, or
+            as_of: only turns said by then: a date, `2026-05-03`, `2026-05` or `2026`, or
                 a moment; "": all.
             reranker: reorders the first 50 parts of turns; named as in the setting. `None`: the
                 setting's; `none`: no reranker. Only with `turns`.
@@ -199,9 +199,9 @@ class ChatMethods(Handle):
             return await recalling.recall(self._session, options, searcher)
 
     async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:
-        """Return which turns, of some documents, later turns seem to correct, and by which.
+        """Return later turns that seem to correct given turns, by the id of the corrected turn.
 
-        What an answer cites can be looked up here; documents that are no turns are passed over.
+        Use it for the citations of an answer; documents that are not turns are skipped.
         """
         from qrmem.memory.chat import recall as recalling
 
@@ -211,9 +211,9 @@ class ChatMethods(Handle):
         """Delete all turns of a user, and all documents with `user` in their metadata.
 
         Afterwards the memory equals one that never held them. Trails of questions to this user's
-        documents alone (`where={"user": …}`) keep no words.
+        documents alone (`where={"user": …}`) keep no text.
 
         Returns:
-            How many documents were deleted.
+            The number of deleted documents.
         """
         return await change.forget_user(self._session, user)

@@ -1,4 +1,4 @@
-"""The facade: a memory is searched and asked here; its other methods stand with their kind."""
+"""The facade of a memory: `search`, `ask`, `plan`, `stream`; its bases have the other methods."""
 
 from collections.abc import AsyncGenerator, Sequence
 from copy import copy
@@ -54,13 +54,13 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         title pages, indexes and licences come last, and are marked.
 
         Args:
-            k: how many at most, at least 1.
+            k: maximum number of hits, at least 1.
             documents: only these documents.
-            where: only documents of this metadata: `{"kind": "novel"}`, or with conditions,
+            where: only documents with this metadata: `{"kind": "novel"}`, or with conditions,
                 `{"year": {">=": 1851, "<": 1900}, "tag": {"has": "sea"}, "by": {"in": [...]}}`.
             types: only segments that name an entity of one of these types, or state a relation of
                 one: `["Person", "WorksFor"]`.
-            as_of: only what was said by then, and undated documents: a date, `2026-05-03`,
+            as_of: only what had been said by then, and undated documents: a date, `2026-05-03`,
                 `2026-05` or `2026`, or a moment; "": all.
             reranker: reorders the first 50 hits; named as in the setting. `None`: the setting's;
                 `none`: no reranker. If it does not answer, a warning says so.
@@ -68,7 +68,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         Raises:
             UsageError: the question is empty, `as_of` is not a date, k is below 1, or `where` or
                 `types` is not valid.
-            NotFound: a document named is not there, none fits `where`, or none was read yet.
+            NotFound: a named document does not exist, none matches `where`, or none was read yet.
         """
         return await ask.search(
             self._session,
@@ -110,18 +110,18 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             strategy: `reflection` (Algorithm 1), `graph-expansion`, `entity-trial`, `fragment`
                 (FragRel), `inner-loop` (ILM-TR), `raptor` or `raptor-layered` (RAPTOR), `temp-mem`
                 (the whole text, its middle left out), `overview` (notes on every part of the text,
-                then an answer) or `passages` (one search, read once). `None`: with a chat model,
-                all that may be read is read in order where it fits the window, else `overview` of
-                at most 12 parts for a question about the whole text, else `reflection`; without
-                one `passages`.
+                then an answer) or `passages` (one search, read once). `None`, with a chat model:
+                everything is read in order if it fits the window, else `overview` of at most 12
+                parts for a question about the whole text, else `reflection`; without a model
+                `passages`.
             window: L in tokens, a hard bound on every call; `None` or 0: that of the settings.
             choices: options of a multiple-choice question.
-            types: as for `search`; not for strategies over trees, nor for `fragment`.
-            as_of: what was said by then, and held then: a date, `2026-05-03`, `2026-05` or `2026`,
-                or a moment; "": now.
+            types: as for `search`; not for `fragment` and the strategies over trees.
+            as_of: the memory as of then, what had been said and was true: a date, `2026-05-03`,
+                `2026-05` or `2026`, or a moment; "": now.
             orientation: `local` extracts the nearest segments again with the question, once.
-            share_orientation: let this run see what other questions' orientation added.
-            max_trials: how often segments are read at most.
+            share_orientation: let this run use what the orientation of other questions added.
+            max_trials: maximum number of readings.
             start: begin from search hits, or from entities named in the question.
             on_exhausted: when the trials are used up, abstain or force an answer.
             keep_trail: write the trail to the store; default: the setting `keep_trails`.
@@ -129,12 +129,12 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             reranker: reorders the first 50 hits of a search; named as in the setting. `None`: the
                 setting's; `none`: no reranker.
             checkpointer: an async LangGraph checkpointer. It saves the run after each step, in a
-                thread whose id is the trail's. After an interruption the same call goes on from
+                thread whose id is the trail's. After an interruption the same call continues from
                 there. `delete` drops threads that read a deleted document.
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Raises:
-            CapReached: there is no answer yet; what was paid for is kept: the same call goes on.
+            CapReached: there is no answer yet; paid replies are kept, and the same call continues.
             UsageError: empty question, unknown strategy, or fewer than two choices.
             WindowTooSmall: question, options and skeleton alone exceed the window.
             NotFound: a document named is not there, none fits `where`, or none was read yet.
@@ -171,21 +171,21 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         tree: bool | Sequence[str] = False,
         **options: Unpack[PlanKeywords],
     ) -> "Plan":
-        """Return what `add(source, …)` or `ask(question, …)` would use, before any call is made.
+        """Estimate what `add(source, …)` or `ask(question, …)` would use, without any call.
 
-        An `add` is made dry: real prompts, with a stub for the chat model and for a server's
-        embedder. An `ask` is estimated: its first reading, times the calls that its strategy makes
+        An `add` is run dry: with real prompts, and a stub for the chat model and for a server's
+        embedder. An `ask` is estimated from its first reading and the calls that its strategy makes
         on average. Nothing is written.
 
         Args:
-            source: of an `add`.
+            source: source of an `add`.
             ask: the question of an `ask`.
             tree: with a source: its documents get trees, too. Alone: plan `build_tree` over the
                 documents of these ids; `True`: over all.
             options: those of `add` or of `ask`.
 
         Raises:
-            UsageError: both or neither are given, or what the run itself would refuse.
+            UsageError: both or neither are given, or the run itself would refuse them.
         """
         from qrmem.memory.plan import plan
 
@@ -197,18 +197,18 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         """Answer like `ask`, yielding every step as it happens, then the answer.
 
         Args:
-            words: yield what a chat model writes, too, while it writes it.
-            options: of `ask`.
+            words: also yield the chat model's words as it writes them.
+            options: options of `ask`.
         """
         chosen = options_of(AskOptions, options, question=question)
         items = ask.stream(self._session, chosen, self._emit, words=words)
         return observability.in_one_context(items)
 
     def listening(self, listener: Listener, *, words: bool = False) -> "Memory":
-        """Return this memory with one more listener; both share store and models.
+        """Return this memory with an additional listener; both share store and models.
 
         Args:
-            words: send it answers while they are written, as events of kind `words`.
+            words: send it answers as they are written, as events of kind `words`.
         """
 
         def both(event: Event) -> None:

@@ -283,7 +283,7 @@ async def neo4j_queries(session: Session, name: str = "") -> "Sequence[SavedQuer
     from qrmem.graphstore.neo4j import Neo4jStore, browser_queries
 
     if not isinstance(session.store, Neo4jStore):
-        raise UsageError(f"{session.store.location} is no memory in Neo4j")
+        raise UsageError(f"{session.store.location} is not a memory in Neo4j")
     await session.info()
     known = (await entity(session, name, limit=1)).entity.name if name else ""
     return browser_queries(session.ns, name=known)
@@ -489,7 +489,10 @@ async def read_otherwise(
 def otherwise(found: Mapping[str, int]) -> str:
     """Return in words how much was read otherwise, and how."""
     parts = ", ".join(f"{count:,} {how}" for how, count in sorted(found.items()))
-    return f"{counted(sum(found.values()), 'segments')} read otherwise than now ({parts})"
+    return (
+        f"{counted(sum(found.values()), 'segments')} read with other settings than the present "
+        f"ones ({parts})"
+    )
 
 
 def in_words(price: Price | None) -> str:

@@ -1,4 +1,4 @@
-"""Methods of a memory that look at it, without changing it or asking it anything."""
+"""Methods of a memory that only read it: status, documents, entities, facts, trees, trails."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class LookMethods(Handle):
-    """What shows a memory: figures, documents, entities, trees, trails."""
+    """Methods that show a memory: figures, documents, entities, trees, trails."""
 
     async def status(self) -> MemoryStatus:
-        """Return the namespace in figures, with problems and what it cost."""
+        """Return figures, problems and costs of the namespace."""
         found = await inspect.status(self._session)
         if not self._session.settings.model:
             return found
-        from qrmem.memory import plan  # which loads all that reads
+        from qrmem.memory import plan  # loads everything that reads
 
         counts, price = await plan.cost_of_reading_again(self._session)
         if not counts:
@@ -47,7 +47,7 @@ class LookMethods(Handle):
         return replace(found, warnings=warnings, read_otherwise=counts, reading_again=price)
 
     async def usage(self, by: By = "stage") -> Sequence[UsageRow]:
-        """Return what all runs used together, construction and online apart.
+        """Return the usage of all runs together, construction and online separately.
 
         Args:
             by: `stage`, `run` or `day` (UTC).
@@ -71,7 +71,7 @@ class LookMethods(Handle):
         Args:
             turns: `True`: only turns of conversations and facts of them, `False`: all others.
             offset: how many are skipped.
-            limit: at most so many; `None`: all.
+            limit: maximum number of results; `None`: all.
 
         Returns:
             A list; its `total` is how many there are without `offset` and `limit`.
@@ -90,7 +90,7 @@ class LookMethods(Handle):
         """Return the segments of a document in order, or segments by their ids.
 
         Args:
-            ids: unknown ones are left out.
+            ids: ids of segments; unknown ones are left out.
 
         Raises:
             NotFound: no such document.
@@ -98,7 +98,7 @@ class LookMethods(Handle):
         return await inspect.segments(self._session, document, ids)
 
     async def entities(self, limit: int = 100) -> Sequence[EntityCount]:
-        """Return entities by falling number of segments."""
+        """Return entities, those with most segments first."""
         return await inspect.entities(self._session, limit)
 
     async def entity(
@@ -112,9 +112,9 @@ class LookMethods(Handle):
         """Return an entity by any of its names, with relations, questions and segments.
 
         Args:
-            offset: how many relations, and how many segments, are skipped.
-            limit: at most so many of each, with the questions of these segments; `None`: all.
-            as_of: relations by what was said by then; what did not hold then says so. A date,
+            offset: number of relations, and of segments, to skip.
+            limit: maximum number of each, with the questions of these segments; `None`: all.
+            as_of: relations as of then; those that were not true then are marked. A date,
                 `2026-05-03`, `2026-05` or `2026`, or a moment; "": now.
 
         Raises:
@@ -124,11 +124,11 @@ class LookMethods(Handle):
         return await inspect.entity(self._session, name, offset, limit, as_of)
 
     async def graph(self, name: str = "", *, limit: int = 40) -> GraphPart:
-        """Return an entity with its nearest neighbours and all edges between them, to be drawn.
+        """Return an entity with its nearest neighbours and all edges between them, for drawing.
 
         Args:
-            name: of the entity; "": the one that most segments name.
-            limit: at most so many neighbours, those with most statements; at least 1.
+            name: of the entity; "": the most frequent one.
+            limit: maximum number of neighbours, those with most statements; at least 1.
 
         Raises:
             NotFound: no entity has this name; the message lists similar names.
@@ -146,16 +146,16 @@ class LookMethods(Handle):
         offset: int = 0,
         limit: int | None = None,
     ) -> Page[FactView]:
-        """Return statements with their times, what replaces them, and the sentence that says so.
+        """Return statements with their times, replacements and the sentences that state them.
 
         Args:
-            entity: only those of the entity of this name.
+            entity: only those about the entity of this name.
             user: only those of this user's turns and documents.
-            as_of: what was said by then, and held then: a date, `2026-05-03`, `2026-05` or `2026`,
-                or a moment; "": now.
-            superseded: also return those that no longer hold, or not yet.
-            offset: how many are skipped.
-            limit: at most so many; `None`: all.
+            as_of: what had been said by then, and was true then: a date, `2026-05-03`, `2026-05` or
+                `2026`, or a moment; "": now.
+            superseded: also return statements that are no longer true, or not yet.
+            offset: number of statements to skip.
+            limit: maximum number of statements; `None`: all.
 
         Returns:
             A list of statements in the order of document ids, then of the text; its `total` is how
@@ -176,15 +176,15 @@ class LookMethods(Handle):
         )
 
     async def merges(self) -> Sequence[Merge]:
-        """Return which names count as one entity, and why; a name of two types comes once."""
+        """Return merged names with the reasons; a name with two types is returned once."""
         return await inspect.merges(self._session)
 
     async def tree_tops(self) -> Sequence[TreeTop]:
-        """Return all trees without their nodes; `tree_nodes` has these."""
+        """Return all trees without their nodes; `tree_nodes` returns these."""
         return await inspect.tree_tops(self._session)
 
     async def tree_nodes(self, keys: Iterable[str]) -> Sequence[TreeNode]:
-        """Return nodes of trees by their keys, in this order; those that are gone are left out."""
+        """Return nodes of trees by their keys, in this order; unknown keys are left out."""
         return await inspect.tree_nodes(self._session, keys)
 
     async def trail(self, trail_id: str | None = None) -> Trail:

@@ -233,7 +233,7 @@ class Models:
                 "with --model or QRMEM_MODEL, or unset OPENAI_BASE_URL to work without a chat model"
             )
         if settings.replay and info.embedder.startswith("openai:"):
-            raise UsageError("a cassette holds no vectors: a replay needs another embedder")
+            raise UsageError("a cassette contains no vectors: a replay needs another embedder")
         return await asyncio.to_thread(cls, store, info, settings, chat, embedder)
 
     async def close(self) -> None:

@@ -29,14 +29,14 @@ def open(
 
     Args:
         memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
-        settings: instead of those of the environment and the settings file.
-        create: whether a database that is not there is made.
-        listener: takes the events of all runs (progress, steps, calls, warnings).
+        settings: used instead of those of the environment and the settings file.
+        create: whether to create a database that does not exist.
+        listener: gets the events of all runs (progress, steps, calls, warnings).
         chosen: any field of `Settings`, such as `model=`, `base_url=`, `embedder=`.
 
     Raises (when awaited):
-        UsageError: a setting or a prompt template is wrong, or the file is no database.
-        NotFound: no such database, with `create=False`.
+        UsageError: a setting or a prompt template is wrong, or the file is not a database.
+        NotFound: the database does not exist, with `create=False`.
         EmbedderMismatch: the namespace was embedded by another model.
         OutOfReach: the store does not answer.
     """
@@ -66,7 +66,7 @@ class Opening:
         return f"<a memory that is not open yet: {_UNOPENED}>"
 
     def __getattr__(self, name: str) -> Any:
-        """Say what is missing where a memory is used before it is open."""
+        """Raise an error that says how to open the memory."""
         advice = f": {_UNOPENED}" if hasattr(Memory, name) else ""
         raise AttributeError(f"the memory is not open, so it has no {name!r}{advice}")
 
@@ -92,7 +92,7 @@ class Opening:
         from qrmem.graph.superseding import Shown
         from qrmem.graphstore import missing_file, open_store, withdraw
 
-        # Files are read in a thread: a server's event loop has other work meanwhile.
+        # Files are read in a thread, so that a server's event loop can do other work.
         settings = await asyncio.to_thread(self._settings)
         address = revealed(settings.memory)
         made = await asyncio.to_thread(missing_file, address)
@@ -134,7 +134,7 @@ class Opening:
 
 
 async def _ended(opening: "asyncio.Future[GraphStore]") -> None:
-    """Wait for what makes a file, which a cancellation does not end, and close it."""
+    """Wait for an opening that creates a file, which a cancellation does not end, and close it."""
     while not opening.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait([opening])

@@ -143,8 +143,8 @@ class Session:
         info = await self.store.namespace(self.ns)
         if info is not None and info.importing:
             raise UsageError(
-                f"{self.where} holds a part of an archive: its import is still running, or was"
-                " stopped; run the same import again, or forget it (qrmem delete --all)"
+                f"{self.where} contains part of an archive: its import is still running, or was"
+                " stopped; run the same import again, or delete it (qrmem delete --all)"
             )
         return info
 
@@ -314,7 +314,7 @@ class Session:
         if not missing:
             return ""
         return (
-            f"{missing} of {states.total()} segments are not read, or not wholly: run `add` again"
+            f"{missing} of {states.total()} segments are not read, or only in part: run `add` again"
         )
 
     # --- parts that are made when first needed --------------------------------------------------
@@ -422,7 +422,7 @@ class Session:
                     if also not in (None, checkpointer):
                         continue  # closed since, and what it kept is kept by the one given
                     raise StoreUnavailable(
-                        f"what a checkpointer keeps of runs cannot be forgotten ({exc}): open it"
+                        f"the runs in a checkpointer cannot be deleted ({exc}): open it"
                         " again, then delete(…, checkpointer=…)"
                     ) from exc
 

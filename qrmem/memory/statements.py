@@ -145,7 +145,7 @@ async def edit(
     """See `Memory.edit_fact`."""
     session.require_writable()
     if text is None and valid_from is None and valid_until is None:
-        raise UsageError("nothing is to be changed: give a text, valid_from or valid_until")
+        raise UsageError("nothing to change: give a text, valid_from or valid_until")
     if text is not None:
         require_text(text, "the text")
         text = " ".join(normalise(text).split())
@@ -363,7 +363,9 @@ async def judge(
     models = await session.models()
     run = models.run("construction", listener, caps=caps_of(session.settings, **caps))
     if not isinstance(run.reasoner, PromptedReasoner) or run.caller is None:
-        raise UsageError("a chat model judges statements: name one by --model, or QRMEM_MODEL")
+        raise UsageError(
+            "judging statements needs a chat model: name one with --model or QRMEM_MODEL"
+        )
     waiting = await _waiting(session)
     report = JudgeReport(left=waiting.left)
     if is_plan:

@@ -89,7 +89,7 @@ async def embed_texts(
     """
     matrix = await embedder.embed(texts, kind=kind)
     if not np.isfinite(matrix).all():
-        raise ModelUnavailable(f"the embedder {embedder.name} returned values that are no numbers")
+        raise ModelUnavailable(f"the embedder {embedder.name} returned values that are not numbers")
     return matrix
 
 

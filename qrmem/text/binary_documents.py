@@ -69,7 +69,7 @@ def csv_lines(text: str, budget: ByteBudget) -> Iterator[str]:
     try:
         yield from table_lines(csv.reader(io.StringIO(text), delimiter=delimiter), budget)
     except csv.Error as exc:
-        raise BadDocument(f"{budget.name} is no whole CSV file: {exc}") from exc
+        raise BadDocument(f"{budget.name} is not a complete CSV file: {exc}") from exc
 
 
 def _labels(cells: Sequence[str]) -> Sequence[str]:
@@ -124,7 +124,7 @@ def read_binary(kind: str, data: bytes, name: str, budget: ByteBudget) -> Readin
         raise
     except Exception as exc:  # the libraries raise whatever a broken file makes them stumble over
         reason = " ".join(str(exc).split())[:100] or type(exc).__name__
-        raise BadDocument(f"{name} is no whole {kind.upper()} file: {reason}") from exc
+        raise BadDocument(f"{name} is not a complete {kind.upper()} file: {reason}") from exc
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def _pdf(data: bytes, budget: ByteBudget) -> Reading:
             is_broken = True
             steps.left -= _BROKEN
         if steps.left < 0:  # the library may have gone on after it was refused a step
-            left_out.append(f"page {number} and what follows (drawn in too many steps)")
+            left_out.append(f"page {number} and all pages after it (drawn in too many steps)")
             break
         if is_broken:
             left_out.append(f"page {number} (broken)")
@@ -330,7 +330,7 @@ def _epub(data: bytes, budget: ByteBudget) -> Reading:
     text, parts = _joined(chapters)
     if not text:
         why = "its chapters are missing or broken" if left_out else "its spine is empty"
-        raise BadDocument(f"{budget.name} holds no text: {why}")
+        raise BadDocument(f"{budget.name} contains no text: {why}")
     return text, _line(book.title), parts, _noted(left_out)
 
 

@@ -38,7 +38,7 @@ def checked(text: str, what: str) -> str:
     """
     text = text.strip()
     if text and not is_date(text):
-        raise UsageError(f"{what} {text[:40]!r} is no date: {_A_DATE}")
+        raise UsageError(f"{what} {text[:40]!r} is not a date: {_A_DATE}")
     return text
 
 
@@ -59,7 +59,7 @@ def checked_moment(text: str, what: str) -> str:
     """
     text = text.strip()
     if not text or (not is_date(text) and not _instant(text)):
-        raise UsageError(f"{what} {text[:40]!r} is no date: {_A_DATE}")
+        raise UsageError(f"{what} {text[:40]!r} is not a date: {_A_DATE}")
     return text
 
 
@@ -72,7 +72,7 @@ def as_of_moment(as_of: str | date) -> str:
     if isinstance(as_of, date):  # a `datetime` is one
         return as_of.isoformat()
     if not isinstance(as_of, str):
-        raise UsageError(f"as_of {as_of!r} is no date: {_A_DATE}")
+        raise UsageError(f"as_of {as_of!r} is not a date: {_A_DATE}")
     return checked_moment(as_of, "as_of") if as_of else ""
 
 

@@ -50,7 +50,8 @@ class ByteBudget:
         """
         if count > self.left:
             raise BadDocument(
-                f"{self.name} holds more than {MOST // 1_000_000} MB: split it into several files"
+                f"{self.name} contains more than {MOST // 1_000_000} MB: split it into several "
+                "files"
             )
         self.left -= count
 
@@ -207,6 +208,6 @@ def _no_text(name: str) -> BadDocument:
         first.setdefault(kind, suffix)
     *others, last = first.values()
     return BadDocument(
-        f"{name} is binary, or in an encoding that cannot be told: save it as UTF-8, or give a "
+        f"{name} is binary, or in an unknown encoding: save it as UTF-8, or give a "
         f"{', '.join(others)} or {last} file"
     )

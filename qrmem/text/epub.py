@@ -89,7 +89,7 @@ def _parsed(data: bytes) -> Element:
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=True)
     root: Element | None = etree.fromstring(data, parser) if data.strip() else None
     if root is None:
-        raise ValueError("an XML file of it holds nothing")
+        raise ValueError("one of its XML files is empty")
     return root
 
 
@@ -97,7 +97,7 @@ def _package_path(archive: zipfile.ZipFile, budget: ByteBudget) -> str:
     for entry in _below(_parsed(budget.unpack(archive, CONTAINER)), "rootfile"):
         if path := entry.get("full-path"):
             return path
-    raise ValueError("its container names no package file")
+    raise ValueError("its container lists no package file")
 
 
 def _is_contents(item: Element) -> bool:

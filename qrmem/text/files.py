@@ -191,7 +191,7 @@ def from_bytes(data: bytes, name: str, source: str = "", kind: str = "") -> Docu
     else:
         text, title, parts, extra = _read_text(kind, data, shown)
     if not text.strip():
-        raise BadDocument(f"{shown} holds no text")
+        raise BadDocument(f"{shown} contains no text")
     if language:
         title, parts, extra = PurePath(shown).name, (), {**extra, CODE_KEY: language}
     return Document(
@@ -248,10 +248,10 @@ def _kind(data: bytes) -> str:
     return ""
 
 
-_OTHER = "of a kind that is not read"
+_OTHER = "of an unsupported kind"
 _NAMED = 5
 """Kinds that are named at most."""
-_OUTSIDE = "outside of the folder, by a link (--follow-links reads them)"
+_OUTSIDE = "outside of the folder, through a link (--follow-links reads them)"
 _BROKEN = "behind a broken link"
 _NO_FILE = "not a file but a pipe or a device"
 

@@ -16,13 +16,13 @@ class Hit(Short):
 
     Attributes:
         score: higher is better; comparable within one search only.
-        via: how it was reached, in words.
-        over: ids of the segments that it was reached over; `via` quotes them.
+        via: how the search reached it, in words.
+        over: ids of the segments that led to it; `via` quotes them.
         excerpt: the part of the text that matches the question best, cut at sentences or lines.
-        matches: spans of the excerpt in which the question's words stand.
-        boilerplate: `contents`, `heading`, `index`, `licence` or `title page` if it is no more
-            than that; such segments come last.
-        ended: its statements that no longer hold, in words, each with what replaced it.
+        matches: spans of the question's words in the excerpt.
+        boilerplate: `contents`, `heading`, `index`, `licence` or `title page` if it is no more than
+            that; such segments come last.
+        ended: its statements that are no longer true, in words, each with its replacement.
     """
 
     document_id: str
@@ -50,7 +50,7 @@ class Words:
     """A piece of a reply that a chat model is still writing.
 
     Attributes:
-        field: `reasoning` or `answer`; "" where a reply begins, or begins anew after a failure.
+        field: `reasoning` or `answer`; "" when a reply begins, or begins again after a failure.
         text: the next characters. They are not the answer before the run has ended.
     """
 
@@ -60,11 +60,11 @@ class Words:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Citation(Short):
-    """Where an answer stands: `quote == document.text[start:end]`.
+    """The place of a quotation: `quote == document.text[start:end]`.
 
     Attributes:
         whole: no quote could be located, so the whole segment is cited.
-        matches: spans of the quote in which the question's words stand.
+        matches: spans of the question's words in the quote.
     """
 
     document_id: str
@@ -84,7 +84,7 @@ class Citation(Short):
 
 @dataclass(frozen=True, slots=True)
 class ScoredEdge:
-    """An edge that a strategy weighed at a step."""
+    """An edge that a strategy compared at a step."""
 
     relation: str
     head: str
@@ -121,7 +121,7 @@ class ScoredNode:
         key: of its node in the tree; of the segment for a raw text.
         level: 0 for a raw text.
         segments: ids of the raw segments below it.
-        end: with `start` the place of a sentence in its document; 0 where it is no sentence.
+        end: with `start` the place of a sentence in its document; 0 if it is not a sentence.
     """
 
     key: str
@@ -140,21 +140,21 @@ class Step(Short):
     Attributes:
         n: from 1.
         action: `start`, `read`, `expand`, `revise`, `elaborate`, `force` or `orient`.
-        entities: names of the entities that the step stands on.
+        entities: names of the entities reached so far.
         edges: frontier edges with their scores, best first (at most 20 are kept).
         read: segments in the window, in the order in which they were read.
         dropped: segments that were found and did not fit the window.
         verdict: `answerable`, `unanswerable`, `passages` (the closest ones were taken, without a
-            chat model) or "" where nothing was judged.
+            chat model) or "" without a verdict.
         reason: the reasoner's words.
-        tokens: prompt tokens counted before the call; 0 where nothing was asked.
+        tokens: prompt tokens counted before the call; 0 without a call.
         seconds: wall time of the step.
-        query: what the frontier's edges were compared with: the question, and with `reflection` the
-            last reason and the entities, [Q;R;E]; or what a tree was searched by.
-        brought: segments of the node that was reached, with the scores that they came in with.
+        query: the text that edges were compared with: the question, and with `reflection` the last
+            reason and the entities, [Q;R;E]; or the query to a tree.
+        brought: segments of the node that was reached, with the scores that they got.
         nodes: texts of a tree that were found, best first (at most 20 but in the last round).
         memory: notes of this round; it began with those of the step before.
-        likeness: of both notes, in [0, 1].
+        likeness: similarity of these notes and those of the step before, in [0, 1].
     """
 
     n: int
@@ -176,7 +176,7 @@ class Step(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trail(Short):
-    """A recorded run: what was asked, each step, what came out.
+    """A recorded run: the question, each step, the answer.
 
     Attributes:
         user: the one whose documents the run was limited to (`where={"user": …}`); "": no limit.
@@ -215,7 +215,7 @@ class Trail(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer(Short):
-    """What was answered and what it rests on.
+    """An answer with its citations and its trail.
 
     Attributes:
         text: the answer; for choices the chosen option's text; without a chat model the closest

@@ -1,4 +1,4 @@
-"""What the user gives: documents, their metadata, which of them a run looks at, their segments."""
+"""Documents, their metadata, the conditions that select them, and their segments."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,49 +8,49 @@ from typing import Any
 from qrmem.errors import UsageError
 from qrmem.types.shown import Short
 
-# The words that a value may be one of.
+# Values of metadata and properties.
 
 Scalar = str | int | float | bool
 """A primitive value."""
 MetaValue = Scalar | list[str]
-"""What a metadata value may be: stores keep primitive values, and lists of texts."""
+"""A metadata value: a primitive value, or a list of texts."""
 Properties = tuple[tuple[str, Scalar], ...]
-"""What a text says of an entity or in a statement, by the names of its type; sorted by name."""
+"""Properties of an entity or a statement: pairs of name and value, sorted by name."""
 
 
-# Which documents are looked at, by their metadata: `where=` of a memory's methods.
+# Conditions on metadata: `where=` of a memory's methods.
 
 Where = Mapping[str, Scalar | Mapping[str, Any]]
-"""Names of metadata, each with the value that it has, or with conditions: `{"year": {">=": 1851}}`.
+"""Metadata names, each with a value or with conditions: `{"year": {">=": 1851}}`.
 
-`=`, `in` and `has` compare values as text. A range compares numbers with numbers and texts with
-texts, letter by letter. Of a list one item fits; `has` is fulfilled by lists alone.
+`=`, `in` and `has` compare values as text. A range compares numbers with numbers, and texts with
+texts in alphabetical order. A list matches if one of its items does; `has` matches lists only.
 """
 Conditions = Mapping[str, Mapping[str, Any]]
-"""The same in one form: names, each with one or more operators and what they compare with."""
+"""The normalised form: names, each with one or more operators and their operands."""
 
 RANGES = ("<", "<=", ">", ">=")
 OPERATORS = ("=", *RANGES, "in", "has")
 MOST_WHERE, MOST_VALUES = 100, 1000
-"""Names of metadata, and values of one `in`, that a choice of documents may have."""
+"""Limits on the names of a `where`, and on the values of one `in`."""
 _LAST = "\ud7ff"
-"""Up to it, UTF-16 and UTF-8 have one order; a bound without others is compared alike by both."""
+"""Up to this character UTF-16 and UTF-8 have the same order, so all stores compare alike."""
 LARGEST = 2**63 - 1
-"""The largest whole number that is kept."""
+"""The largest whole number that a store keeps."""
 
 
 def conditions(where: object) -> dict[str, dict[str, Any]]:
-    """Return a choice of documents in one form; nothing for `None`.
+    """Return a `where` in its normalised form; `{}` for `None`.
 
     Raises:
-        UsageError: it is none; the message says what is wrong in one line.
+        UsageError: it is not valid; the message says in one line what is wrong.
     """
     if where is None:
         return {}
     if not isinstance(where, Mapping):
-        raise UsageError(f"where is names with values, not {type(where).__name__}")
+        raise UsageError(f"where maps names to values; it is not {type(where).__name__}")
     if not all(isinstance(name, str) for name in where):
-        raise UsageError("the names of where are text")
+        raise UsageError("the names in where must be text")
     if len(where) > MOST_WHERE:
         raise UsageError(f"where has {len(where):,} names; at most {MOST_WHERE} can be given")
     return {name: _of_name(f"where {name[:40]!r}", value) for name, value in where.items()}
@@ -76,17 +76,17 @@ def _operand(place: str, operator: str, value: object) -> Any:
     if operator != "in":
         found = _scalar(place, value)
         if operator in RANGES and isinstance(found, bool):
-            raise UsageError(f"{place}: true and false are no bounds; use a number or a text")
+            raise UsageError(f"{place}: true and false cannot be bounds; use a number or a text")
         if operator in RANGES and isinstance(found, str) and max(found, default="") > _LAST:
             raise UsageError(
-                f"{place}: a bound has no emoji or full-width letters, which databases order"
+                f"{place}: a bound must not have emoji or full-width letters, which databases order"
                 " differently"
             )
         return found
     if isinstance(value, str) or not isinstance(value, Sequence | set | frozenset):
         raise UsageError(f"{place} takes a list of values, not {type(value).__name__}")
     if not value:
-        raise UsageError(f"{place} has an empty list, which no document fits")
+        raise UsageError(f"{place} has an empty list, which matches no document")
     if len(value) > MOST_VALUES:
         raise UsageError(f"{place} has {len(value):,} values; at most {MOST_VALUES:,} can be given")
     return [_scalar(place, one) for one in value]
@@ -99,12 +99,12 @@ def _scalar(place: str, value: object) -> Scalar:
     if isinstance(value, int) and abs(value) > LARGEST:
         raise UsageError(f"{place} is a whole number that is too large; give it as text")
     if isinstance(value, float) and not abs(value) < float("inf"):
-        raise UsageError(f"{place} is {value}, which is no number to compare with")
+        raise UsageError(f"{place} is {value}, which is not a number to compare with")
     return value
 
 
 def written(where: Conditions) -> str:
-    """Return a choice as it is written on a command line."""
+    """Return conditions as they are written on a command line."""
     return ", ".join(
         f"{name}{operator}{_word(value)}"
         if operator in ("=", *RANGES)
@@ -122,7 +122,7 @@ def _word(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A page or chapter of a document: where it starts and what it is called."""
+    """A page or chapter of a document."""
 
     start: int
     label: str
@@ -149,7 +149,7 @@ class Document(Short):
 
     @property
     def digest(self) -> str:
-        """The text's sha256, which tells it from another text."""
+        """The sha256 of the text, in hexadecimal."""
         return sha256(self.text.encode()).hexdigest()
 
 
@@ -158,7 +158,7 @@ class Segment(Short):
     """A sentence-aligned piece of a document, immutable, in order.
 
     Attributes:
-        id: hash of document id, text, and which occurrence of that text it is.
+        id: hash of document id, text, and the number of the occurrence of that text.
         index: position in the document, from 0.
         start: first character in the document's text; `text == document.text[start:end]`.
         tokens: size by the counter recorded in the namespace.

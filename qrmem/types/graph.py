@@ -1,4 +1,4 @@
-"""What is read out of segments, the merged memory that follows from it, decisions on names."""
+"""Extractions from segments, the merged graph, and decisions on names."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -6,12 +6,12 @@ from typing import Literal
 from qrmem.types.documents import Properties, Scalar
 from qrmem.types.shown import Short
 
-# What is read out of a segment, and how far each one is: the facts that a store keeps.
+# Extractions of a segment and its state: the facts that a store keeps.
 
 SegmentState = Literal["pending", "extracted", "ok", "partial", "failed"]
 ContributionKind = Literal["extraction", "supplement", "oriented", "edit"]
 SPEAKER = ("I",)
-"""The forms of a mention of the one who speaks."""
+"""The forms of a mention of the speaker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class Mention:
         name: the fullest form in the segment.
         type: `PERSON`, `PLACE`, `ORGANISATION`, `DATE`, `NUMBER`, `WORK`, …, a type of the schema
             (`ShipYard` is `SHIP_YARD`), or "" if unknown.
-        forms: all surface forms in the segment, each found in it up to white space; holds `name`.
-            `SPEAKER`: the one who says the segment, named there or not.
+        forms: all surface forms in the segment, each found in it up to white space; includes
+            `name`. `SPEAKER`: the speaker of the segment, named in it or not.
         count: how often any of the forms occurs, at least 1.
         question: text of the generated question that added it, "" for the first extraction.
-        properties: what the segment says of it, by the properties of its type.
+        properties: its properties by the segment, as the type defines them.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Statement:
     The direction is that of the description; the folded relation has none.
 
     Attributes:
-        valid_from: when it began to hold, `2026-05-03`, `2026-05` or `2026`; "" where the text does
+        valid_from: start of its validity, `2026-05-03`, `2026-05` or `2026`; "" if the text does
             not say.
         valid_until: when it ceased to hold, in the same form.
         type: a relation type of the schema (`WorksFor` is `WORKS_FOR`), or "".
@@ -63,12 +63,12 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A reply of a model of which a part could not be used.
+    """A model's reply of which a part could not be used.
 
     Attributes:
-        reason: what had to be left out.
+        reason: what was left out, and why.
         raw: the reply.
-        attempt: number of the last try that was made for it.
+        attempt: number of the last attempt.
     """
 
     reason: str
@@ -78,18 +78,18 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one pass over one segment added: the only facts that a store keeps of it.
+    """The result of one pass over one segment: the only facts that a store keeps of it.
 
     Attributes:
         kind: `extraction` (first pass), `supplement` (asked with accepted questions),
-            `oriented` (asked with the user's question), or `edit` (what the user makes of one
-            statement: its new form, or no statement where it is deleted).
-        asked: the questions that the pass was asked with, in order; `()` for an extraction. Of an
-            edit: head and tail, normalised, and description of the statement as it was read.
+            `oriented` (asked with the user's question), or `edit` (a user's edit of one statement:
+            its new form, or no statement if it is deleted).
+        asked: the questions of the pass, in order; `()` for an extraction. For an edit: head and
+            tail, normalised, and description of the original statement.
         questions: questions that the pass proposes, in order; only an extraction proposes any.
-        tagger: the tagger whose entities are in, or "" (marked when a tagger failed: `!name`).
-        losses: what of the replies could not be used; then the segment is `partial`.
-        left_out: entities and relations of none of the types of a closed schema.
+        tagger: the tagger whose entities are included, or ""; `!name` if it failed.
+        losses: parts of replies that could not be used; then the segment is `partial`.
+        left_out: number of entities and relations that a closed schema excludes.
     """
 
     segment_id: str
@@ -104,19 +104,19 @@ class Contribution:
 
     @property
     def next_attempt(self) -> int:
-        """Number of the first try that was not made yet, if the pass is to be made again."""
+        """Number of the next attempt, if the pass is repeated."""
         return max((loss.attempt + 1 for loss in self.losses), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """How far one segment is; the ledger is the truth about progress.
+    """The state of one segment; the ledger is the truth about progress.
 
     Attributes:
-        reason: why it is, or is going to be, `partial` or `failed`, else "".
+        reason: why it is, or will be, `partial` or `failed`, else "".
         reasoner: which reasoner, build mode and prompt versions read it.
-        merged: the digest of the contributions that its part of the graph was made from, "" as long
-            as it has none; told by a store, not written with the row.
+        merged: digest of the contributions from which its part of the graph was built; "" if it is
+            not merged. A store computes it; it is not written with the row.
     """
 
     segment_id: str
@@ -128,7 +128,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A value that one segment gives a property of an entity."""
+    """A value of an entity's property, as one segment states it."""
 
     name: str
     value: Scalar
@@ -141,7 +141,7 @@ class Entity(Short):
 
     Attributes:
         key: stable id within the namespace.
-        forms: surface forms with how often each occurs, most frequent first.
+        forms: surface forms with their counts, most frequent first.
         segments: ids of the segments that it occurs in, in (document id, index) order.
         questions: generated questions that added it, in the same order.
         properties: all values that segments give to the properties of its type, in the same order.
@@ -158,13 +158,13 @@ class Entity(Short):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A statement with its names resolved to entities, and where it stands.
+    """A statement with its names resolved to entities, and its place.
 
     Attributes:
         head: entity key.
         tail: entity key.
         segment_id: the segment that states it.
-        said_at: when, by its document's metadata (`at`, `date`), in ISO form; "" if undated.
+        said_at: time by its document's metadata (`at`, `date`), in ISO form; "" if undated.
         valid_from: when it began to hold, `2026-05-03`, `2026-05` or `2026`; "" where nobody says.
         valid_until: when it ceased to hold, in the same form.
         n: its number in the segment.
@@ -186,25 +186,25 @@ class Fact:
 
     @property
     def id(self) -> str:
-        """What a user calls it by."""
+        """The id by which a user refers to it."""
         return f"{self.segment_id}:{self.n}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FactView(Short):
-    """A statement as a person reads it, with where it stands and what became of it.
+    """A statement for people, with its place, its times and its replacement.
 
     Attributes:
-        id: what `edit_fact`, `end_fact`, `delete_fact` and `restore_fact` call it by.
+        id: the id for `edit_fact`, `end_fact`, `delete_fact` and `restore_fact`.
         head: name of the entity that it is about.
         tail: name of the other one.
         quotation: the sentence that states it.
-        said_at: when, in ISO form; "" if its document is undated.
+        said_at: time of the statement, in ISO form; "" if its document is undated.
         valid_from: when it began to hold, `2026-05-03`, `2026-05` or `2026`; "" where nobody says.
         valid_until: when it ceased to hold, in the same form.
         superseded_by: id of the statement that replaces it, or "".
-        superseded_at: since when, a date or moment in ISO form.
-        then: what the other one says.
+        superseded_at: the date or moment of the replacement, in ISO form.
+        then: description of the replacement.
         type: a relation type of the schema, or "".
     """
 
@@ -228,18 +228,18 @@ class FactView(Short):
 class Relation(Short):
     """An edge of the structured memory: the merged statements of a pair of entities.
 
-    Those of one direction and type where a memory is shown; in a search those of both directions
-    and of all types.
+    In a shown memory a relation has one direction and one type; in a search it covers both
+    directions and all types.
 
     Attributes:
-        key: tells it from the others: the ends, `<head>|<tail>`, and the type, if there is one; in
-            a search `<smaller entity key>|<larger entity key>`.
+        key: unique key: the ends, `<head>|<tail>`, and the type, if there is one; in a search
+            `<smaller entity key>|<larger entity key>`.
         head: entity key of the first fact's head.
         tail: entity key of the first fact's tail.
         description: the merged description.
-        facts: what it was merged from, in (document id, segment index) order.
+        facts: the statements that were merged, in (document id, segment index) order.
         type: a relation type of the schema, or "".
-        questions: those that a chat model settled when it merged them, Q_s.
+        questions: the questions that a chat model resolved when it merged them, Q_s.
     """
 
     key: str
@@ -261,7 +261,7 @@ class GraphNode:
     """An entity of a drawn graph.
 
     Attributes:
-        degree: entities that it has relations with, within the graph and beyond.
+        degree: number of entities that it has relations with, within the graph and beyond.
     """
 
     key: str
@@ -278,9 +278,9 @@ class GraphEdge:
         head: entity key of the first statement's head.
         tail: entity key of the other end.
         description: the first statement.
-        statements: how many there are.
-        spans: from when and until when the dated ones hold, "" where nobody says; in ISO form.
-            One without a beginning counts from when it was said.
+        statements: their number.
+        spans: start and end of validity of the dated ones, in ISO form; "" if unknown. One without
+            a start counts from the time when it was said.
     """
 
     head: str
@@ -292,11 +292,11 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphPart(Short):
-    """An entity, those that are next to it, and the edges between all of them.
+    """An entity, its neighbours, and the edges between all of them.
 
     Attributes:
-        centre: the entity's key; "" where there is none.
-        neighbours: how many entities are next to it, shown or not.
+        centre: the entity's key; "" if there is none.
+        neighbours: number of its neighbours, shown or not.
     """
 
     centre: str
@@ -316,10 +316,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Why one name counts as another; shown by `show --merges`.
+    """The reason why two names were merged; `show --merges` prints it.
 
     Attributes:
-        name: the name that was folded in.
+        name: the name that was merged.
         into: canonical name of the entity.
         entity: its key.
         reason: `exact`, `alias`, `similar` or `user`.

@@ -1,4 +1,4 @@
-"""What counts, embeds and chats."""
+"""Ports to models: tokenizer, embedder, chat model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class Tokenizer(Protocol):
 
     @property
     def name(self) -> str:
-        """What is recorded in a namespace, e.g. `builtin-v1`, `tiktoken:cl100k_base`."""
+        """The name that a namespace records, e.g. `builtin-v1`, `tiktoken:cl100k_base`."""
         ...
 
     def count(self, text: str) -> int:
@@ -31,7 +31,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """What is recorded in a namespace, e.g. `local`, `openai:text-embedding-3-small`."""
+        """The name that a namespace records, e.g. `local`, `openai:text-embedding-3-small`."""
         ...
 
     @property
@@ -71,16 +71,16 @@ class ChatRequest:
         schema_name: short name of the schema.
         temperature: `None` leaves it to the model's server.
         max_tokens: reply limit; reserved before the call is sent.
-        stage: where it is counted, e.g. `extract`, `judge`.
+        stage: the stage that it is counted in, e.g. `extract`, `judge`.
         prompt: name and version of the prompt, e.g. `judge.v1`.
         segment_id: the segment it is about, or "".
-        shared_with: more segments that it is about.
+        shared_with: ids of further segments that it is about.
         attempt: 0 for the first try; shapes the cache key.
         reply_model: pydantic model that the reply is read as, or `None`; the schema is made of it.
-        prompt_tokens: tokens of messages and schema where they were counted already, else 0.
-        is_watched: somebody reads the reply as it is written: it is streamed, where the server can,
-            and told piece by piece as events of kind `words`.
-        log_probs: ask for the tokens' log-probabilities, which not every server gives.
+        prompt_tokens: tokens of messages and schema if they were counted already, else 0.
+        is_watched: whether to stream the reply, if the server can, and send its pieces as events of
+            kind `words`.
+        log_probs: ask for the log-probabilities of the tokens, which not every server gives.
         sampling: further parameters of sampling, such as `min_p`; a server that refuses them gets
             the request without.
     """
@@ -109,13 +109,13 @@ COUNTS = ("tokens_in", "tokens_out", "cached_tokens")
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What came back, as the server counted it (0 where it did not say).
+    """A reply, with the server's counts (0 if it did not report them).
 
     Attributes:
-        log_probs: each token of the reply with the logarithm of its probability; empty where they
-            were not asked for, or the server gives none.
-        parsed: what was read out of the text, or the error that says why nothing could be; `None`
-            until it was read. Nobody reads it twice.
+        log_probs: each token of the reply with the logarithm of its probability; empty if they were
+            not requested, or the server gives none.
+        parsed: the parsed value, or the error that explains why parsing failed; `None` until it is
+            parsed. It is parsed once only.
     """
 
     text: str

@@ -28,38 +28,40 @@ Strategy = Literal[
     "temp-mem",
     "passages",
 ]
-"""How an answer is searched for; see `Memory.ask`."""
+"""Names of strategies; see `Memory.ask`."""
 Orientation = Literal["none", "local", "full"]
 BuildMode = Literal["compact", "paper"]
 
 
-# What FragRel can be told; the paper's choices for each kind of text.
+# Settings of FragRel; the paper's choices for each kind of text.
 
 Score = Literal["auto", "cosine", "bm25", "jaccard", "search"]
 Order = Literal["position", "score", "reverse"]
 Relate = Callable[[Any], Any]
-"""A relation of one's own: from `qrmem.retrieval.fragments.Fragments` to their `Relation`."""
+"""A relation of your own: a function from `qrmem.retrieval.fragments.Fragments` to their
+`Relation`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FragmentSettings:
-    """How fragments are assessed and picked.
+    """How fragments are scored and picked.
 
     Attributes:
         relation: `structure` (Eq. 7), `semantic` (Eq. 6), `code` (Eq. 8), the name of an entry
-            point in the group `qrmem.relations`, a function of one's own, or several of these,
-            whose mean counts.
-        w_rel: of the structural relation, in [0, 1]; 0 falls back to independent fragments.
-        alpha: weight of the environment score (Eq. 10); 0 falls back to independent fragments.
+            point in the group `qrmem.relations`, a function of your own, or several of these, whose
+            mean counts.
+        w_rel: weight of the structural relation, in [0, 1]; 0 ranks fragments independently.
+        alpha: weight of the environment score (Eq. 10); 0 ranks fragments independently.
         score: the independent score: `cosine`, `bm25`, `jaccard` (over sets of tokens), `search`
-            (what `Memory.search` ranks by); `auto` is the cosine where there are vectors.
-        pieces: whose tokens `jaccard` compares: `builtin`, or `tiktoken:p50k_base` as RepoCoder's.
-        top: fragments at most; `None` takes what the window, and `words`, have room for.
-        words: words at most, as LongBench counts them (the paper's context limits); `None`: any.
-        order: in which order fragments are read: by place, best first, or best last.
-        with_self: whether a fragment belongs to its own surroundings.
-        printed: the semantic relation as the paper prints it, `1 - cosine`.
-        cutoff: of the code relation: paths weaker than it count by the tree of folders alone.
+            (the ranking of `Memory.search`); `auto` is the cosine if there are vectors, else BM25.
+        pieces: tokenizer for `jaccard`: `builtin`, or `tiktoken:p50k_base` as in RepoCoder.
+        top: maximum number of fragments; `None`: as many as fit the window and `words`.
+        words: maximum number of words by LongBench's count (the paper's context limits); `None`:
+            any.
+        order: order of reading: by position, best first, or best last.
+        with_self: whether a fragment counts among its own surroundings.
+        printed: use the semantic relation as the paper prints it, `1 - cosine`.
+        cutoff: of the code relation: weaker paths count through the folder tree only.
     """
 
     relation: str | Relate | Sequence[str | Relate] = "structure"
@@ -111,7 +113,7 @@ RecallMethod = Literal["turns", "fragrel"]
 
 
 class CapOptions(TypedDict, total=False):
-    """Upper bounds of one run; they are named like the settings that they beat."""
+    """Caps of one run; they have the names of the settings that they override."""
 
     max_calls: int | None
     max_tokens: int | None
@@ -142,41 +144,42 @@ class AddOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskOptions:
-    """A question with everything that is chosen for it; see `Memory.ask`.
+    """A question with its options; see `Memory.ask`.
 
-    What is empty here is filled in from the settings (`qrmem.memory.ask.resolved`). From `hits` on,
-    only evaluation and the papers' presets choose.
+    Empty options are filled in from the settings (`qrmem.memory.ask.resolved`). Those from `hits`
+    on are for evaluation and the papers' presets only.
 
     Attributes:
-        strategy: "": all that may be read where it fits the window, else `reflection`.
+        strategy: "": read everything if it fits the window, else `reflection`.
         window: L in tokens; 0: that of the settings.
         documents: ids of the only documents to read; `None`: all.
-        where: what a document's metadata must be; resolved into `documents`.
-        types: of entities and relations; resolved into `segments`.
+        where: conditions on a document's metadata; resolved into `documents`.
+        types: types of entities and relations; resolved into `segments`.
         segments: ids of the only segments to read; `None`: all.
-        as_of: when the memory is looked at; "": now.
-        single_types: relation types of which an entity has one at a time.
+        as_of: date of the view on the memory; "": now.
+        single_types: relation types of which an entity has only one at a time.
         orientation: "": that of the settings.
-        max_trials: how often segments are read at most, a last forced call not counted.
+        max_trials: maximum number of readings, without a final forced call.
         start: `search`: the searcher's hits and their entities; `entities`: those that the question
             names, and their segments.
-        on_exhausted: what to do when nothing answered: say so, or force an answer.
+        on_exhausted: what to do if no reading answers: abstain, or force an answer.
         keep_trail: whether the trail goes to the store; `None`: as the settings have it.
-        fragments: how `fragment` assesses; `None`: as the paper does for what most fragments are.
-        reranker: as the setting; "": that of the settings, and none with `paper_exact`.
-        checkpointer: LangGraph's, which keeps the state after each step.
-        caps: upper bounds of this run alone.
+        fragments: settings of `fragment`; `None`: the paper's for the kind of most fragments.
+        reranker: named as in the setting; "": that of the settings, and none with `paper_exact`.
+        checkpointer: a LangGraph checkpointer, which saves the state after each step.
+        caps: caps of this run only.
         hits: how many hits a search starts from.
         nearest: how many segments are read again with the question (orientation `local`).
-        expansions: nodes that `reflection` takes in at most.
+        expansions: maximum number of nodes that `reflection` adds.
         width: edges that `graph-expansion` takes per step.
-        depth: its steps at most.
-        threshold: cosine that an edge needs there; without an embedder its mean plus one deviation.
+        depth: maximum number of its steps.
+        threshold: minimum cosine of an edge there; without an embedder the mean plus one deviation.
         reflection: `False` leaves the reason out of the query (ablation of section 3.5).
-        navigation: `False` answers from where it starts (ablation of section 3.5).
-        paper_exact: as QRMeM has it: start at the question's entities, one expansion between two
-            readings, edge scores alone, S_imp before S_add, and an answer is forced in the end.
-        surprise: `False` leaves surprises out of what a tree is searched by (ablation of ILM-TR).
+        navigation: `False` answers from the start only (ablation of section 3.5).
+        paper_exact: search exactly as in QRMeM's paper: start at the question's entities, one
+            expansion between two readings, edge scores only, S_imp before S_add, and force an
+            answer at the end.
+        surprise: `False` ignores surprises in a tree search (ablation of ILM-TR).
     """
 
     question: str
@@ -225,7 +228,7 @@ class AskOptions:
             raise UsageError("orientation full shapes a memory while it is built: add(question=…)")
         if self.types is not None and self.strategy in _WHOLE:
             raise UsageError(
-                f"strategy {self.strategy} reads more than what the graph has types of; leave types"
+                f"strategy {self.strategy} does not support types; leave types"
                 " out, or choose another strategy"
             )
         self._require_choices()
@@ -243,12 +246,12 @@ class AskOptions:
 
     @property
     def is_walk(self) -> bool:
-        """Whether an option has no meaning without a walk over the graph."""
+        """Whether an option needs a walk over the graph."""
         return self.start == "entities" or self.orientation == "local" or self.share_orientation
 
     @property
     def shape(self) -> str:
-        """What shapes the answer, as one text: equal for a call that is made again."""
+        """All options that shape the answer, as one text; equal calls have equal ones."""
         documents = None if self.documents is None else sorted(self.documents)
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
         plain |= {"documents": documents, "where": None, "segments": None, "keep_trail": None}
@@ -257,7 +260,7 @@ class AskOptions:
 
 
 _WHOLE = ("fragment", "inner-loop", "raptor", "raptor-layered")
-"""Strategies over trees of whole documents, and over all fragments of them."""
+"""Strategies over trees of whole documents, or over all their fragments."""
 _ALLOWED: Mapping[str, tuple[str, ...]] = {
     "start": ("search", "entities"),
     "on_exhausted": ("abstain", "force"),
@@ -266,10 +269,10 @@ _ALLOWED: Mapping[str, tuple[str, ...]] = {
 
 
 def require_strategy(name: str) -> None:
-    """Refuse a name that no strategy has; "" is the default.
+    """Refuse an unknown strategy; "" is the default.
 
     Raises:
-        UsageError: with the names that there are.
+        UsageError: the strategy is unknown; the message lists the known ones.
     """
     if name and name not in get_args(Strategy):
         known = ", ".join(get_args(Strategy))
@@ -278,7 +281,7 @@ def require_strategy(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
-    """What is recalled of conversations; see `Memory.recall`."""
+    """Options of a recall; see `Memory.recall`."""
 
     prompt: str
     session: str = ""
@@ -309,13 +312,13 @@ Options = TypeVar("Options", AddOptions, AskOptions)
 
 
 def options_of(kind: type[Options], given: Mapping[str, Any], **more: Any) -> Options:
-    """Return the options of a run from keywords; `None` is as good as left out.
+    """Return the options of a run from keywords; `None` means "not given".
 
     Args:
-        given: the caps among them become one.
+        given: keywords; caps among them become one `CapOptions`.
 
     Raises:
-        UsageError: there is no option of a name.
+        UsageError: an option is unknown.
     """
     caps = {name: given[name] for name in given.keys() & CapOptions.__annotations__.keys()}
     rest = {name: value for name, value in given.items() if name not in caps}
@@ -327,14 +330,14 @@ def options_of(kind: type[Options], given: Mapping[str, Any], **more: Any) -> Op
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """What is planned; see `Memory.plan`.
+    """Options of a plan; see `Memory.plan`.
 
     Attributes:
-        add: how `source` is read.
+        add: options of reading `source`.
         ask: the question, with its options.
-        tree: whether trees are planned: of what is added, or alone.
+        tree: whether to plan trees: of the added documents, or alone.
         documents: ids of the documents of those trees; none means all.
-        kind: of those trees, as `preset`.
+        kind: kind of those trees; `preset` likewise.
     """
 
     source: Any = None
@@ -347,16 +350,19 @@ class PlanOptions:
 
     def __post_init__(self) -> None:
         if self.add is not None and self.add.extract:
-            raise UsageError("facts of turns are not planned; settings cap them (max_calls, …)")
+            raise UsageError(
+                "extracting facts from turns cannot be planned; the caps of the settings apply "
+                "(max_calls, …)"
+            )
 
 
 def plan_options(
     source: Any, ask: str | None, tree: bool | Sequence[str], given: Mapping[str, Any]
 ) -> PlanOptions:
-    """Return what is planned; see `Memory.plan`.
+    """Return the options of a plan; see `Memory.plan`.
 
     Raises:
-        UsageError: both or neither of two things are to be planned, or an option is not one of it.
+        UsageError: both or neither of two things are given, or an option is unknown.
     """
     is_tree = tree is not False
     if is_tree and source is None and ask is None:

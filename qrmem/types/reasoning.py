@@ -1,4 +1,4 @@
-"""What reads segments and answers from passages."""
+"""Ports that read segments and answer from passages."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from qrmem.types import Contribution, Mention, Segment, Status
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A segment as a reasoner reads it, labelled for quoting.
+    """A segment for a reasoner, labelled for quoting.
 
     Attributes:
-        score: how a search ranked it, higher is better; 0 where none did.
+        score: score of the search, higher is better; 0 without a search.
         superseded_by: labels of later turns of a conversation that seem to correct it.
     """
 
@@ -28,7 +28,7 @@ class Quote:
     """A quotation that a reasoner gives for its answer.
 
     Attributes:
-        matches: spans of the text in which the question's words stand; () where none were sought.
+        matches: spans of the question's words in the text; () if they were not looked for.
     """
 
     label: str
@@ -38,7 +38,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a reasoner makes of the segments it read.
+    """A reasoner's verdict on the segments that it read.
 
     Attributes:
         is_answerable: Action -2 of the paper; `False` is Action -1.
@@ -46,8 +46,9 @@ class Verdict:
         choice: index of the chosen option, or `None`.
         reason: why (the paper's Reasoning, R of Algorithm 1).
         tokens: prompt tokens counted before the call.
-        status: what an answerable verdict makes of the run; `passages`: the answer is excerpts.
-        problem: why no reply could be read, "" where one was; it counts as not answerable.
+        status: status of the run if the verdict is answerable; `passages`: the answer consists of
+            excerpts.
+        problem: why no reply could be read, or ""; then the verdict is not answerable.
     """
 
     is_answerable: bool
@@ -61,7 +62,7 @@ class Verdict:
 
     @property
     def told(self) -> str:
-        """Return what a trail says of it: `answerable`, `unanswerable` or `passages`."""
+        """The word for it in a trail: `answerable`, `unanswerable` or `passages`."""
         if not self.is_answerable:
             return "unanswerable"
         return "passages" if self.status == "passages" else "answerable"
@@ -69,7 +70,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class AskContext:
-    """What stays the same in all calls of one question.
+    """The constant context of all calls for one question.
 
     Attributes:
         window: L in tokens; a hard bound on every call, reply reserve included.
@@ -82,17 +83,17 @@ class AskContext:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reasoner is told about a document when it reads one of its segments.
+    """The information about a document that a reasoner gets when it reads one of its segments.
 
     Attributes:
         summary: T, the document's summary; "" for a document of one segment.
         question: the user's question (orientation), or "".
-        tagged: entities that a tagger found in the segment; they are united with the reasoner's by
-            the caller, and are here for passes that build on all entities.
-        window: L of the run that the reading is part of; 0 where it is the reasoner's own.
-        attempt: number of the first try; lower ones were made, and something of them was lost.
+        tagged: entities that a tagger found in the segment. The caller merges them with the
+            reasoner's; passes that build on all entities need them here.
+        window: L of the run; 0: the reasoner's own window.
+        attempt: number of the first attempt; replies of earlier attempts could not be used.
         open_entity: `False`: only the tagger's entities count, so none are asked for (ablation).
-        speaker: who says it, if it is a turn and that is known; "I" in it means them.
+        speaker: the speaker of a turn, if known; "I" in the text means the speaker.
     """
 
     title: str = ""
@@ -110,8 +111,8 @@ class Folded:
     """Two relations merged into one.
 
     Attributes:
-        description: "" where no reply could be used.
-        questions: Q_s, what was settled to merge them.
+        description: "" if no reply could be used.
+        questions: Q_s, the questions resolved to merge them.
     """
 
     description: str = ""
@@ -120,11 +121,11 @@ class Folded:
 
 @runtime_checkable
 class Reasoner(Protocol):
-    """Whatever does the language work: by prompts to a chat model, or locally with no model."""
+    """Does the language work: by prompts to a chat model, or locally without a model."""
 
     @property
     def name(self) -> str:
-        """What the ledger records: kind, model and prompt versions."""
+        """The name that the ledger records: kind, model and prompt versions."""
         ...
 
     @property
@@ -224,7 +225,7 @@ class Job:
     """One of several segments to read in one call.
 
     Attributes:
-        known: what its first reading brought; `None` for the first reading itself.
+        known: result of its first reading; `None` for the first reading itself.
         questions: accepted questions to read it again with.
     """
 
@@ -247,7 +248,8 @@ class Sharer(Protocol):
         """Make the first pass over several segments in one call.
 
         Returns:
-            In the order of `jobs`; `None` for a segment of which the reply holds nothing usable.
+            Contributions in the order of `jobs`; `None` for a segment without anything usable in
+            the reply.
 
         Raises:
             ModelOutputError: the reply as a whole is of no use.
@@ -266,10 +268,10 @@ Phase = Literal["extract", "supplement"]
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What came of one job.
+    """The result of one job.
 
     Attributes:
-        contribution: what was read; `None` where no reply could be used.
+        contribution: what was read; `None` if no reply could be used.
         error: why there is none.
         raw: the reply that could not be used.
     """
@@ -281,10 +283,10 @@ class JobResult:
 
 
 class Executor(Protocol):
-    """Where segments are read: in this process, or on machines elsewhere.
+    """Reads segments in this process, or on other machines.
 
     Jobs and results are plain data, and no job depends on another, so an executor decides nothing
-    about the memory: what comes back is committed and merged by the caller.
+    about the memory: the caller commits and merges the results.
     """
 
     async def map(
@@ -299,12 +301,12 @@ class Executor(Protocol):
 
         Args:
             calls: jobs; those given together may share one call of a chat model.
-            done: takes results as they come in, in any order; one for each job in the end.
-            was_answered: whether the chat model has answered in this run, so that one that is
-                silent now is tried again.
+            done: gets results as they arrive, in any order; in the end one for each job.
+            was_answered: whether the chat model has answered in this run; if so, a silent model is
+                tried again.
 
         Raises:
-            CapReached: a cap of the run; what came in before was handed to `done`.
+            CapReached: a cap of the run; earlier results were passed to `done`.
             ModelUnavailable: the model does not answer.
         """
         ...
@@ -322,11 +324,11 @@ class EntityTagger(Protocol):
         """Return the entities of one segment, in order of first occurrence.
 
         Raises:
-            MissingError: what it needs is not there.
+            MissingError: something that it needs is missing.
             TaggerUnavailable: it does not answer.
         """
         ...
 
     async def close(self) -> None:
-        """End what it started; a second time does nothing."""
+        """Stop what it started; a second call does nothing."""
         ...

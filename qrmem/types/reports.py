@@ -1,4 +1,4 @@
-"""What a memory tells of itself, and what was done to it."""
+"""Reports about a memory and about what a method did."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,12 +26,12 @@ class Page(list[T]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DocumentInfo(Short):
-    """A document without its text, and how far its segments are.
+    """A document without its text, with the states of its segments.
 
     Attributes:
-        states: state of the ledger to number of segments.
+        states: number of segments by ledger state.
         digest: SHA-256 of the text, in hexadecimal.
-        facts: how many facts its segments state.
+        facts: number of facts that its segments state.
     """
 
     id: str
@@ -47,25 +47,25 @@ class DocumentInfo(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AddReport(Short):
-    """What one `add` did.
+    """The report of one `add`.
 
     Attributes:
         added: ids of documents that were new.
         updated: ids of documents whose text was replaced.
-        unchanged: ids of documents that were there already, complete.
+        unchanged: ids of documents that were already complete.
         read: segments read in this run.
         reused: segments of replaced documents that were not read again.
         states: segments of the given documents by ledger state.
-        problems: `(document id, segment index or -1, reason)` for all that is not `ok`.
+        problems: `(document id, segment index or -1, reason)` for everything that is not `ok`.
         resumed: ids of documents that an earlier run had begun.
-        passed_over: how many files of folders were not read, by reason: of a kind that is not
-            read; of source code also ignored by git, vendored, generated, too large.
-        unparsed: source files without a whole syntax tree: broken, or no grammar is installed.
+        passed_over: number of files in folders that were not read, by reason: of an unsupported
+            kind; for source code also ignored by git, vendored, generated, too large.
+        unparsed: source files without a complete syntax tree: broken, or no grammar is installed.
         stopped: the cap that ended the run early, in words, or "".
-        warnings: what a user should look at, in words.
+        warnings: warnings for the user, in words.
         reader: the reasoner, build mode and prompt versions that this run reads with.
         readers: those that the unchanged documents were read with.
-        left_out: entities and relations of none of the types of a closed schema.
+        left_out: number of entities and relations that a closed schema excludes.
     """
 
     added: tuple[str, ...]
@@ -94,7 +94,7 @@ class AddReport(Short):
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """What one `export` wrote or one `load` read.
+    """The report of one `export` or one `load`.
 
     Attributes:
         checksum: SHA-256 of the archive without its last line; equal memories have equal ones.
@@ -109,17 +109,17 @@ class Archived:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ExtractionReport(Short):
-    """What one import of extractions made elsewhere did.
+    """The report of one import of other programs' extractions.
 
     Attributes:
-        documents: that were new.
-        attached: that were there.
-        segments: whose contribution is new or has gained something.
-        entities: names that stand in their passage.
-        triples: both ends of which stand in one segment of their passage.
-        absent_entities: names that do not, and were left out.
-        absent_triples: the same.
-        malformed: what a model wrote instead of a triple or a name, left out.
+        documents: number of new documents.
+        attached: number of existing documents.
+        segments: number of segments with new facts.
+        entities: number of names that occur in their passage.
+        triples: number of triples whose ends occur in one segment of their passage.
+        absent_entities: number of names that do not occur and were left out.
+        absent_triples: the same for triples.
+        malformed: number of malformed records, which were left out.
         left_out: passages without a text, by their place in the file.
     """
 
@@ -136,12 +136,12 @@ class ExtractionReport(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class EntityView(Short):
-    """An entity with what hangs on it.
+    """An entity with its relations, questions and segments.
 
     Attributes:
         relations: its folded relations, those with most facts first.
-        neighbours: entity key to canonical name, for the relations' other ends.
-        relation_count: relations in all, where `relations` holds a part of them.
+        neighbours: canonical names of the relations' other ends, by entity key.
+        relation_count: number of all relations, if `relations` has a part of them.
     """
 
     entity: Entity
@@ -154,7 +154,7 @@ class EntityView(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JudgeReport(Short):
-    """What a chat model said of pairs of statements that may clash.
+    """A chat model's judgements on pairs of statements that may contradict each other.
 
     Attributes:
         pairs: how many were judged; of a plan, how many would be.
@@ -182,20 +182,20 @@ class JudgeReport(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MemoryStatus(Short):
-    """A namespace in figures.
+    """Figures, problems and costs of a namespace.
 
     Attributes:
         counts: documents, segments, entities, facts, questions, trails.
         states: segments by ledger state.
-        problems: `(document id, segment index, reason)` of all segments that are not `ok`, or
-            that were read and not merged.
-        usage: of all runs so far, construction and online apart.
+        problems: `(document id, segment index, reason)` of all segments that are not `ok`, or that
+            are not merged yet.
+        usage: usage of all runs so far, construction and online separately.
         warnings: what a user should look at, in words.
-        readers: what read its segments: kind, model, build mode, set of prompts and schema with
+        readers: readers of its segments: kind, model, build mode, set of prompts and schema with
             their checksums.
-        read_otherwise: how (`without a model`, `under another schema`, …) to the number of segments
-            that were read so, where they would be read otherwise now.
-        reading_again: what reading those again takes, or `None` for nothing.
+        read_otherwise: number of segments that were read with other settings than the present ones,
+            by difference (`without a model`, `under another schema`, …).
+        reading_again: estimated cost of reading those again, or `None`.
     """
 
     location: str
@@ -217,11 +217,11 @@ class MemoryStatus(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair(Short):
-    """What differed between a memory's graph and its facts, and was mended.
+    """Differences between a memory's graph and its facts, which were repaired.
 
     Attributes:
         differences: in words.
-        decisions: what was changed by hand and is kept, as decisions on names.
+        decisions: changes by hand that are kept, as decisions on names.
         damaged: ids of documents whose segments no longer hold their text; add them again with
             `rebuild=True`.
     """

@@ -16,12 +16,12 @@ class TreeNode(Short):
     """A summary of segments, or of the nodes below it.
 
     Attributes:
-        key: a hash of how it was made and of what it covers: equal trees have equal keys.
+        key: a hash of its settings and of the nodes that it covers; equal trees have equal keys.
         level: 1 above segments; one more than the highest node below.
         surprises: sentences that do not follow from the rest of the text.
         covers: keys of the nodes below; ids of segments for a node that has no nodes below.
         segments: ids of all segments below, in order.
-        is_well_formed: whether the model kept to the two labels; `True` without a model.
+        is_well_formed: whether the model's reply had the two labels; `True` without a model.
     """
 
     key: str
@@ -36,13 +36,14 @@ class TreeNode(Short):
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """How the nodes of a tree were put together.
+    """How the nodes of a tree were grouped.
 
     Attributes:
-        reduction: what reduced their vectors: `umap`, `pca` or `pca+umap`; `none`: they were
-            taken whole, or nothing was clustered.
-        groups: how many groups the clustering made, on all levels.
-        runs: how many of them are plain runs in the order of the text, as their rows are equal.
+        reduction: the reduction of their vectors: `umap`, `pca` or `pca+umap`; `none`: they were
+            not reduced, or nothing was clustered.
+        groups: number of groups on all levels.
+        runs: number of groups that are consecutive pieces of the text, because their rows are
+            equal.
     """
 
     reduction: str = "none"
@@ -90,12 +91,12 @@ class TreeTop:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TreeReport(Short):
-    """What building trees did.
+    """The report of building trees.
 
     Attributes:
         documents: ids of the documents that have a complete tree now.
         made: nodes that were made in this run.
-        reused: nodes that were there already.
+        reused: nodes that existed already.
         levels: the highest level.
         malformed: nodes of this run whose reply lacked the two labels, twice.
         seconds: wall time.

@@ -1,4 +1,4 @@
-"""Turns of a conversation, and what is recalled of them."""
+"""Turns of a conversation, and the result of `recall`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,48 +8,48 @@ from qrmem.types.documents import MetaValue
 from qrmem.types.shown import Short, continued
 
 CHAT_KEY = "chat"
-"""Metadata of a turn: the session that it is of."""
+"""Metadata of a turn: its session."""
 TURN_KEY = "turn"
 """Metadata of a turn: its number."""
 USER_KEY = "user"
-"""Metadata of a turn, or of another document: whose it is."""
+"""Metadata of a turn, or of another document: the user that it belongs to."""
 ROLE_KEY = "role"
 """Metadata of a turn: who spoke."""
 FACT_KEY = "noted_of"
 """Metadata of a fact: the id of its turn."""
 SCOPES = frozenset({USER_KEY, CHAT_KEY, TURN_KEY, ROLE_KEY, FACT_KEY})
-"""Metadata that says whose a document is, and what of a conversation."""
+"""Metadata that give the user, the session and the kind of a document."""
 MOST_TURNS = 99_999_999
-"""The highest number of a turn: up to it ids sort as numbers do."""
+"""The highest number of a turn; up to it, ids sort like numbers."""
 MOST_FACTS = 8
-"""Facts of one turn that are kept."""
+"""The most facts that are kept of one turn."""
 TURN, FACT = "turn-", "fact-"
-"""What the ids of turns and of facts begin with; those of other documents may, too."""
+"""Prefixes of the ids of turns and of facts; ids of other documents may have them, too."""
 _TURN_ID = re.compile(rf"{TURN}[0-9]{{8}}|{FACT}[0-9]{{8}}-[0-9]")
 _INDENT = " " * 4
-"""Of what a turn goes on with in another line."""
+"""Indent of all lines of a turn but the first."""
 _ROLES = ("user", "assistant", "system", "developer")
 
 
 def document_id_of(user: str, id: str) -> str:
-    """Return the id that a document of a user is kept under, so that none is another user's.
+    """Return the id under which a user's document is kept; it is never another user's id.
 
-    No slash is left in the user's name: so ids of two users are never the same.
+    Slashes in the user's name are escaped, so ids of two users always differ.
     """
     return f"{user.replace('%', '%25').replace('/', '%2F')}/{id}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Turn(Short):
-    """What somebody said in a conversation; a document of its own.
+    """One message of a conversation; it is a document of its own.
 
     Attributes:
         id: of the document.
         number: of the turn in the namespace, from 1, in the order in which they were added.
-        role: `user`, `assistant`, or what else the model's messages know.
-        speaker: a name, "" where only the role is known.
-        user: whose conversation it is; "" where nobody was named.
-        at: when, in ISO form.
+        role: `user`, `assistant`, or another role of chat messages.
+        speaker: a name; "" if only the role is known.
+        user: the user whose conversation it is; "" if none was given.
+        at: time of the turn, in ISO form.
     """
 
     id: str
@@ -64,21 +64,21 @@ class Turn(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Recalled(Short):
-    """What a model is to know of a conversation before it answers (FragRel, B.3).
+    """The turns that a model needs before it answers a prompt (FragRel, B.3).
 
     Attributes:
-        recent: the last turns of the session, in order; they go to the model as they are.
-        related: earlier turns that belong to the prompt, in order of time; of a long one the parts
-            that matter, "…" between them.
-        corrections: a related turn's id to those of later turns that seem to correct it.
+        recent: the last turns of the session, in order, unabridged.
+        related: earlier turns that are relevant to the prompt, in order of time; a long turn has
+            only its relevant parts, with "…" between them.
+        corrections: ids of later turns that seem to correct a related turn, by the id of that turn.
         tokens: of `text` and of the contents of `messages` together.
-        times: a related turn's id to the time words in it that depend on when it was said, each
-            with its first and last day in ISO form.
-        facts: a related turn's id to what a chat model noted of it (`extract=True`).
-        scores: a related turn's id to how well its best part fits the prompt: up to 1 for its
-            words and 1 for its vector, each over the best of the conversation, and what its
-            speaker, time, session and neighbours add. A turn that is shown because it corrects
-            another has none.
+        times: time words that depend on when a related turn was said, each with its first and last
+            day in ISO form, by the id of the turn.
+        facts: facts that a chat model extracted from a related turn (`extract=True`), by its id.
+        scores: score of each related turn, by its id: up to 1 for the words of its best part and up
+            to 1 for its vector, each divided by the best of the conversation, plus signals of its
+            speaker, time, session and neighbours. A turn that is shown because it corrects another
+            has none.
     """
 
     recent: tuple[Turn, ...]
@@ -91,7 +91,7 @@ class Recalled(Short):
 
     @property
     def text(self) -> str:
-        """The related turns as a model reads them: who, when, what, and what corrects it."""
+        """The related turns as text for a prompt: speaker, time, words and corrections."""
         times = {turn.id: turn.at for turn in (*self.related, *self.recent)}
         lines: list[str] = []
         for turn in self.related:
@@ -102,23 +102,23 @@ class Recalled(Short):
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The recent turns as chat messages.
+        """The recent turns as chat messages: dicts with `role` and `content`.
 
-        A role that a chat model takes only together with what is not kept (`tool`: its call), or
-        not at all, is told in the text of a user's message.
+        Some roles need data that is not kept (`tool`: its call), or are unknown to chat models.
+        Such a turn becomes a user message that names the role.
         """
         return [as_message(turn) for turn in self.recent]
 
 
 _NAME = re.compile(r"[^\W\d_]+(?:[-.'’ ]{1,2}[^\W\d_]+){0,3}\.?")
-"""What a person may be called: words of letters, no number and no address."""
+"""Possible names of people: words of letters, without numbers and addresses."""
 _NOBODY = frozenset(
     "user human me you default admin anonymous guest assistant system test bot ai".split()  # noqa: SIM905
 )
 
 
 def speaker_of(metadata: Mapping[str, object]) -> str:
-    """Return the name of who spoke a turn; "" where it has none, or an id that is no name."""
+    """Return the name of a turn's speaker; "" if it has none, or an id that is not a name."""
     named = metadata.get("speaker") or (
         metadata.get(USER_KEY) if metadata.get(ROLE_KEY) == "user" else ""
     )
@@ -129,12 +129,12 @@ def speaker_of(metadata: Mapping[str, object]) -> str:
 
 
 def turn_id(number: int) -> str:
-    """Return the id of a turn; ids sort as turns do."""
+    """Return the id of a turn; ids sort in the order of turns."""
     return f"{TURN}{number:08d}"
 
 
 def numbered(id: str) -> int:
-    """Return the number of the turn that may have this id; 0 where none can have it."""
+    """Return the number of the turn that this id belongs to; 0 if it cannot be a turn's id."""
     digits = id[len(TURN) :]
     is_number = len(digits) == len(str(MOST_TURNS)) and digits.isascii() and digits.isdigit()
     return int(digits) if id.startswith(TURN) and is_number else 0
@@ -151,10 +151,10 @@ def is_turn_id(id: str) -> bool:
 
 
 def turn_number(id: str, metadata: Mapping[str, MetaValue]) -> int:
-    """Return the number of the turn that a document keeps, or is a fact of; 0 for any other.
+    """Return the number of the turn that a document is, or is a fact of; 0 for any other document.
 
-    A document is a turn by its metadata together with the id that belongs to them: either alone
-    may be anybody's.
+    A document is a turn only if both its metadata and its id say so: any document may have one of
+    them.
     """
     number = metadata.get(TURN_KEY)
     if type(number) is not int or not 1 <= number <= MOST_TURNS:
@@ -172,7 +172,7 @@ def related_lines(
     facts: Iterable[str],
     corrected_at: Iterable[str],
 ) -> list[str]:
-    """Return what `Recalled.text` tells of a turn; a budget counts these lines."""
+    """Return the lines of a turn in `Recalled.text`; a budget counts these lines."""
     days = "".join(
         f" ({words}: {first})" if first == last else f" ({words}: {first} to {last})"
         for words, first, last in times

@@ -1,4 +1,4 @@
-"""What runs use and will use: calls, tokens, money, seconds; the events of a run."""
+"""Usage and plans of runs: calls, tokens, money, seconds; the events of a run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ __all__ = ["Course", "Plan", "Price", "Range", "StagePlan", "total"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StageUsage(Short):
-    """What one stage of one run used."""
+    """The usage of one stage of one run."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -23,7 +23,7 @@ class StageUsage(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Usage(Short):
-    """What a run used, by stage; construction and online are summed up apart (Table 6).
+    """The usage of a run by stage; construction and online are summed separately (Table 6).
 
     Attributes:
         construction: stages that read documents into the memory.
@@ -51,16 +51,16 @@ class Usage(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UsageRow(Short):
-    """What all runs used together, in one stage, in one run or on one day.
+    """The usage of all runs together, in one stage, in one run or on one day.
 
     Attributes:
         key: the stage, the run's id, or the day (UTC).
-        calls: those that were sent; replies from the cache are counted apart.
-        failed: calls to which no reply came.
-        requests: what was sent for the calls, retries included.
+        calls: calls that were sent; replies from the cache are counted separately.
+        failed: calls without a reply.
+        requests: requests that were sent for the calls, including retries.
         cached_tokens: prompt tokens that the server had cached.
-        cost: of the calls whose price was known, or `None`.
-        unpriced: calls whose price was not.
+        cost: of the calls whose price is known, or `None`.
+        unpriced: calls whose price is not known.
         seconds: sum over the calls, many of which ran at the same time.
         began: when the first of them ended.
     """
@@ -81,15 +81,15 @@ class UsageRow(Short):
     began: str
 
 
-# What a plan says: ranges, by stage and model.
+# Plans: ranges, by stage and model.
 
 Course = Literal["shortest", "longest"]
-"""Of all courses that replies can lead a run along, the two ends."""
+"""The shortest and the longest course that a run can take, depending on the replies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A figure that is not known yet: at least, most likely, at most."""
+    """An estimate: lowest, most likely and highest value."""
 
     low: float = 0.0
     likely: float = 0.0
@@ -104,10 +104,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """What one stage of a run will use.
+    """The estimated usage of one stage of a run.
 
     Attributes:
-        cost: `None` where the model's price is not known.
+        cost: `None` if the model's price is not known.
     """
 
     stage: str
@@ -120,10 +120,10 @@ class StagePlan:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a piece of work is likely to take.
+    """The likely price of a piece of work.
 
     Attributes:
-        cost: in USD; `None` where the price of a model is not known.
+        cost: in USD; `None` if the price of a model is not known.
     """
 
     calls: int
@@ -133,24 +133,24 @@ class Price:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Short):
-    """What an `add`, an `ask` or trees will use, before the first call.
+    """The estimated usage of an `add`, an `ask` or trees, before the first call.
 
     Attributes:
-        documents: to be read, of those that were given.
-        segments: to be read; for `ask` those of the memory.
-        sampled: segments that the figures were worked out on; fewer than `segments` in a large
-            text, of which a part stands for the whole.
+        documents: number of given documents that will be read.
+        segments: number of segments that will be read; for `ask` all of the memory.
+        sampled: number of segments that the figures were computed from; fewer than `segments` for a
+            large text.
         seconds: wall time at the set concurrency; money and tokens do not depend on it.
-        basis: where the times come from, in words.
+        basis: the source of the times, in words.
         concurrency: chat calls in flight.
         prices_date: of the newest price file.
         unpriced: models whose price is not known; the money of the others is in `cost`.
         problems: `(name, reason)` of documents that cannot be read.
-        strategy: that an `ask` will follow; "" for other runs.
-        window: tokens that each call of an `ask` may have; 0 for other runs.
-        readers: who read the documents of an `add` that are not read again.
-        read_otherwise: how to the number of their segments; see `MemoryStatus`.
-        reading_again: what reading those again takes, or `None` for nothing.
+        strategy: the strategy of an `ask`; "" for other runs.
+        window: token limit of each call of an `ask`; 0 for other runs.
+        readers: readers of those documents of an `add` that are not read again.
+        read_otherwise: number of their segments by difference; see `MemoryStatus`.
+        reading_again: estimated cost of reading those again, or `None`.
         workers: whether more workers would make an `add` faster, and by how much, in words.
     """
 
@@ -194,7 +194,7 @@ class Plan(Short):
 
     @property
     def cost(self) -> Range | None:
-        """Money of the stages whose price is known, or `None` where no price is."""
+        """Money of the stages whose price is known, or `None` if no price is known."""
         known = [stage.cost for stage in self.stages if stage.cost is not None]
         return total(known) if known or not self.stages else None
 
@@ -204,12 +204,12 @@ def total(ranges: Iterable[Range]) -> Range:
     return sum(ranges, Range())
 
 
-# What happens in a run, told as it happens.
+# Events of a run.
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something happened; logging, the progress bar and streams read the same events.
+    """An event of a run; logging, the progress bar and streams read the same events.
 
     Attributes:
         kind: `document`, `segment`, `phase`, `step`, `call`, `words` or `warning`.
@@ -221,7 +221,7 @@ class Event:
 
 
 class Listener(Protocol):
-    """Takes events; must not raise and must not block."""
+    """A function that gets events; it must not raise and must not block."""
 
     def __call__(self, event: Event, /) -> None:
         """Take one event."""

@@ -177,11 +177,13 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     naming(app, memory)
 
     limit = Annotated[int, Query(ge=1, le=1000)]
-    some = Annotated[int | None, Query(ge=1, le=1000, description="at most so many; default: all")]
-    offset = Annotated[int, Query(ge=0, le=MOST, description="how many to pass over")]
+    some = Annotated[
+        int | None, Query(ge=1, le=1000, description="maximum number of results; default: all")
+    ]
+    offset = Annotated[int, Query(ge=0, le=MOST, description="number of results to skip")]
     get = app.get
 
-    @get("/status", summary="The memory in figures", responses=of(MemoryStatus))
+    @get("/status", summary="The memory's size and state", responses=of(MemoryStatus))
     async def status(problems: some = None) -> Any:
         found = await memory.status()
         name = PurePath(found.location).name  # no client needs to know where it is
@@ -189,7 +191,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
 
     @get(
         "/merges",
-        summary="Which names count as one, and why; the doubtful first",
+        summary="Merged names, and why; the doubtful first",
         responses=of(list[Merge]),
     )
     async def merges(
@@ -200,7 +202,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         found = sorted(named, key=lambda one: (_DOUBT[one.reason], one.score))
         return part(found, offset, limit, response)
 
-    @get("/usage", summary="What all runs used", responses=of(list[UsageRow]))
+    @get("/usage", summary="The usage of all runs", responses=of(list[UsageRow]))
     async def usage(by: By = "stage") -> Any:
         return await memory.usage(by)
 
@@ -217,7 +219,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
 
     @app.post(
         "/segments",
-        summary="Segments by their ids; those that are gone are left out",
+        summary="Segments by their ids; unknown ids are left out",
         responses=of(list[Segment]),
     )
     async def segments_of(ids: Annotated[list[str], Body(embed=True, max_length=1000)]) -> Any:
@@ -225,7 +227,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
 
     @get(
         "/documents",
-        summary="All documents, or those that are no turns, without their texts",
+        summary="All documents, or those that are not turns, without their texts",
         responses=of(list[DocumentInfo]),
     )
     async def documents(
@@ -249,7 +251,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     other = "The same, for an id that no path can hold, such as `..`"
     get("/document", summary=other, responses=of(Document))(document)
 
-    @get("/turns", summary="What was said, in order of time", responses=of(list[Turn]))
+    @get("/turns", summary="Turns, in order of time", responses=of(list[Turn]))
     async def turns(
         response: Response,
         session: str | None = None,
@@ -292,7 +294,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
 
     @app.post(
         "/trees/nodes",
-        summary="Nodes of trees by their keys; those gone are left out",
+        summary="Nodes of trees by their keys; unknown keys are left out",
         responses=of(list[TreeNode]),
     )
     async def nodes(keys: Annotated[list[str], Body(embed=True, max_length=1000)]) -> Any:
@@ -307,7 +309,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         found = (await memory.trails(offset + limit))[offset:]
         return [_brief(trail) for trail in found] if brief else found
 
-    @get("/trails/{id}", summary="A recorded run; `last` is the last one", responses=of(Trail))
+    @get("/trails/{id}", summary="A recorded run; `last` is the newest", responses=of(Trail))
     async def trail(id: str) -> Any:
         return await memory.trail(None if id == "last" else id)
 
@@ -360,7 +362,7 @@ def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
 
     @app.post(
         "/recall",
-        summary="Turns that a model is to know before it answers a prompt",
+        summary="Earlier turns that a model needs to answer a prompt",
         responses=of(RecalledTurns),
     )
     async def recall(
@@ -375,7 +377,7 @@ def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
     ) -> Any:
         note_length(prompt, response)
         if of_user and user not in (None, of_user):
-            raise UsageError(f"this token recalls what is {of_user}'s: leave out user")
+            raise UsageError(f"this token recalls only {of_user}'s turns: leave out user")
         user = of_user or user
         found = await memory.recall(
             prompt,

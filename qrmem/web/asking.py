@@ -70,7 +70,7 @@ def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
         where: Annotated[dict[str, Any] | None, Body()] = None,
         types: Annotated[list[str] | None, Body()] = None,
         as_of: Annotated[str, Body()] = "",
-        stream: Annotated[bool, Body(description="tell it step by step, as events")] = False,
+        stream: Annotated[bool, Body(description="stream the steps as events")] = False,
     ) -> Any:
         note_length(question, response)
         items = memory.stream(
@@ -151,7 +151,7 @@ def own(user: str, where: Where | None, documents: Sequence[str] | None) -> Wher
     if not user:
         return where
     if documents is not None or USER_KEY in (where or {}):
-        raise UsageError(f"this token reads what is {user}'s: leave out documents and user")
+        raise UsageError(f"this token reads only {user}'s documents: leave out documents and user")
     return {**(where or {}), USER_KEY: user}
 
 

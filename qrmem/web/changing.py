@@ -32,7 +32,7 @@ def writing(app: "FastAPI", memory: Memory, jobs: Jobs | None = None) -> None:
         await memory.delete(id)
         return Deleted(whole(id))
 
-    @app.post("/turns", summary="Keep what somebody said", responses=of(Added))
+    @app.post("/turns", summary="Keep a turn", responses=of(Added))
     async def add_turn(
         role: Annotated[str, Body()],
         text: Annotated[str, Body()],
@@ -49,7 +49,7 @@ def writing(app: "FastAPI", memory: Memory, jobs: Jobs | None = None) -> None:
 
     @app.delete(
         "/users/{user:whole}",
-        summary="Forget all turns and documents of a user",
+        summary="Delete all turns and documents of a user",
         responses=of(DeletedCount),
     )
     async def forget_user(user: str) -> Any:
@@ -64,7 +64,7 @@ def deciding(app: "FastAPI", memory: Memory) -> None:
 
     @app.patch(
         "/facts/{id:whole}",
-        summary="Say in other words what a statement says, or when",
+        summary="Edit the words or the period of a statement",
         responses=of(FactView),
     )
     async def edit_fact(
@@ -77,7 +77,7 @@ def deciding(app: "FastAPI", memory: Memory) -> None:
 
     @app.post(
         "/facts/{id:whole}/end",
-        summary="Say that a statement holds no longer",
+        summary="End a statement: it is no longer true",
         responses=of(FactView),
     )
     async def end_fact(id: str, on: Annotated[str, Body(embed=True)] = "") -> Any:
@@ -85,14 +85,14 @@ def deciding(app: "FastAPI", memory: Memory) -> None:
 
     @app.post(
         "/facts/{id:whole}/restore",
-        summary="Take back a decision on a statement",
+        summary="Undo an edit, an end or a deletion of a statement",
         responses=of(FactView),
     )
     async def restore_fact(id: str) -> Any:
         return await memory.restore_fact(id)
 
     @app.delete(
-        "/facts/{id:whole}", summary="Leave a statement out of the graph", responses=of(Deleted)
+        "/facts/{id:whole}", summary="Delete a statement from the graph", responses=of(Deleted)
     )
     async def delete_fact(id: str) -> Any:
         await memory.delete_fact(id)

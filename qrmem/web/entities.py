@@ -25,12 +25,12 @@ def naming(app: "FastAPI", memory: Memory) -> None:
     from fastapi import Query
 
     limit = Annotated[int, Query(ge=1, le=1000)]
-    offset = Annotated[int, Query(ge=0, le=10**9, description="how many to pass over")]
+    offset = Annotated[int, Query(ge=0, le=10**9, description="number of results to skip")]
     get = app.get
 
     @get(
         "/entities",
-        summary="Entities by falling number of segments",
+        summary="Entities, those with most segments first",
         responses=of(list[EntityCount]),
     )
     async def entities(limit: limit = 100) -> Any:
@@ -46,7 +46,7 @@ def naming(app: "FastAPI", memory: Memory) -> None:
 
     @get(
         "/around/{name:whole}",
-        summary="An entity and what is near it, a part at a time",
+        summary="An entity and its surroundings, one part at a time",
         responses=of(Around),
     )
     async def around(name: str, offset: offset = 0, limit: limit = 20) -> Any:
@@ -136,7 +136,7 @@ def conversing(app: "FastAPI", memory: Memory) -> None:
     from fastapi import Query, Response
 
     limit = Annotated[int, Query(ge=1, le=1000)]
-    offset = Annotated[int, Query(ge=0, le=10**9, description="how many to pass over")]
+    offset = Annotated[int, Query(ge=0, le=10**9, description="number of results to skip")]
 
     @app.get("/sessions", summary="Conversations, the latest first", responses=of(list[Session]))
     async def sessions(response: Response, offset: offset = 0, limit: limit = 1000) -> Any:
@@ -144,7 +144,7 @@ def conversing(app: "FastAPI", memory: Memory) -> None:
 
     @app.get(
         "/conversation",
-        summary="What was said in a session, with what was noted of it and what corrects it",
+        summary="The turns of a session, with their facts and corrections",
         responses=of(list[SaidTurn]),
     )
     async def conversation(

@@ -95,16 +95,19 @@ class Guard:
         """Return why a request is not let in with any token, and the status that says so."""
         length = headers.get("content-length", "0")
         if "transfer-encoding" in headers:
-            return "send the body whole, with a Content-Length", 411
+            return "send the whole body, with a Content-Length", 411
         most = LARGEST_DOCUMENT if path in self._large else LARGEST
         if length.isdigit() and int(length) > most:
             return f"a body has at most {most:,} bytes here", 413
         if self._hosts and headers.get("host", "") not in self._hosts:
-            return "unknown host; with QRMEM_TOKEN set, any is let in by the token", 403
+            return "unknown host; with QRMEM_TOKEN set, the token gives access from any", 403
         # Another site could not read the answer, but could tell whether there is one.
         is_open = digest("") in self._doors
         if is_open and headers.get("sec-fetch-site", "none") not in _OWN_SITE:
-            return "no page of another site is let in; with QRMEM_TOKEN set, the token lets in", 403
+            return (
+                "pages of other sites have no access; with QRMEM_TOKEN set, the token gives it",
+                403,
+            )
         return None
 
 
@@ -332,14 +335,17 @@ def _checked(n: int, grant: Grant, before: Sequence[Grant], namespace: str) -> G
     sha256 = grant.sha256.lower()
     if len(sha256) != len(digest("")) or set(sha256) - set("0123456789abcdef"):
         raise UsageError(
-            f"token {n}: sha256 is 64 signs of 0-9 and a-f, as `printf %s TOKEN | sha256sum` has it"
+            f"token {n}: sha256 is 64 characters of 0-9 and a-f, as `printf %s TOKEN | sha256sum` "
+            "has it"
         )
     if sha256 == digest(""):
         raise UsageError(f"token {n}: sha256 is that of an empty token")
     if grant.metrics and (grant.namespace or grant.user or grant.write):
-        raise UsageError(f"token {n}: metrics = true stands alone, as it opens no memory")
+        raise UsageError(
+            f"token {n}: metrics = true allows no other key, because such a token opens no memory"
+        )
     if any(sha256 == other.sha256.lower() for other in before):
-        raise UsageError(f"token {n}: its sha256 stands there twice")
+        raise UsageError(f"token {n}: its sha256 occurs twice")
     return Grant(
         sha256=sha256,
         namespace=clean_name(grant.namespace, "namespace") or namespace,

@@ -297,7 +297,7 @@ class Jobs:
 
     def _write(self, job: _Job, **more: Any) -> None:
         data = json.dumps(asdict(job) | more).encode()
-        write_whole(self._path(job), data, _BEGINS, "job")
+        write_whole(self._path(job), data, _BEGINS, "a job")
 
     def _read(self, job: _Job) -> dict[str, Any]:
         try:
@@ -311,12 +311,12 @@ class Jobs:
         for path in self._folder.glob("*.json"):
             try:
                 if path.is_symlink() or not path.is_file():
-                    raise ValueError("it is no file of ours")
+                    raise ValueError("qrmem did not write it")
                 job = TypeAdapter(_Job).validate_json(path.read_bytes(), strict=True)
                 if job.job != path.stem:  # it would be written elsewhere
                     raise ValueError("it has another name than its file")
             except (OSError, ValueError) as exc:
-                log(f"{path} is no job: {exc!r}")
+                log(f"{path} is not a job: {exc!r}")
                 continue
             if not job.ended:
                 job.state, job.segments, job.read = "waiting", 0, 0
@@ -351,7 +351,7 @@ async def _check_owner(memory: Memory, user: str, documents: Sequence[Document])
         if id not in own:
             with suppress(NotFound):
                 await memory.document(id)
-                raise UsageError(f"document {id!r} is there, and is not one of {user}")
+                raise UsageError(f"document {id!r} exists, and does not belong to {user}")
 
 
 def _written(document: Document) -> dict[str, Any]:
@@ -388,16 +388,18 @@ def handing_over(app: "FastAPI", memory: Memory, user: str, jobs: Jobs) -> None:
     @app.get("/jobs", summary="Jobs, newest first, without reports", responses=of(list[Job]))
     async def listed(
         response: Response,
-        offset: Annotated[int, Query(ge=0, description="how many to pass over")] = 0,
-        limit: Annotated[int | None, Query(ge=1, le=1000, description="at most so many")] = None,
+        offset: Annotated[int, Query(ge=0, description="number of results to skip")] = 0,
+        limit: Annotated[
+            int | None, Query(ge=1, le=1000, description="maximum number of results")
+        ] = None,
     ) -> Any:
         return part(jobs.listed(memory, user), offset, limit, response)
 
-    @app.get("/jobs/{id}", summary="A job: how far it is, what came of it", responses=of(Job))
+    @app.get("/jobs/{id}", summary="A job: its progress and its result", responses=of(Job))
     async def one(id: str) -> Any:
         return await jobs.one(memory, user, id)
 
-    @app.delete("/jobs/{id}", summary="Cancel a job; what it read stays", responses=of(Job))
+    @app.delete("/jobs/{id}", summary="Cancel a job; what it read is kept", responses=of(Job))
     async def cancel(id: str) -> Any:
         return await jobs.cancel(memory, user, id)
 

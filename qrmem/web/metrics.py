@@ -49,7 +49,7 @@ class Metrics:
         self._running = Gauge("qrmem_requests_running", "Requests now", registry=kept)
         self._seconds = Histogram(
             "qrmem_request_seconds",
-            "Time until the reply was whole",
+            "Time until the reply was complete",
             ["route"],
             registry=kept,
             buckets=_SECONDS,
@@ -119,7 +119,7 @@ def door(page: Callable[[], bytes]) -> "ASGIApp":
     from starlette.responses import JSONResponse
 
     async def call(scope: "Scope", receive: "Receive", send: "Send") -> None:
-        answer: Response = JSONResponse({"error": f"this token reads {PATH} alone"}, 404)
+        answer: Response = JSONResponse({"error": f"this token reads only {PATH}"}, 404)
         if (scope["method"], scope["path"]) == ("GET", PATH):
             answer = _reply(page())
         await answer(scope, receive, send)

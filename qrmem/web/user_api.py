@@ -52,8 +52,10 @@ def looking(app: "FastAPI", memory: Memory, user: str) -> None:
     """Let a user's clients look at the user's documents, turns and facts."""
     from fastapi import Query, Response
 
-    some = Annotated[int | None, Query(ge=1, le=1000, description="at most so many; default: all")]
-    offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="how many to pass over")]
+    some = Annotated[
+        int | None, Query(ge=1, le=1000, description="maximum number of results; default: all")
+    ]
+    offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="number of results to skip")]
 
     @app.get("/documents", summary="The user's documents", responses=of(list[DocumentInfo]))
     async def documents(response: Response, offset: offset = 0, limit: some = None) -> Any:
@@ -64,13 +66,15 @@ def looking(app: "FastAPI", memory: Memory, user: str) -> None:
     async def document(id: str) -> Any:
         return await own_document(memory, user, id)
 
-    @app.get("/turns", summary="What the user said", responses=of(list[Turn]))
+    @app.get("/turns", summary="The user's turns", responses=of(list[Turn]))
     async def turns(
         response: Response, session: str | None = None, offset: offset = 0, limit: some = None
     ) -> Any:
         return part(await memory.turns(session, user=user), offset, limit, response)
 
-    @app.get("/facts", summary="What is held of the user for true", responses=of(list[FactView]))
+    @app.get(
+        "/facts", summary="The user's statements that are true now", responses=of(list[FactView])
+    )
     async def facts(
         response: Response,
         entity: str = "",
@@ -116,7 +120,7 @@ def writing(app: "FastAPI", memory: Memory, user: str) -> None:
         await memory.delete(id)
         return Deleted(whole(id))
 
-    @app.post("/turns", summary="Keep what somebody said", responses=of(Added))
+    @app.post("/turns", summary="Keep a turn", responses=of(Added))
     async def add_turn(
         role: Annotated[str, Body()],
         text: Annotated[str, Body()],

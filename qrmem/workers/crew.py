@@ -167,7 +167,8 @@ class Crew:
                 except TimeoutError:
                     if not self._workers:
                         raise WorkersUnavailable(
-                            f"no worker came up within {self._patience:g} s; is there room for one?"
+                            f"no worker started within {self._patience:g} s; are there enough "
+                            "resources?"
                         ) from None
 
     async def _hired(self) -> None:
@@ -192,7 +193,7 @@ class Crew:
 
 START_FAILED = (
     "workers end as soon as they are started; a script that uses them needs "
-    "`if __name__ == '__main__':` around what it does"
+    "`if __name__ == '__main__':` around its code"
 )
 
 

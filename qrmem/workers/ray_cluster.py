@@ -110,7 +110,7 @@ async def open_cluster(count: int) -> Crew:
     address = os.environ.get(ADDRESS, "")
     if address.startswith("ray://"):
         raise UsageError(
-            f"{ADDRESS} begins with ray://, and what goes through that is lost when it breaks off; "
+            f"{ADDRESS} begins with ray://, where a broken connection loses the work; "
             "run qrmem on a node of the cluster, or by: ray job submit -- qrmem add …"
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that Ray is used
@@ -158,4 +158,4 @@ def _connect(ray: Any, address: str) -> None:
     except (ConnectionError, RuntimeError, ValueError) as exc:
         reason = " ".join(str(exc).split())[:300]
         where = f"cluster at {address}" if address else "cluster of this machine"
-        raise WorkersUnavailable(f"the Ray {where} does not come up: {reason}") from None
+        raise WorkersUnavailable(f"the Ray {where} does not start: {reason}") from None

@@ -148,7 +148,7 @@ def test_wrong_use_is_one_line(qrmem: Shell) -> None:
     for words, told in (
         (("year=1", "year=2"), "'year in A,B' takes several"),
         (("year>=1851", "year<abc"), "two numbers or two texts"),
-        (("year>true",), "no bounds"),
+        (("year>true",), "cannot be bounds"),
         (("year in " + ",".join(map(str, range(2000))),), "at most 1,000"),
         (("year~1851",), "KEY>=VALUE"),
     ):
@@ -289,7 +289,7 @@ def test_a_folder_is_no_place_to_write_to(qrmem: Shell, words: tuple[str, ...]) 
     assert qrmem("add", "note.txt").code == 0
     assert qrmem("ask", "Who met Ada?").code == 0
     for folder in (".", "/"):
-        assert_one_line(qrmem(*words, folder), 2, f"qrmem: {folder} is no file")
+        assert_one_line(qrmem(*words, folder), 2, f"qrmem: {folder} is not a file")
 
 
 def test_a_port_that_there_is_not_is_wrong_use(qrmem: Shell) -> None:

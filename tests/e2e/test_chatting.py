@@ -83,7 +83,7 @@ def test_a_message_without_words_or_of_no_form_does_not_cost_the_log(qrmem: Shel
         (b"\xff\xfe", "not UTF-8"),
         (b"3", "no list of messages"),
         (b'{"role": "user"}', "a message is"),
-        (b'{"role": "user", "content": "x", "at": "noon"}', "is no time"),
+        (b'{"role": "user", "content": "x", "at": "noon"}', "is not a time"),
     ],
 )
 def test_what_is_no_log_is_refused(qrmem: Shell, content: bytes, says: str) -> None:
@@ -96,10 +96,10 @@ def test_what_is_no_log_is_refused(qrmem: Shell, content: bytes, says: str) -> N
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "is empty: it holds no message"),
-        (b" \n", "is empty: it holds no message"),
-        (b"[]", "is empty: it holds no message"),
-        (b'{"messages": []}', "is empty: it holds no message"),
+        (b"", "is empty: it contains no message"),
+        (b" \n", "is empty: it contains no message"),
+        (b"[]", "is empty: it contains no message"),
+        (b'{"messages": []}', "is empty: it contains no message"),
         (b'{"role": "user", "content": " "}', "is empty: no message in it has a text"),
     ],
 )
@@ -155,7 +155,7 @@ def test_time_words_are_told_with_the_days_that_they_mean(qrmem: Shell) -> None:
 def test_a_misspelled_session_or_namespace_is_told_with_those_that_there_are(qrmem: Shell) -> None:
     qrmem("chat", "say", "user", "The flight leaves on 3 May.", "--session", "trip")
     missed = qrmem("chat", "turns", "--session", "tripp")
-    said = "nothing was said in session 'tripp'; there are: trip\n"
+    said = "there is no session 'tripp'; there are: trip\n"
     assert (missed.code, missed.out) == (0, said)
     for words in (("turns",), ("recall", "When?")):
         ran = qrmem("chat", *words, "--namespace", "other")

@@ -89,7 +89,7 @@ def test_a_cap_holds_for_reading_and_trees_together(qrmem: Shell, server: OpenAI
     ran = qrmem("add", "book.md", "-m", "b.db", "--tree", "--max-calls", cap, *using(server))
     assert ran.code == 1
     assert server.stats.requests == 2 * read + 3
-    assert "the cap of 3 calls is reached, which is what reading left" in ran.err
+    assert "the cap of 3 calls is reached, of which reading had used a part" in ran.err
     assert "run the same command again" in ran.err
     assert "cost: 3 calls" in ran.err
     assert qrmem("add", "book.md", "-m", "b.db", "--tree", *using(server)).code == 0
@@ -255,7 +255,7 @@ def test_the_probe_tells_what_a_good_and_a_faulty_server_can_do(qrmem: Shell) ->
     with in_thread(OpenAIServer(behaviour=behaviour)) as plain:
         ran = qrmem.apart("doctor", "--model", "m", "--base-url", plain.url)
         assert (ran.code, "text, the strictest" in ran.out) == (0, True)
-        assert "the server does not say" in ran.out
+        assert "the server reports none" in ran.out
     with in_thread(OpenAIServer(faults=Faults(always="nonsense"))) as broken:
         ran = qrmem.apart("doctor", "--model", "m", "--base-url", broken.url)
         assert ran.code == 3

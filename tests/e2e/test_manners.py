@@ -80,7 +80,10 @@ def test_a_document_that_is_not_there_needs_no_consent(qrmem: Shell) -> None:
 def test_dropping_the_embedder_is_told_in_words(qrmem: Shell) -> None:
     qrmem("add", "-", "-q", stdin=TEXT.encode())
     said = qrmem("reembed", "--embedder", "none")
-    assert (said.code, said.out) == (0, "the vectors are gone: search is by words and the graph\n")
+    assert (said.code, said.out) == (
+        0,
+        "the vectors are deleted: search uses words and the graph\n",
+    )
 
 
 def test_only_near_names_are_offered(qrmem: Shell) -> None:
@@ -117,7 +120,10 @@ def test_marks_of_a_tree_are_explained(qrmem: Shell) -> None:
     lines = qrmem("tree", "show", "--depth", "1").out.splitlines()
     assert lines[1].startswith("  level 2, 10 segments: ")
     assert lines[2].startswith("    ! ")
-    assert lines[-1] == "! is a surprise: what does not follow from the rest of the text"
+    assert (
+        lines[-1]
+        == "! marks a surprise: a statement that does not follow from the rest of the text"
+    )
     answered = qrmem("ask", "Who rang the bell?", "--strategy", "inner-loop").out.splitlines()
     assert "The Light at Skarrow · Chapter 7: The Tower without a Voice, characters " in answered[2]
     assert re.match(r"trail:  inner-loop, \d steps, \d+ sentences, .* read, ", answered[-1])
@@ -271,7 +277,7 @@ def test_a_plan_of_a_question_to_an_empty_memory_says_that_it_is_empty(qrmem: Sh
             await memory.delete("note")
 
     asyncio.run(make())
-    assert "nothing was read into it yet" in qrmem("plan", "ask", "Who?").out
+    assert "the memory is empty" in qrmem("plan", "ask", "Who?").out
 
 
 def test_a_window_of_nought_is_that_of_the_model(qrmem: Shell) -> None:

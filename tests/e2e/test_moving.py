@@ -92,11 +92,11 @@ def test_what_is_refused_is_one_line_with_what_to_do(qrmem: Shell, exported: byt
         (("import", "good.qrmem"), 2, "--namespace"),
         (("import", "cut.qrmem", "--namespace", "n"), 2, "cut or altered"),
         (("import", "newer.qrmem", "--namespace", "n"), 3, "upgrade qrmem"),
-        (("import", "a.txt", "--namespace", "n"), 2, "no qrmem archive"),
+        (("import", "a.txt", "--namespace", "n"), 2, "not a qrmem archive"),
         (("import", "none.qrmem", "--namespace", "n"), 2, "No such file"),
         (("import", "good.qrmem", "--namespace", "n", "--embedder", "openai:x"), 3, "--embedder"),
         (("export", "out", "--namespace", "unknown"), 2, "no namespace 'unknown'"),
-        (("export", "test.db"), 2, "is no archive"),
+        (("export", "test.db"), 2, "is not an archive"),
         (("export", "out", "--graphml", "--all"), 2, "give --graphml or --all, not both"),
         (("export", "no/where"), 2, "no folder"),
     ):

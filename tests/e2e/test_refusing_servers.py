@@ -53,7 +53,7 @@ def test_a_provider_that_stops_taking_schemas_is_fallen_back_from(
     with serving(later=later, later_since=5, refusal=status) as server:
         ran = add(qrmem, server)
         assert ran.code == 0, ran.out + ran.err
-        assert f"no replies in the form json_schema any more, {later[0]} from" in ran.err
+        assert f"the output form json_schema; using {later[0]} from" in ran.err
     assert graph(qrmem) == calm
 
 

@@ -25,7 +25,7 @@ def test_the_sample_is_read_and_asked_out_of_its_cassette(qrmem: Shell) -> None:
     assert stages["extract"] == ["test"]
     unknown = qrmem("ask", "What is the cutter of Martin Fenwick called?", *replay)
     assert unknown.code == 2
-    assert "holds no reply to this judge request" in unknown.err
+    assert "has no reply to this judge request" in unknown.err
 
 
 def test_the_cassette_holds_neither_a_key_nor_an_address() -> None:

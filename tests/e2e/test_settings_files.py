@@ -365,7 +365,7 @@ def test_a_relative_home_is_nobody_s_configuration(qrmem: Shell) -> None:
     qrmem.write("qrmem/settings.toml", 'base_url = "http://localhost:1/v1"\n')
     qrmem.environment |= {"HOME": "", "USERPROFILE": "", "XDG_CONFIG_HOME": "."}
     found = json.loads(qrmem.apart("doctor", "--json").out)
-    assert found[0]["text"] == "none of your own"
+    assert found[0]["text"] == "you have none"
 
 
 def test_a_stranger_s_memory_does_not_choose_the_embedder(
@@ -439,4 +439,4 @@ def test_a_working_folder_that_is_gone_is_one_line(qrmem: Shell) -> None:
             text=True,
             timeout=60,
         )
-        assert ran.stderr == "qrmem: the working folder is no longer there; change to one that is\n"
+        assert ran.stderr == "qrmem: the working folder no longer exists; change to another\n"

@@ -79,13 +79,13 @@ def test_what_grouped_the_nodes_is_said(tmp_path: Path) -> None:
         told[name] = shell("tree", "show", *which, "--depth", "1").out.splitlines()[1]
     groups, runs = done["odd.txt"]["groups"], done["odd.txt"]["runs"]
     assert told["odd.txt"] == (
-        f"  {groups} groups, vectors not reduced; plain runs in the order of the text: {runs}"
+        f"  {groups} groups, vectors not reduced; consecutive pieces of the text: {runs}"
     )
     assert groups - 1 <= runs
     assert runs > 3, "but for the last, shorter segment all are equal"
     by, groups = "UMAP" if find_spec("umap") else "PCA", done["book.txt"]["groups"]
     assert told["book.txt"] == (
-        f"  {groups} groups, vectors reduced by {by}; plain runs in the order of the text: 0"
+        f"  {groups} groups, vectors reduced by {by}; consecutive pieces of the text: 0"
     )
     assert groups > 3
 
@@ -99,7 +99,7 @@ def test_a_surprise_is_marked_below_its_node_and_the_mark_is_explained(tmp_path:
     assert node.startswith("  level 1, 1 segment: ")
     assert f"    ! {SURPRISE}" in surprises
     assert all(line.startswith("    ! ") for line in surprises)
-    assert legend.startswith("! is a surprise")
+    assert legend.startswith("! marks a surprise")
     assert shell("tree", "build", "--kind", "raptor").code == 0
     assert "!" not in shell("tree", "show", "--kind", "raptor").out
 
@@ -127,6 +127,6 @@ def test_a_document_that_only_grew_keeps_its_old_tree_until_then(tmp_path: Path)
     assert shell(*add, "--update").code == 0
     heading, said, *_ = shell("tree", "show").out.splitlines()
     assert heading == "log.txt: 4 nodes"
-    assert said == "  the document has grown since: run `qrmem tree build` again"
+    assert said == "  the document has changed since: run `qrmem tree build` again"
     assert shell("tree", "build").code == 0
     assert "grown" not in shell("tree", "show").out

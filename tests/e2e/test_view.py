@@ -213,7 +213,7 @@ def test_words_are_found_and_stand_marked_in_their_document(page: Any) -> None:
     page.wait_for_selector(".passage.target mark")
     assert page.locator(".passage mark").all_inner_texts() == ["built", "engine"]
     assert "Marked: the words of Who built an engine?" in page.inner_text("main")
-    page.click("text=Without marks")
+    page.click("text=Hide the marks")
     page.wait_for_selector(".passage.target >> css=mark", state="detached")
 
 
@@ -275,7 +275,7 @@ def test_a_question_is_asked_with_its_options_and_only_when_sent(
     open_page: Any, changing: Path, server: OpenAIServer
 ) -> None:
     page, before = open_page, server.stats.requests
-    assert "It is asked when you press Ask." in go(page, "#/ask/Who met Ada?")
+    assert "Press Ask to send it." in go(page, "#/ask/Who met Ada?")
     page.wait_for_timeout(500)
     assert server.stats.requests == before
     page.click("text=Options")
@@ -288,7 +288,7 @@ def test_a_question_is_asked_with_its_options_and_only_when_sent(
         assert memory.trail().strategy == "passages"
     before = server.stats.requests
     page.reload()
-    page.wait_for_selector("text=It is asked when you press Ask.")
+    page.wait_for_selector("text=Press Ask to send it.")
     page.wait_for_timeout(500)
     assert server.stats.requests == before
 
@@ -526,18 +526,18 @@ def test_a_fact_is_changed_ended_deleted_and_restored_on_the_page(
     changed = f"Ana saw Rui Costa in Lisbon. {HOSTILE}"
     assert page.query_selector("main img") is None
     assert (changed, "2026-05", "") in _facts(changing)
-    box.locator("text=Back to what was read").click()
+    box.locator("text=Undo all edits").click()
     page.wait_for_selector(".fact >> text=from 2026-05", state="detached")
     assert _facts(changing) == before
     box.locator("summary").click()
-    box.locator("text=It holds no longer").click()
+    box.locator("text=It is no longer true").click()
     page.wait_for_selector(".fact >> text=until 2")
     assert [text for text, _, until in _facts(changing) if until] == [said]
     box.locator("summary").click()
     box.locator("text=Delete").click()
     page.wait_for_selector(".fact >> text=deleted")
     assert len(_facts(changing)) == len(before) - 1
-    page.locator(".fact", has_text="deleted").locator("text=Back to what was read").click()
+    page.locator(".fact", has_text="deleted").locator("text=Undo all edits").click()
     page.wait_for_selector(".fact >> text=deleted", state="detached")
     assert _facts(changing) == before
 

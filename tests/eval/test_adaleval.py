@@ -469,8 +469,12 @@ def test_released_items_of_bestanswer_load() -> None:
     [
         ("tsort", {"prompt": "Sort!", "answer": [2, 1]}, "no Before:"),
         ("tsort", {"before": "a", "segments": ["b"], "after": "c", "answer": [1, 2]}, "1 parts"),
-        ("tsort", {"before": "a", "segments": ["b"], "after": "c", "answer": [2]}, "no order"),
-        ("bestanswer", {"question": "q", "all_answers": ["a", "b"], "answer": "A3"}, "none of A1"),
+        ("tsort", {"before": "a", "segments": ["b"], "after": "c", "answer": [2]}, "not an order"),
+        (
+            "bestanswer",
+            {"question": "q", "all_answers": ["a", "b"], "answer": "A3"},
+            "not one of A1",
+        ),
         ("bestanswer", {"question": "q", "all_answers": ["a"], "answer": "A1"}, "only one"),
         ("bestanswer", {"question": "q", "answer": "A1"}, "no field"),
     ],

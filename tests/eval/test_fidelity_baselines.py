@@ -201,5 +201,5 @@ def test_a_window_whose_reply_cannot_be_read_counts_with_its_repeats(
     (found,) = csv.DictReader(Path("r/report/costs.csv").read_text().splitlines())
     assert found["calls / item, as papers count"] == f"{calls}.00"
     told = capsys.readouterr().out
-    assert "asked for again, up to five times, on top" in told
+    assert "unreadable replies come on top" in told
     assert f"5-{5 + ending} calls" in told

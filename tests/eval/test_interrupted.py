@@ -115,7 +115,7 @@ def test_a_run_that_has_no_room_says_so_and_goes_on_when_it_has(tmp_path: Path) 
     short = run_with_room(tmp_path / "r", 3000)
     assert short.returncode == 4
     assert "rows.jsonl cannot be written" in short.stderr
-    assert "make room, then run the same command again" in short.stderr
+    assert "free some space, then run the same command again" in short.stderr
     before = results(tmp_path / "r")
     assert 0 < len(before) < 12
     assert run_with_room(tmp_path / "r", 1_000_000).returncode == 0

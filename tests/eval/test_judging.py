@@ -105,9 +105,9 @@ def test_the_command_rates_and_reports(folder: Path, capsys: pytest.CaptureFixtu
         assert server.stats.requests >= 3
         assert "a rating (not zero" in capsys.readouterr().err
     assert main([*words, "--workers", "2"]) == 2
-    assert "a judge rates in one process: take --workers away" in capsys.readouterr().err
+    assert "a judge rates in one process: leave --workers out" in capsys.readouterr().err
     assert main(["eval", "judge", str(folder)]) == 3
-    assert "a judge is a chat model" in capsys.readouterr().err
+    assert "missing: a chat model as judge" in capsys.readouterr().err
     assert main(["eval", "judge", str(folder / "nowhere"), "--model", "test"]) == 2
 
 

@@ -85,7 +85,11 @@ def test_ours_come_first_then_what_was_seen_then_the_published(task: str) -> Non
     made = page(task, [run])
     kept = (RESULTS / f"{task}.md").read_text(encoding="utf-8")
     for text in (made, kept):
-        parts = ["| bm25 |", *([SEEN[task]] if task in SEEN else []), "Published, over other"]
+        parts = [
+            "| bm25 |",
+            *([SEEN[task]] if task in SEEN else []),
+            "Published figures, over other",
+        ]
         places = [text.index(part) for part in parts]
         assert places == sorted(places)
 

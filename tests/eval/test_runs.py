@@ -180,7 +180,7 @@ def test_an_item_that_crashes_is_reported_and_the_others_go_on(
     long[1]["question"] = "Why " * 5000 + "?"
     Path("long.json").write_text(json.dumps(long))
     assert run("--system", "bm25", "--out", "r", data="long.json") == 1
-    assert "failed, and in no score: bm25, 1 item: WindowTooSmall" in capsys.readouterr().out
+    assert "failed and not scored: bm25, 1 item: WindowTooSmall" in capsys.readouterr().out
     assert "| bm25 | h2 | WindowTooSmall" in Path("r/report/report.md").read_text()
     done = rows("r")
     assert [item for (_, item), row in done.items() if not row[2]] == ["h1", "h3"]
@@ -223,8 +223,8 @@ def test_wrong_words_are_refused(
         ("memories.jsonl", b"{}\n", "memories.jsonl: line 1 cannot be read (has no build)"),
         ("rows.jsonl", b"[" * 100_000 + b"\n", "rows.jsonl: line 1 cannot be read (maximum rec"),
         ("run.json", b'{"task": "hotpotqa"}', "it lacks 'corpus', or has it in another form)"),
-        ("run.json", b"[]", "it holds no configuration): name another --out"),
-        ("run.json", b"{}", "it holds no configuration): name another --out"),
+        ("run.json", b"[]", "it has no configuration): name another --out"),
+        ("run.json", b"{}", "it has no configuration): name another --out"),
         ("preset.json", b"x", "preset.json cannot be read"),
         ("rows.jsonl", b"", "r has no results yet: run the same `qrmem eval run` again"),
         ("items.jsonl", b"", "items.jsonl lacks the item 'h1', which has a result: delete"),
@@ -285,7 +285,7 @@ def test_a_preset_refuses_what_it_would_not_look_at(
     words = ("--corpus", "union", "--skip", "2", "--abstain", "--retrieve")
     assert main(["eval", action, "table-1", "--data", ".", *words]) == 2
     told = capsys.readouterr().err
-    assert "table-1 is a preset, which sets this itself: take --corpus, --skip, --abstain" in told
+    assert "table-1 is a preset, which sets this itself: leave --corpus, --skip, --abstain" in told
 
 
 def test_a_report_keeps_no_table_of_failures_that_are_mended() -> None:
@@ -318,8 +318,16 @@ def test_sums_over_memories_are_exact_in_any_order() -> None:
         ("hotpotqa", "nowhere", "hotpotqa.github.io"),
         ("hotpotqa", ".", "holds none of"),
         ("hotpotqa", "nowhere", "there is no file or folder nowhere: give --data the file"),
-        ("narrativeqa", ".", "no folder with qaps.csv; the data: https://github.com/google-deep"),
-        ("plain", ".", "no folder with questions.jsonl; docs/evaluation.md says how to write it"),
+        (
+            "narrativeqa",
+            ".",
+            "not a folder with qaps.csv; the data: https://github.com/google-deep",
+        ),
+        (
+            "plain",
+            ".",
+            "not a folder with questions.jsonl; docs/evaluation.md says how to write it",
+        ),
         ("tabel-2", ".", "no task or preset is called 'tabel-2'; did you mean table-2?"),
         ("xyz", ".", "no task or preset is called 'xyz'; `qrmem eval list` shows them"),
         ("hotpotq", HOTPOT, "did you mean hotpotqa"),
@@ -376,7 +384,7 @@ def test_a_memory_that_is_none_fails_its_items_alone(capsys: pytest.CaptureFixtu
     Path(f"r/memories/{first}.db").write_text("this is no memory")
     assert run("--system", "bm25,search", "--out", "r") == 1
     told = capsys.readouterr().out
-    assert "no score: search, 1 item: UsageError: " in told
+    assert "not scored: search, 1 item: UsageError: " in told
     assert f"r/memories/{first}.db is not a qrmem memory" in told
     failed = [key for key, row in rows("r").items() if row[2]]
     assert failed == [("search", "h1")]

@@ -31,7 +31,7 @@ def test_a_system_for_code_says_so_of_other_questions(
 ) -> None:
     assert run(server, "--system", "repocoder,bm25") == 1
     told = capsys.readouterr().out
-    assert "no score: repocoder, 3 items: UsageError: it continues code" in told
+    assert "not scored: repocoder, 3 items: UsageError: it continues code" in told
     assert not read_results(Path("r")).systems["bm25"].errors
 
 
@@ -122,9 +122,9 @@ def test_what_of_a_memory_was_not_read_is_said_and_read_again(
         words = ("--system", "reflection", "--sample", "1")
         assert run(server, *words) == 1
         told = capsys.readouterr()
-        assert "1 segment of the memories: not read, or not wholly" in told.err
+        assert "1 segment of the memories: not read, or only in part" in told.err
         report = Path("r/report/report.md").read_text()
-        assert "- 1 of 3 segments of its memories were not read, or not wholly" in report
+        assert "- 1 of 3 segments of its memories were not read, or only in part" in report
         assert not read_results(Path("r")).systems["reflection"].errors
         moods.clear()
         assert run(server, *words, "--system", "reflection,entity-trial") == 0

@@ -209,7 +209,7 @@ async def test_a_turn_whose_text_is_no_text_says_so() -> None:
 
 async def test_a_time_that_is_none_is_refused() -> None:
     async with opened() as memory:
-        with pytest.raises(UsageError, match="no time"):
+        with pytest.raises(UsageError, match="not a time"):
             await memory.add_turn("user", "Hello.", at="yesterday")
 
 

@@ -98,7 +98,7 @@ async def test_nobody_but_a_conversation_makes_turns(place: str) -> None:
         with pytest.raises(UsageError, match=r"'turn-99999999'.*give it another id"):
             await memory.add(document)
         await memory.add(qrmem.Document(text, id=named))
-        with pytest.raises(UsageError, match="is no turn"):
+        with pytest.raises(UsageError, match="is not a turn"):
             await memory.add(document, update=True)
         fact = {**forged, "turn": 1, "noted_of": "turn-00000001"}
         with pytest.raises(UsageError, match="give it another id"):

@@ -190,7 +190,7 @@ async def test_a_graph_file_holds_every_entity(tmp_path: Path) -> None:
 def test_a_disk_that_fails_is_told_in_words() -> None:
     failed = error(sqlite3.SQLITE_IOERR | 3 << 8, "m.db")
     assert isinstance(failed, StoreUnavailable)
-    assert "make room" in str(failed)
+    assert "free some space" in str(failed)
 
 
 @pytest.mark.parametrize("question", ["Kokovoko", "Where is Kokovoko?"])

@@ -210,8 +210,8 @@ async def test_an_archive_replaces_an_archive_and_nothing_else(
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty").touch()
     for name, why in {
-        "memory.db": "is there and is no archive",
-        "folder": "no file",
+        "memory.db": "exists and is not an archive",
+        "folder": "not a file",
         "no/where": "there is no folder",
     }.items():
         with pytest.raises(UsageError, match=why):
@@ -327,7 +327,7 @@ async def test_a_cut_archive_is_refused_whole(archive: Path, oracle: GraphStore)
     ends = [at + 1 for at in range(len(whole)) if whole[at : at + 1] == b"\n"]
     for length in {0, 1, 9, 100, *ends[:-1][::5], len(whole) - 1, len(whole) - 40}:
         write(archive, whole[:length])
-        await _is_refused(oracle, archive, "cut|no qrmem archive")
+        await _is_refused(oracle, archive, "cut|not a qrmem archive")
 
 
 async def test_an_altered_archive_is_refused_whole(archive: Path, oracle: GraphStore) -> None:
@@ -335,7 +335,7 @@ async def test_an_altered_archive_is_refused_whole(archive: Path, oracle: GraphS
     for at in range(80, len(whole), len(whole) // 40):
         other = b"x" if whole[at : at + 1] != b"x" else b"y"
         write(archive, whole[:at] + other + whole[at + 1 :])
-        await _is_refused(oracle, archive, "cut or altered|no qrmem archive|line 1")
+        await _is_refused(oracle, archive, "cut or altered|not a qrmem archive|line 1")
     lines = whole.splitlines(keepends=True)
     for changed in (lines[:5] + lines[6:], [*lines[:-1], lines[3], lines[-1]], [*lines, b"x"]):
         write(archive, b"".join(changed))
@@ -355,9 +355,9 @@ async def test_what_is_no_archive_is_told_from_a_damaged_one(
         "empty": b"",
     }.items():
         (tmp_path / name).write_bytes(content)
-        await _is_refused(oracle, tmp_path / name, "no qrmem archive")
-    await _is_refused(oracle, tmp_path, "no regular file")
-    await _is_refused(oracle, Path("/dev/zero"), "no regular file")
+        await _is_refused(oracle, tmp_path / name, "not a qrmem archive")
+    await _is_refused(oracle, tmp_path, "not a regular file")
+    await _is_refused(oracle, Path("/dev/zero"), "not a regular file")
     await _is_refused(oracle, tmp_path / "missing", "No such file")
 
 
@@ -378,45 +378,45 @@ def _first(lines: list[Any], kind: str) -> Any:
 NAN = base64.b64encode(struct.pack("<8f", *[float("nan")] * 8)).decode()
 
 FORGED: Mapping[str, tuple[str, Callable[[list[Any]], Any]]] = {
-    "no text": ("document.text is no text", lambda x: _first(x, "document").update(text=5)),
+    "no text": ("document.text is not text", lambda x: _first(x, "document").update(text=5)),
     "no field": ("document has no id", lambda x: _first(x, "document").pop("id")),
     "unknown field": ("'evil' that this", lambda x: _first(x, "document").update(evil=1)),
-    "no object": ("segment is no object", lambda x: x[2].update(segment=[1])),
+    "no object": ("segment is not an object", lambda x: x[2].update(segment=[1])),
     "bad id": ("an id has 1 to", lambda x: _first(x, "document").update(id="\x00")),
     "long id": ("an id has 1 to", lambda x: _first(x, "document").update(id="x" * 9999)),
     "half a pair": ("surrogate pair", lambda x: _first(x, "document").update(text="\ud800")),
-    "metadata": ("is no text", lambda x: _first(x, "document").update(metadata={"a": [1]})),
-    "infinite": ("no number", lambda x: _first(x, "document").update(metadata={"a": 1e999})),
+    "metadata": ("is not text", lambda x: _first(x, "document").update(metadata={"a": [1]})),
+    "infinite": ("not a number", lambda x: _first(x, "document").update(metadata={"a": 1e999})),
     "huge number": (
-        "no whole number",
+        "not a whole number",
         lambda x: _first(x, "document").update(metadata={"a": 10**30}),
     ),
     "place": ("not in the document", lambda x: _first(x, "segment").update(end=10**6)),
     "backwards": ("not in the document", lambda x: _first(x, "segment").update(start=9, end=3)),
-    "fraction": ("no whole number", lambda x: _first(x, "segment").update(tokens=1.5)),
-    "truth": ("no whole number", lambda x: _first(x, "segment").update(tokens=True)),
+    "fraction": ("not a whole number", lambda x: _first(x, "segment").update(tokens=1.5)),
+    "truth": ("not a whole number", lambda x: _first(x, "segment").update(tokens=True)),
     "tokens": ("tokens are", lambda x: _first(x, "segment").update(tokens=-1)),
-    "state": ("is none of", lambda x: _first(x, "segment").update(state="evil")),
-    "questions": ("questions is no list", lambda x: _first(x, "segment").update(questions="x")),
-    "kind": ("kind is none of", lambda x: _first(x, "contribution").update(kind="evil")),
+    "state": ("is not one of", lambda x: _first(x, "segment").update(state="evil")),
+    "questions": ("questions is not a list", lambda x: _first(x, "segment").update(questions="x")),
+    "kind": ("kind is not one of", lambda x: _first(x, "contribution").update(kind="evil")),
     "stranger": (
-        "none of the document",
+        "does not belong to the document",
         lambda x: _first(x, "contribution").update(segment_id="../x"),
     ),
-    "base64": ("no base64", lambda x: _first(x, "vector").update(rows=["*"])),
-    "short vector": ("have not 8 numbers", lambda x: _first(x, "vector").update(rows=["AAAA"])),
-    "no vector": ("have not 8 numbers", lambda x: _first(x, "vector").update(rows=[])),
+    "base64": ("not base64", lambda x: _first(x, "vector").update(rows=["*"])),
+    "short vector": ("do not have 8 numbers", lambda x: _first(x, "vector").update(rows=["AAAA"])),
+    "no vector": ("do not have 8 numbers", lambda x: _first(x, "vector").update(rows=[])),
     "NaN vector": (
-        "what is no number",
+        "not a number",
         lambda x: _first(x, "vector").update(rows=[NAN]),
     ),
     "two keys": ("one key", lambda x: x[1].update(segment={})),
     "unknown kind": ("no line is called", lambda x: x.insert(1, {"evil": {}})),
-    "twice": ("there twice", lambda x: x.insert(2, x[1])),
+    "twice": ("occurs twice", lambda x: x.insert(2, x[1])),
     "order": ("cannot follow", lambda x: x.append(x[1])),
     "no head": ("cannot follow the head", lambda x: x.pop(1)),
     "name twice": (
-        "there twice",
+        "occurs twice",
         lambda x: _first(x, "entity")["names"].append("bob|PERSON"),
     ),
     "runs": ("without runs", lambda x: x[0]["qrmem"].pop("runs")),
@@ -425,12 +425,12 @@ FORGED: Mapping[str, tuple[str, Callable[[list[Any]], Any]]] = {
     "fold": ("has no key like", lambda x: _first(x, "reply").update(key="fold:x")),
     "no fold": ("has no key like", lambda x: _first(x, "fold").update(key="x")),
     "folded": ("has no description", lambda x: _first(x, "fold").update(value={})),
-    "reply": ("value.text is no text", lambda x: _first(x, "reply")["value"].update(text=5)),
-    "cost": ("no number", lambda x: _first(x, "call").update(cost=float("nan"))),
-    "phase": ("is none of", lambda x: _first(x, "call").update(phase="evil")),
+    "reply": ("value.text is not text", lambda x: _first(x, "reply")["value"].update(text=5)),
+    "cost": ("not a number", lambda x: _first(x, "call").update(cost=float("nan"))),
+    "phase": ("is not one of", lambda x: _first(x, "call").update(phase="evil")),
     "dimension": ("dimension is", lambda x: x[0]["qrmem"].update(dimension=2**40)),
     "version": ("version is 0", lambda x: x[0]["qrmem"].update(version=0)),
-    "old version": ("no whole number", lambda x: x[0]["qrmem"].update(version="1")),
+    "old version": ("not a whole number", lambda x: x[0]["qrmem"].update(version="1")),
 }
 
 
@@ -458,7 +458,7 @@ async def test_a_line_that_is_no_json_is_named(archive: Path, oracle: GraphStore
     lines = read(archive).split(b"\n")[:-2]
     for bad in (b"\xff\xfe", b'{"document": ', b"[" * 5000, b'{"call":' + b"9" * 5000 + b"}", b""):
         forged = sealed(archive.with_name("forged"), [*lines[:4], bad, *lines[5:]])
-        await _is_refused(oracle, forged, r"line 5: it is (no JSON|nested)")
+        await _is_refused(oracle, forged, r"line 5: it is (not JSON|nested)")
 
 
 async def test_words_of_an_archive_are_never_code(archive: Path, sqlite: GraphStore) -> None:

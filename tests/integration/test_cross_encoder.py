@@ -82,7 +82,7 @@ async def test_a_model_that_classifies_leaves_the_order_as_it_was(tmp_path: Path
         await memory.add(DOCUMENTS)
         before = await memory.search(QUESTION, reranker="none")
         assert await memory.search(QUESTION) == before
-        assert sum("it is no reranker" in one for one in told) == 1
+        assert sum("it is not a reranker" in one for one in told) == 1
 
 
 async def test_a_folder_without_a_model_is_an_error_that_names_it(tmp_path: Path) -> None:

@@ -111,9 +111,7 @@ async def test_a_worker_that_dies_is_told_of_and_changes_nothing(
     monkeypatch.setattr("qrmem.agents.executor.read_jobs", executing.read_but_die_once)
     together, report = await built(tmp_path, texts(), "processes:2")
     assert together == alone
-    assert report.warnings == (
-        "1 worker was lost while at work; what it had in hand was done again",
-    )
+    assert report.warnings == ("1 worker was lost during the run; the work was repeated",)
     assert report.is_complete
 
 
@@ -127,9 +125,7 @@ async def test_a_text_that_ends_workers_fails_alone_and_is_read_by_the_next_run(
             f"{tmp_path}/m.db", embedder="none", executor="processes:2"
         ) as memory:
             report = await memory.add(poisoned)
-    assert report.problems == (
-        ("d024", 0, "a worker was lost each of the two times that it read this"),
-    )
+    assert report.problems == (("d024", 0, "two workers were lost while reading this"),)
     assert report.states == {"ok": len(poisoned) - 1, "failed": 1}
     async with qrmem.open(f"{tmp_path}/m.db", embedder="none", executor="processes:1") as memory:
         assert (await memory.add(poisoned)).read == 1

@@ -55,7 +55,7 @@ async def test_as_of_counts_what_was_said_and_held_by_then(memory: qrmem.Memory)
     undated = {f.id for f in await memory.facts(user="bob")}
     assert {f.id for f in await memory.facts(as_of="2026-01-02")} == undated
     assert (await memory.facts(as_of="2026-01"))[0].document_id == "ann"
-    with pytest.raises(UsageError, match="as_of '2026-02-31' is no date"):
+    with pytest.raises(UsageError, match="as_of '2026-02-31' is not a date"):
         await memory.facts(as_of="2026-02-31")
 
 
@@ -113,12 +113,12 @@ async def test_what_cannot_be_is_refused_and_changes_nothing(
     memory: qrmem.Memory, wrong: str
 ) -> None:
     fact = await at_acme(memory)
-    with pytest.raises(UsageError, match=r"is no date|lies before"):
+    with pytest.raises(UsageError, match=r"is not a date|lies before"):
         await memory.end_fact(fact.id, wrong)
     for id in ("", "x", f"{fact.segment_id}:99", f"{fact.segment_id}:-1", "none:0"):
         with pytest.raises(NotFound, match="no fact"):
             await memory.delete_fact(id)
-    with pytest.raises(UsageError, match="nothing is to be changed"):
+    with pytest.raises(UsageError, match="nothing to change"):
         await memory.edit_fact(fact.id)
     with pytest.raises(UsageError, match="the text"):
         await memory.edit_fact(fact.id, " ")
@@ -148,7 +148,7 @@ async def test_search_ask_and_recall_look_at_a_memory_as_it_was(memory: qrmem.Me
     with pytest.raises(NotFound, match="was said by 1999"):
         await memory.search(question, as_of="1999", where={"role": "user"})
     for call in (memory.search, memory.ask, memory.recall, memory.entity):
-        with pytest.raises(UsageError, match="as_of '2026-02-31' is no date"):
+        with pytest.raises(UsageError, match="as_of '2026-02-31' is not a date"):
             await call("Ann Miller", as_of="2026-02-31")
 
 
@@ -160,7 +160,7 @@ async def test_an_entity_shows_what_held_then(memory: qrmem.Memory) -> None:
         return " ".join(relation.description for relation in view.relations)
 
     assert "(from 2019-05 until 2024)" in await told("")
-    assert await told("2020") == ""  # nothing was said yet
+    assert await told("2020") == ""  # there are no turns yet
 
 
 LIVES = (("one", "Ann lives in Rome. ", "2024"), ("two", "Ann lives in Oslo. ", "2026-01"))

@@ -267,7 +267,7 @@ async def test_a_redirect_to_the_same_server_is_not_followed(status: int) -> Non
 
 async def test_a_redirect_to_no_address_is_refused() -> None:
     async with asked(lambda headers: answer(307, b"", location="http://[5316")) as (chat, server):
-        assert "sends requests on to no address" in str(await failure(chat))
+        assert "redirects to no address" in str(await failure(chat))
     assert server.stats.requests == 1
 
 

@@ -109,7 +109,7 @@ async def test_two_users_a_cap_and_no_model() -> None:
         assert await kept(memory) == {"Rome House", "Oslo House"}
     async with qrmem.open("memory://", model="", embedder="none") as memory:
         await memory.add_messages(TURNS)
-        with pytest.raises(UsageError, match="a chat model judges statements"):
+        with pytest.raises(UsageError, match="judging statements needs a chat model"):
             await memory.judge_facts()
 
 

@@ -159,7 +159,7 @@ async def test_an_environment_in_which_nobody_can_be_asked_is_told(
     for name, value in variable.items():
         monkeypatch.setenv(name, value)
     async with serving() as server, opened(server) as chat:
-        with pytest.raises(MissingError, match="cannot be asked from here"):
+        with pytest.raises(MissingError, match="cannot be called from here"):
             await chat.complete(request("Ada met Charles."))
 
 

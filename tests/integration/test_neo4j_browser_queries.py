@@ -167,7 +167,7 @@ async def test_a_memory_that_is_not_in_neo4j_has_no_queries_and_a_namespace_has_
 ) -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add({"id": "d", "text": "Ann met Bob."})
-        with pytest.raises(UsageError, match="no memory in Neo4j"):
+        with pytest.raises(UsageError, match="not a memory in Neo4j"):
             await memory.neo4j_queries()
     async with qrmem.open(settings=neo4j.settings.with_(namespace="nope")) as memory:
         with pytest.raises(NotFound, match="nope"):

@@ -207,7 +207,8 @@ async def test_what_was_read_otherwise_is_counted_with_what_reading_it_again_cos
             status = await memory.status()
             assert status.read_otherwise == {"without a model": 1, "without a schema": 1}
             assert re.search(
-                r"2 segments read otherwise than now \(1 without a model, 1 without a schema\);"
+                r"2 segments read with other settings than the present ones \(1 without a model, 1 "
+                r"without a schema\);"
                 r" reading them again \(--rebuild\) takes about \d calls, [\d,]{3,} tokens,"
                 r" 0\.00\d+ USD$",
                 status.warnings[-1],

@@ -147,7 +147,7 @@ async def test_a_node_that_goes_without_grace_changes_nothing(
     await removing
     assert together == alone
     assert report.is_complete
-    assert any("lost while at work" in warning for warning in report.warnings)
+    assert any("lost during the run" in warning for warning in report.warnings)
 
 
 def test_no_file_of_ray_holds_a_key(nodes: Nodes) -> None:

@@ -162,4 +162,6 @@ def test_pages_that_take_too_many_steps_are_left_out(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("qrmem.text.binary_documents._STEPS_A_BYTE", 0.1)
     document = from_bytes(data, "a.pdf")
     assert document.text == "First.\n\nSecond."
-    assert document.metadata["left_out"] == "page 3 and what follows (drawn in too many steps)"
+    assert (
+        document.metadata["left_out"] == "page 3 and all pages after it (drawn in too many steps)"
+    )

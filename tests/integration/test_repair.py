@@ -77,7 +77,9 @@ async def test_a_record_that_is_damaged_is_named_by_its_document_and_can_be_read
         db.close()
         with pytest.raises(StoreUnavailable, match="is damaged: a record in it cannot be"):
             await memory.export(tmp_path / "a.qrmem")
-        with pytest.raises(StoreUnavailable, match="what was read of 'b' cannot be understood"):
+        with pytest.raises(
+            StoreUnavailable, match="what was extracted from 'b' cannot be understood"
+        ):
             await memory.repair()
         await memory.delete("b")
         await memory.add(DOCUMENTS[1])
@@ -117,4 +119,4 @@ def test_the_command_says_what_it_found(
     assert main(["add", "a.txt", "--quiet", "--memory", "m.db"]) == 0
     capsys.readouterr()
     assert main(["doctor", "--repair", "--memory", "m.db"]) == 0
-    assert "the graph is what the documents say" in capsys.readouterr().out
+    assert "the graph matches the documents" in capsys.readouterr().out

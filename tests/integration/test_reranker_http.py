@@ -172,7 +172,7 @@ async def test_without_an_answer_the_order_is_that_of_before_and_it_is_told_once
         assert not told
         assert await memory.search(QUESTION) == before
         (message,) = told
-        assert "not reranked, the order is that of search" in message
+        assert "not reranked; the order of the search stays" in message
         assert "sk-1" not in message
         assert server.stats.requests >= 1
         answer = await memory.ask(QUESTION)

@@ -131,7 +131,7 @@ async def test_errors_before_a_stream_are_those_of_any_request() -> None:
         serving(faults=Faults(always="hang")) as server,
         chatting(server, timeout=0.5) as chat,
     ):
-        with pytest.raises(ModelUnavailable, match=r"no answer in 0\.5 s"):
+        with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.5 s"):
             await asked(chat)
 
 

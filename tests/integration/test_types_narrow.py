@@ -112,7 +112,7 @@ async def test_types_that_cannot_be_are_refused_in_one_line(
         assert told in str(caught.value)
     with pytest.raises(NotFound, match=r"nothing in namespace .* is of type Ship"):
         await memory.search("harbour", types=["Ship"])
-    with pytest.raises(UsageError, match="strategy raptor reads more"):
+    with pytest.raises(UsageError, match="strategy raptor does not support types"):
         await memory.ask("harbour?", types=["Person"], strategy="raptor")
 
 

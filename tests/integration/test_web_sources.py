@@ -116,7 +116,9 @@ def test_the_command_line_adds_a_page_with_a_title(qrmem: Shell, pages: Pages) -
     listed = qrmem("list", "--json").json["documents"]
     assert [one["title"] for one in listed] == ["Our boats"]
     assert_one_line(qrmem("add", pages.url + "/gone"), 2, "404 Not Found")
-    assert_one_line(qrmem("add", "http://127.0.0.1:9/x"), 4, "http://127.0.0.1:9/x", "out of reach")
+    assert_one_line(
+        qrmem("add", "http://127.0.0.1:9/x"), 4, "http://127.0.0.1:9/x", "cannot be reached"
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_the_command_line_adds_a_page_with_a_title(qrmem: Shell, pages: Pages) -
         ("file:///etc/passwd", "only addresses with http"),
         ("ftp://127.0.0.1/x", "only addresses with http"),
         ("HTTP://", "only addresses with http"),
-        ("http://[::1", "is no address"),
+        ("http://[::1", "is not an address"),
         ("http://ann:secret@127.0.0.1/x", "holds a password"),
     ],
 )

@@ -29,7 +29,7 @@ async def test_a_question_or_a_name_that_is_no_text_is_refused(method: str, wron
         ("search", {"k": True}, "k must be a whole number, not True"),
         ("search", {"k": None}, "k must be a whole number, not None"),
         ("search", {"k": 0}, "k must be at least 1, not 0"),
-        ("search", {"where": "year=1851"}, "where is names with values, not str"),
+        ("search", {"where": "year=1851"}, "where maps names to values; it is not str"),
         ("ask", {"window": "100"}, "window must be a whole number, not '100'"),
         ("ask", {"max_trials": 2.5}, "max_trials must be a whole number, not 2.5"),
         ("ask", {"choices": [1, 2]}, "a choice must be text, not int"),
@@ -85,7 +85,7 @@ async def test_a_name_stands_first_without_its_keyword() -> None:
         await memory.add({"id": "note", "text": TEXT})
         assert await memory.facts("Ada Lovelace") == await memory.facts(entity="Ada Lovelace")
         assert await memory.segments("note") == await memory.segments(document="note")
-        with pytest.raises(UsageError, match="a chat model notes facts"):
+        with pytest.raises(UsageError, match="extracting facts needs a chat model"):
             await memory.extract_facts("trip")
 
 
@@ -117,7 +117,7 @@ async def test_a_turn_that_cannot_be_kept_is_an_error_and_no_number_is_given_twi
         ("turns", (5,), {}, "session must be text, not int"),
         ("corrections", ("turn-00000001",), {}, "ids are a list, not one text"),
         ("segments", (), {"ids": "turn-00000001"}, "ids are a list, not one text"),
-        ("documents", (), {"where": 5}, "where is names with values, not int"),
+        ("documents", (), {"where": 5}, "where maps names to values; it is not int"),
         ("corrections", (None,), {}, "ids are a list, not NoneType"),
         ("tree_nodes", (None,), {}, "ids are a list, not NoneType"),
         ("add_messages", (None,), {}, "messages are a list, not NoneType"),

@@ -51,7 +51,7 @@ async def test_a_client_lists_edits_ends_deletes_and_restores_facts() -> None:
             for path in ("/search", "/ask", "/recall"):
                 asked = {"/search": "query", "/ask": "question", "/recall": "prompt"}[path]
                 refused = await client.post(path, json={asked: "Who?", "as_of": "soon"})
-                assert refused.json()["error"].startswith("as_of 'soon' is no date")
+                assert refused.json()["error"].startswith("as_of 'soon' is not a date")
         reading = httpx.ASGITransport(app=api(memory))
         async with httpx.AsyncClient(transport=reading, base_url="http://localhost") as client:
             assert (await client.delete(place)).status_code in (404, 405)

@@ -236,7 +236,7 @@ def test_a_user_s_job_replaces_nothing_of_others(served: Served, tmp_path: Path)
         job = ann.post("/jobs", json={"documents": mine, "update": True}).json()
         failed = ended(ann, job["id"])
         assert failed["state"] == "failed"
-        assert "'ann/notes' is there, and is not one of ann" in failed["error"]
+        assert "'ann/notes' exists, and does not belong to ann" in failed["error"]
         assert everybody.get("/documents/ann/notes").json()["text"] == "Kept by the team."
         job = ann.post("/jobs", json={"documents": mine[1:], "update": True}).json()
         assert ended(ann, job["id"])["report"]["added"] == ["ann/more"]

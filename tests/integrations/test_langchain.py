@@ -116,7 +116,7 @@ async def test_a_user_of_whom_nothing_is_kept_meets_no_error() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add(TEXTS)
         search, ask = tools(memory, ["search_memory", "ask_memory"], user="ann")
-        assert await search.ainvoke({"query": "Babbage"}) == "Nothing in the memory fits."
+        assert await search.ainvoke({"query": "Babbage"}) == "Nothing in the memory matches."
         assert await ask.ainvoke({"question": "Who?"}) == "The documents do not answer this."
 
 
@@ -200,7 +200,7 @@ def test_the_openai_schema_has_every_function_with_its_arguments() -> None:
 
 
 def test_tools_of_what_is_no_memory_are_refused() -> None:
-    with pytest.raises(UsageError, match="tools are made of an open memory, not of int"):
+    with pytest.raises(UsageError, match="tools need an open memory, not int"):
         tools(5)  # type: ignore[arg-type]
     with (
         sync.open("memory://", embedder="none") as memory,

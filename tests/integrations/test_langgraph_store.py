@@ -241,7 +241,7 @@ def test_a_value_that_is_no_json_is_refused_in_one_line_and_nothing_of_its_batch
 
 
 def test_a_store_of_what_is_no_open_memory_is_refused() -> None:
-    with pytest.raises(UsageError, match="a store is made of an open memory, not of str"):
+    with pytest.raises(UsageError, match="a store needs an open memory, not str"):
         MemoryStore("ada.db")  # type: ignore[arg-type]
 
 

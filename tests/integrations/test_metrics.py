@@ -99,7 +99,10 @@ def test_a_token_of_metrics_reads_them_and_no_memory(served: Served, tmp_path: P
     ("text", "said"),
     [
         (row("a", metrics=True), "no token opens a memory"),
-        (row("a") + row("b", metrics=True, user="ann"), "token 2: metrics = true stands alone"),
+        (
+            row("a") + row("b", metrics=True, user="ann"),
+            "token 2: metrics = true allows no other key",
+        ),
     ],
 )
 def test_a_token_of_metrics_stands_alone(text: str, said: str, tmp_path: Path) -> None:

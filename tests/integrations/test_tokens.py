@@ -159,9 +159,9 @@ def test_a_user_cannot_replace_what_lies_under_the_users_id(served: Served, tmp_
     [
         ("", "no table of tokens"),
         ("token = 3", "valid list"),
-        ("[[token]]\nsha256 = 'abc'", "token 1: sha256 is 64 signs"),
+        ("[[token]]\nsha256 = 'abc'", "token 1: sha256 is 64 characters"),
         ("[[token]]\nwrite = true", "0.sha256 is missing"),
-        (row("a") + row("a"), "token 2: its sha256 stands there twice"),
+        (row("a") + row("a"), "token 2: its sha256 occurs twice"),
         (row(""), "token 1: sha256 is that of an empty token"),
         (row("a", user="a\u200bb"), "a character that is not shown"),
         (row("a", rights="all"), "rights"),

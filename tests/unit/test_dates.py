@@ -27,7 +27,7 @@ def test_days_months_and_years_are_dates(given: str) -> None:
 def test_what_is_no_date_is_refused_in_one_line(given: str) -> None:
     with pytest.raises(UsageError) as refused:
         checked(given, "valid_from")
-    assert str(refused.value).startswith(f"valid_from {given!r} is no date: write it as 2026")
+    assert str(refused.value).startswith(f"valid_from {given!r} is not a date: write it as 2026")
 
 
 def test_a_moment_may_have_a_time_of_day() -> None:

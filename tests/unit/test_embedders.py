@@ -94,8 +94,8 @@ def test_rows_become_unit_length_float32() -> None:
         ([[1.0, 2.0, 3.0]], "3 numbers; the ones before had 2"),
         ([[1.0, 2.0], [1.0, 2.0]], r"shape \(2, 2\) for 1 texts"),
         ([], r"shape \(0,\) for 1 texts"),
-        ([["a", "b"]], "no lists of numbers"),
-        ([[1.0], [1.0, 2.0]], "no lists of numbers"),
+        ([["a", "b"]], "not lists of numbers"),
+        ([[1.0], [1.0, 2.0]], "not lists of numbers"),
     ],
 )
 def test_what_is_no_vector_is_refused_in_clear_words(rows: list[list[float]], words: str) -> None:

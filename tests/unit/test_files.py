@@ -343,20 +343,20 @@ def test_epub_chapters_are_parts_in_reading_order(name: str, version: int) -> No
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
-        ("a.pdf", pdf("text")[:200], "no whole PDF"),
-        ("a.pdf", b"%PDF-1.4\n" + b"\x00\xff" * 500, "no whole PDF"),
+        ("a.pdf", pdf("text")[:200], "not a complete PDF"),
+        ("a.pdf", b"%PDF-1.4\n" + b"\x00\xff" * 500, "not a complete PDF"),
         ("a.pdf", pdf("", ""), "OCR"),
         ("a.pdf", encrypted_pdf("user", "owner"), "encrypted"),
-        ("a.docx", docx_file()[:900], "no whole DOCX"),
-        ("a.docx", b"PK\x03\x04 nothing", "no whole DOCX"),
+        ("a.docx", docx_file()[:900], "not a complete DOCX"),
+        ("a.docx", b"PK\x03\x04 nothing", "not a complete DOCX"),
         ("a.docx", bytes.fromhex("d0cf11e0a1b11ae1") + bytes(500), "encrypted or an old Office"),
-        ("a.docx", epub_file(), "no whole DOCX"),
+        ("a.docx", epub_file(), "not a complete DOCX"),
         ("a.xlsx", bytes.fromhex("d0cf11e0a1b11ae1") + bytes(500), "save it as .xlsx without"),
-        ("a.xlsx", docx_file(), "no whole XLSX"),
-        ("a.pptx", docx_file(), "no whole PPTX"),
-        ("a.csv", b'a,b\n"' + b"x" * 200_000, "no whole CSV"),
-        ("a.epub", epub_file()[:700], "no whole EPUB"),
-        ("a.epub", docx_file(), "no whole EPUB"),
+        ("a.xlsx", docx_file(), "not a complete XLSX"),
+        ("a.pptx", docx_file(), "not a complete PPTX"),
+        ("a.csv", b'a,b\n"' + b"x" * 200_000, "not a complete CSV"),
+        ("a.epub", epub_file()[:700], "not a complete EPUB"),
+        ("a.epub", docx_file(), "not a complete EPUB"),
     ],
 )
 def test_broken_and_locked_files_are_refused_in_one_line(
@@ -378,7 +378,7 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused(monkeypatch: pytest.Mon
     bomb = zipfile.ZipInfo("word/document.xml")
     bomb.file_size = 2**40
     monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda self: [bomb])
-    with pytest.raises(BadDocument, match="holds more than 100 MB"):
+    with pytest.raises(BadDocument, match="contains more than 100 MB"):
         from_bytes(docx_file(), "a.docx")
 
 
@@ -486,7 +486,7 @@ def test_folders_are_searched_to_the_bottom_in_order(tmp_path: Path) -> None:
         "a/z.md",
         "b.txt",
     ]
-    assert found.passed_over == {"of a kind that is not read (n, .png)": 2}
+    assert found.passed_over == {"of an unsupported kind (n, .png)": 2}
     for glob, names in [
         ("*.txt", ["a.txt", "b.txt"]),
         ("**/*.txt", ["a.txt", "b.txt"]),
@@ -515,7 +515,7 @@ def test_links_that_leave_the_folder_are_passed_over_and_counted(tmp_path: Path)
     assert names(follow_links=False) == ["same.txt", "sub/a.txt"]
     os.mkfifo(folder / "pipe.txt")
     odd = {"behind a broken link": 1, "not a file but a pipe or a device": 1}
-    outside_of_it = "outside of the folder, by a link (--follow-links reads them)"
+    outside_of_it = "outside of the folder, through a link (--follow-links reads them)"
     assert discover(folder).passed_over == {outside_of_it: 2, **odd}
     assert discover(folder, follow_links=True).passed_over == odd
     followed = ["same.txt", "secret.txt", "secrets/a.txt", "sub/a.txt"]

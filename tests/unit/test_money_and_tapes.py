@@ -227,13 +227,13 @@ async def test_a_stage_that_was_never_recorded_is_said_so(tmp_path: Path) -> Non
 async def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
     for text in ("", "{}", '{"cassette": 99, "model": "m"}', '{"cassette": 1, "model": "m"}\n[]'):
         (tmp_path / "a.jsonl").write_text(text)
-        with pytest.raises(UsageError, match=r"a\.jsonl is no cassette"):
+        with pytest.raises(UsageError, match=r"a\.jsonl is not a cassette"):
             Replayer(tmp_path / "a.jsonl")
-    with pytest.raises(UsageError, match="is no cassette"):
+    with pytest.raises(UsageError, match="is not a cassette"):
         Replayer(tmp_path / "gone")
     with pytest.raises(UsageError, match="cannot be written"):
         Recorder(tmp_path / "no" / "folder", "m")
-    with pytest.raises(UsageError, match="is no cassette"):
+    with pytest.raises(UsageError, match="is not a cassette"):
         Recorder(tmp_path / "a.jsonl", "m")
     assert (tmp_path / "a.jsonl").read_text() == text, "a file of the user's is left alone"
 
@@ -244,11 +244,11 @@ async def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
         (
             '"reply to one"',
             "5",
-            "line 2 is no exchange: reply: text: Input should be a valid string",
+            "line 2 is not an exchange: reply: text: Input should be a valid string",
         ),
-        ('"text": ', '"words": ', "line 2 is no exchange: reply: text: Field required"),
-        ('"request"', '"asked"', "line 2 is no exchange: request: Field required"),
-        ('"cassette"', '"tape"', "it does not begin like one"),
+        ('"text": ', '"words": ', "line 2 is not an exchange: reply: text: Field required"),
+        ('"request"', '"asked"', "line 2 is not an exchange: request: Field required"),
+        ('"cassette"', '"tape"', "it does not begin like a cassette"),
     ],
 )
 async def test_damage_is_named_with_its_place(
@@ -264,7 +264,7 @@ async def test_damage_is_named_with_its_place(
 FORGED: dict[str, tuple[tuple[str, ...], Any]] = {
     "nested too deep": (("request", "schema"), "NESTED"),
     "tokens below 0": (("reply", "tokens_in"), -5),
-    "tokens that are no number": (("reply", "tokens_out"), True),
+    "tokens that are not a number": (("reply", "tokens_out"), True),
     "a stage that is no name": (("request", "stage"), ["extract"]),
     "a schema that is none": (("request", "schema"), "x"),
     "a temperature that is none": (("request", "temperature"), "hot"),
@@ -293,13 +293,13 @@ async def test_a_forged_cassette_is_refused_in_one_line_and_left_alone(
     path.write_text(f"{heading}\n{forged}\n")
     before = path.read_bytes()
     for opening in (lambda: Replayer(path), lambda: Recorder(path, "m")):
-        with pytest.raises(UsageError, match="line 2 is no exchange") as refused:
+        with pytest.raises(UsageError, match="line 2 is not an exchange") as refused:
             opening()
         assert len(str(refused.value).splitlines()) == 1
         assert len(str(refused.value)) < 400
     assert path.read_bytes() == before
     path.write_text("[" * 100_000)
-    with pytest.raises(UsageError, match="does not begin like one"):
+    with pytest.raises(UsageError, match="does not begin like a cassette"):
         Replayer(path)
 
 

@@ -107,7 +107,9 @@ def test_the_inputs_of_the_printed_prompts_suffice(tmp_path: Path) -> None:
 
 
 def test_a_set_that_is_not_there_is_named() -> None:
-    with pytest.raises(PromptError, match=r"prompts=papre: no folder, and no set \(paper, story\)"):
+    with pytest.raises(
+        PromptError, match=r"prompts=papre: there is no folder and no set \(paper, story\)"
+    ):
         load_prompts("papre")
 
 

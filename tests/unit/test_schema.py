@@ -100,7 +100,7 @@ _MANY: Any = {f"p{n}": (str, "") for n in range(21)}
         ((model("A" * 41),), (), "at most 40 characters"),
         ((model("Segment"),), (), "a type may not be called Segment: it is a label of the store"),
         ((Sailor,), (model("Mentions"),), "may not be called Mentions: the store has MENTIONS"),
-        ((), (SailsOn,), "the head of SailsOn is 'Sailor', which is no entity type"),
+        ((), (SailsOn,), "the head of SailsOn is 'Sailor', which is not an entity type"),
         ((model("A", key=(str, "")),), (), "A.key: the store has such a property; rename it"),
         ((model("A", b=(int, 0), B=(int, 0)),), (), "A: b and B differ in case alone; rename one"),
         ((model("A", b=(int, Field(0, validation_alias=CHOICE))),), (), "A.b: an alias is one"),
@@ -124,8 +124,8 @@ def test_a_schema_that_cannot_be_kept_is_one_clear_line(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("entities = 1", "entities is no table"),
-        ("[entities]\nPerson = 1", r"entities.Person is no table; write \[entities.Person\]"),
+        ("entities = 1", "entities is not a table"),
+        ("[entities]\nPerson = 1", r"entities.Person is not a table; write \[entities.Person\]"),
         ("[entity.Person]", "a schema has no 'entity'; it has open, entities, relations"),
         ("open = 1\n[entities.Person]", "open is 1; write true or false"),
         ("[entities.'A`B']", "a type is called 'A`B'"),
@@ -136,8 +136,11 @@ def test_a_schema_that_cannot_be_kept_is_one_clear_line(
         ),
         ("[entities.A.properties]\nb = 1", r"\[entities.A\]: b is 1; write a description"),
         ("[entities.A.properties]\nb = {type = 'list'}", "type is 'list'; choose one of text, int"),
-        ("[entities.A.properties]\nb = {choices = [1]}", "choices is no list of words"),
-        ("[relations.R]\nhead = 'Nobody'", "the head of R is 'Nobody', which is no entity type"),
+        ("[entities.A.properties]\nb = {choices = [1]}", "choices is not a list of words"),
+        (
+            "[relations.R]\nhead = 'Nobody'",
+            "the head of R is 'Nobody', which is not an entity type",
+        ),
         ("[relations.R]\nsingle = 'yes'", r"\[relations.R\]: single is 'yes'; write true or false"),
         ("[", "not TOML"),
         ("", "the schema has no type"),

@@ -95,7 +95,7 @@ async def test_a_segment_that_takes_too_long_is_given_up_and_a_dumb_engine_after
         with pytest.raises(TaggerUnavailable, match=r"no answer within 0\.02 s"):
             await tagger.tag("Ann")
     engine.hangs.set()
-    with pytest.raises(TaggerUnavailable, match="not asked any more"):
+    with pytest.raises(TaggerUnavailable, match="not used any more"):
         await tagger.tag("Ann")
     await tagger.close()
 

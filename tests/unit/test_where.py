@@ -20,14 +20,14 @@ DOCUMENTS = [
 @pytest.mark.parametrize(
     ("where", "told"),
     [
-        ("year=1851", "where is names with values, not str"),
-        ({1: "x"}, "names of where are text"),
+        ("year=1851", "where maps names to values; it is not str"),
+        ({1: "x"}, "names in where must be text"),
         ({"year": {}}, "has no condition; use one of = < <= > >= in has"),
         ({"year": {"~": 1851}}, "no operator is called '~'; use ="),
         ({"year": {"$gte": 1851}}, "no operator is called '$gte'"),
         ({"year": {">=": 1851, "<": "1900"}}, "two numbers or two texts"),
-        ({"year": {">=": True}}, "true and false are no bounds"),
-        ({"year": {">=": "\U0001f600"}}, "no emoji"),
+        ({"year": {">=": True}}, "true and false cannot be bounds"),
+        ({"year": {">=": "\U0001f600"}}, "not have emoji"),
         ({"year": {">=": {"<": 5}}}, "is a dict; a value is"),
         ({"year": {"in": []}}, "empty list"),
         ({"year": {"in": "1851"}}, "takes a list of values, not str"),

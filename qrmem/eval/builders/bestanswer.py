@@ -137,9 +137,9 @@ class _Pool:
         answers = self.threads.answers(question.id)
         place = next((n for n, one in enumerate(answers) if one.id == question.accepted), None)
         if place is None:
-            self.left_out["questions whose accepted answer is not there"] += 1
+            self.left_out["questions whose accepted answer is missing"] += 1
         elif not answers[place].is_text:
-            self.left_out["questions whose accepted answer is not text only"] += 1
+            self.left_out["questions whose accepted answer is more than text"] += 1
         else:
             return answers[place], [one for one in answers[:place] if one.text]
         return None

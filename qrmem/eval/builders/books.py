@@ -95,7 +95,7 @@ def books(source: Path, left_out: Counter[str]) -> Iterator[Book]:
         if verse > _VERSE_SHARE * max(1, len(paragraphs)):
             left_out["books in verse"] += 1
         elif letters > _LETTER_SHARE * max(1, len(prose)) and letters > 2:
-            left_out["books told in letters"] += 1
+            left_out["novels in letters"] += 1
         elif not prose:
             left_out["books without text"] += 1
         elif 2 * len(set(prose)) < len(prose):
@@ -200,8 +200,9 @@ def _booksum(path: Path) -> Iterator[tuple[str, list[str]]]:
                 text = str(row.get("chapter") or row["text"])
             except (ValueError, KeyError, AttributeError, TypeError):
                 raise UsageError(
-                    f"{path}: line {n} is no BookSum chapter (an object with chapter or text, and "
-                    "bid or book_id); take the file out of the source"
+                    f"{path}: line {n} is not a BookSum chapter (an object with chapter or text, "
+                    "and "
+                    "bid or book_id); remove the file from the source"
                 ) from None
             own = str(row.get("bid") or str(row.get("book_id", path.stem)).partition(".")[0])
             if own != book:

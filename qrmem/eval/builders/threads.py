@@ -99,7 +99,7 @@ def _dump(path: Path) -> Iterator[Post]:
                 yield _post(found)
     except etree.XMLSyntaxError as exc:
         raise UsageError(
-            f"{path} is cut in the middle, or no XML, at line {exc.lineno}: get the dump again"
+            f"{path} is incomplete or is not XML, at line {exc.lineno}: get the dump again"
         ) from exc
 
 
@@ -126,7 +126,7 @@ def _lines(path: Path) -> Iterator[Post]:
                 yield from _thread(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError) as exc:
                 raise UsageError(
-                    f"{path}: line {n} is no thread (an object with id, body, tags, "
+                    f"{path}: line {n} is not a thread (an object with id, body, tags, "
                     f"accepted_answer_id, and answers with id, body and date): {exc}"
                 ) from exc
 
@@ -134,7 +134,7 @@ def _lines(path: Path) -> Iterator[Post]:
 def _thread(found: dict[str, object]) -> Iterator[Post]:
     id, answers, tags = str(found["id"]), found.get("answers", []), found["tags"]
     if not isinstance(answers, list) or not isinstance(tags, list):
-        raise TypeError("tags or answers are no list")
+        raise TypeError("tags or answers are not a list")
     yield Post(
         id=id,
         body=_text(found["body"]),

@@ -54,7 +54,7 @@ def limits(length: int, parts: int) -> Limits:
     if segment < 20:
         raise UsageError(
             f"a length of {length} tokens leaves no room for {parts} parts beside the prompt's "
-            f"{PROMPT}; take a longer one"
+            f"{PROMPT}; use a longer one"
         )
     return Limits(around, segment, around, 128 if length >= _LONG else 64)
 
@@ -135,7 +135,7 @@ def _of_book(
         elif any(a == b for a, b in pairwise(bounds)):
             left_out["starts with a paragraph longer than its part may be"] += 1
         elif _has_twins(book, inner):
-            left_out["starts with paragraphs that stand twice"] += 1
+            left_out["starts with paragraphs that occur twice"] += 1
         else:
             yield Cut(start, tuple(bounds), sums[bounds[-1]] - sums[start] + PROMPT)
 

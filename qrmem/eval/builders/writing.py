@@ -25,14 +25,16 @@ def lengths_of(text: str) -> dict[str, int]:
     """Return lengths by name in rising order: `8k`, `1k,2k,4k`, `3000`; 1k is 1,000 tokens.
 
     Raises:
-        UsageError: a length is no number of tokens.
+        UsageError: a length is not a number of tokens.
     """
     found: dict[int, str] = {}
     for name in filter(None, (part.strip().lower() for part in text.split(","))):
         match = _LENGTH.fullmatch(name)
         tokens = int(float(match[1]) * (1000 if match[2] else 1)) if match else 0
         if not tokens:
-            raise UsageError(f"length {name!r} is no number of tokens; write 8k, 3000 or 1k,2k,4k")
+            raise UsageError(
+                f"length {name!r} is not a number of tokens; write 8k, 3000 or 1k,2k,4k"
+            )
         found.setdefault(tokens, name)  # 2k and 2000 are one length
     if not found:
         raise UsageError("name a length: --length 8k")
@@ -156,7 +158,7 @@ class Manifest:
         """
         for what, sums in self.sums.items():
             if sums != made.sums[what]:
-                raise UsageError(f"{self.path}: the {what} are not those that it was made with")
+                raise UsageError(f"{self.path}: the {what} differ from those that it was made with")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,4 +220,4 @@ def read_manifest(path: Path, kind: str) -> Manifest:
 
 
 def _none(path: Path, kind: str, why: str) -> UsageError:
-    return UsageError(f"{path} is no manifest of `qrmem eval build {kind}`: {why}")
+    return UsageError(f"{path} is not a manifest of `qrmem eval build {kind}`: {why}")

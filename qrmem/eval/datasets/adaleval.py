@@ -55,7 +55,7 @@ def _ordered(record: Any) -> tuple[list[str], list[int]]:
     said = record["answer"]
     right = list(map(int, re.findall(r"\d+", said))) if isinstance(said, str) else said
     if not isinstance(right, list) or sorted(right) != list(range(1, len(right) + 1)):
-        raise ValueError(f"answer {said!r} is no order of the parts, such as [4, 1, 3, 2]")
+        raise ValueError(f"answer {said!r} is not an order of the parts, such as [4, 1, 3, 2]")
     if "segments" in record:
         segments = texts_of(record["segments"], "segments")
         parts = [str(record["before"]), *segments, str(record["after"])]
@@ -132,7 +132,9 @@ def _choice(record: Any) -> tuple[str, tuple[str, ...], int]:
     label = text_of(record, "answer").strip()
     right = int(label[1:]) - 1 if re.fullmatch(r"A\d+", label) else -1
     if len(options) < 2 or not 0 <= right < len(options):
-        raise ValueError(f"answer {label!r} is none of A1 to A{len(options)}, or there is only one")
+        raise ValueError(
+            f"answer {label!r} is not one of A1 to A{len(options)}, or there is only one"
+        )
     return text_of(record, "question").strip(), options, right
 
 

@@ -52,7 +52,7 @@ def data_file(name: str, task: Task, data: Path) -> Path:
     if task.inside:
         if (data / task.inside).is_file():
             return data
-        raise UsageError(f"{data} is no folder with {task.inside}; {advice}")
+        raise UsageError(f"{data} is not a folder with {task.inside}; {advice}")
     if data.is_file():
         return data
     if not data.is_dir():

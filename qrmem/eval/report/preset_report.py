@@ -139,7 +139,7 @@ async def write_preset_report(preset: Preset, path: Path, against: str = "") -> 
     config = found[0][1].config
     pieces += ["What ran:", "", *conditions(config), ""]
     if left := deviations(preset.title, config):
-        pieces += ["What is not as in the paper, and why:", "", *left, ""]
+        pieces += ["Differences from the paper, with reasons:", "", *left, ""]
     pieces += _figures(preset, found, folder)
     for part, results in found if preset.cases else ():
         pieces += await _cases(preset, results, part.metrics[0])
@@ -200,7 +200,8 @@ def _table(
         head = ["system", "run", *(f"{name} {_title(metric)}" for name, _, _, metric in every)]
     notes = [
         "Metrics in %, calls as they are; in brackets the 95 % bootstrap interval over items. The "
-        "paper's rows are other models over other samples: they stand beside, not against.",
+        "paper's rows are other models over other samples: they are for orientation, not for "
+        "comparison.",
         *_unrated(found),
     ]
     own = _file_name(preset, title) if preset.tables else preset.name

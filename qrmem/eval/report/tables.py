@@ -177,7 +177,7 @@ def heading(results: Results) -> str:
         *_absent(results),
         *_unmoved(results),
         *(results.made_by or made_by(results)),
-        "- in brackets: 95 % bootstrap interval over items; what could not be scored is left out",
+        "- in brackets: 95 % bootstrap interval over items; items without a score are left out",
         "",
     ]
     return "\n".join(lines)
@@ -216,7 +216,7 @@ def made_by(results: Results) -> list[str]:
     ]
     missing, of = results.unread
     if missing:
-        lines.append(f"- {missing} of {of} segments of its memories were not read, or not wholly")
+        lines.append(f"- {missing} of {of} segments of its memories were not read, or only in part")
     return lines
 
 

@@ -145,7 +145,7 @@ class CorenlpEngine:
                     f"the CoreNLP server ended while starting (exit {code}): {self._last_words()}"
                 )
             if time.monotonic() > deadline:
-                raise TaggerUnavailable(f"{self._where} did not come up in {START_SECONDS:g} s")
+                raise TaggerUnavailable(f"{self._where} did not start within {START_SECONDS:g} s")
         self._server.stop()
         raise TaggerUnavailable("closed while starting")
 
@@ -168,7 +168,7 @@ class CorenlpEngine:
                 raise TimeoutError from None
             raise TaggerUnavailable(f"{self._where} does not answer: {_root(exc)}") from exc
         except ValueError as exc:
-            raise TaggerUnavailable(f"{self._where} sends no JSON: {_short(exc)}") from exc
+            raise TaggerUnavailable(f"{self._where} does not send JSON: {_short(exc)}") from exc
         return reply
 
 

@@ -75,7 +75,7 @@ class ExternalTagger:
         await self._started()
         async with self._free:
             if self._missed >= PATIENCE:
-                raise TaggerUnavailable(f"no answer {PATIENCE} times in a row; not asked any more")
+                raise TaggerUnavailable(f"no answer {PATIENCE} times in a row; not used any more")
             try:
                 spans = await asyncio.wait_for(self._run(self._spans, text), self._timeout)
             except TimeoutError:
@@ -144,13 +144,15 @@ def _corenlp(url: str, settings: Settings) -> CorenlpEngine:
     if url:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{shown(url)!r} is no address of a CoreNLP server: http://HOST:PORT")
+            raise UsageError(
+                f"{shown(url)!r} is not the address of a CoreNLP server: http://HOST:PORT"
+            )
         return CorenlpEngine(url=url, timeout=settings.tagger_timeout)
     if settings.corenlp_home:
         return CorenlpEngine(home=settings.corenlp_home, timeout=settings.tagger_timeout)
     raise MissingError(
-        "no CoreNLP is named: set CORENLP_HOME to the folder of its jars, and it is started; "
-        "or give a server that runs: --tagger corenlp:http://localhost:9000"
+        "CoreNLP is not configured: set CORENLP_HOME to the folder of its jars, and qrmem starts "
+        "it; or give a running server: --tagger corenlp:http://localhost:9000"
     )
 
 

@@ -68,7 +68,7 @@ def _imported(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as exc:
-        raise MissingError(f"the extra taggers is not installed as a whole: {exc}") from exc
+        raise MissingError(f"the extra taggers is not installed completely: {exc}") from exc
 
 
 # Stanza's neural pipeline, from a folder of models on this machine; nothing is downloaded.

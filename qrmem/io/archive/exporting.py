@@ -157,7 +157,7 @@ def _check_document(store: GraphStore, document: Document, info: DocumentInfo) -
 def _check_text(store: GraphStore, segment: Segment, document: Document) -> None:
     if document.text[segment.start : segment.end] != segment.text:
         raise StoreUnavailable(
-            f"{store.location} is damaged: segment {segment.id!r} is no part of {document.id!r}"
+            f"{store.location} is damaged: segment {segment.id!r} is not part of {document.id!r}"
         )
 
 

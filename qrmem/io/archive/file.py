@@ -55,7 +55,7 @@ class Writer:
 
     def __enter__(self) -> Self:
         try:
-            check_place(self._path, _BEGINS, "archive")
+            check_place(self._path, _BEGINS, "an archive")
             self._part = part_of(self._path)
             self._file: IO[bytes] = self._part.open("xb")
         except OSError as exc:
@@ -117,7 +117,7 @@ class Reader:
         place = Path(path)
         try:
             if not stat.S_ISREG(place.stat().st_mode):
-                raise BadImport(f"{place} is no archive: it is no regular file")
+                raise BadImport(f"{place} is not an archive: it is not a regular file")
             with place.open("rb") as file:
                 head = _head(place, file)
                 end, size = _end(place, file)
@@ -169,13 +169,13 @@ def _parsed(raw: bytes) -> tuple[str, Any]:
         raise Wrong("it is too long")
     value = json.loads(raw.decode(), parse_constant=_no_number)
     if type(value) is not dict or len(value) != 1:
-        raise Wrong("it is no object with one key")
+        raise Wrong("it is not an object with one key")
     ((kind, inner),) = value.items()
     return kind, inner
 
 
 def _no_number(word: str) -> None:
-    raise Wrong(f"{word} is no number")
+    raise Wrong(f"{word} is not a number")
 
 
 def _check_pairs(value: Any) -> None:
@@ -188,7 +188,7 @@ def _check_pairs(value: Any) -> None:
 def _why(exc: Exception) -> str:
     if isinstance(exc, Wrong):
         return str(exc)
-    return "it is nested too deeply" if isinstance(exc, RecursionError) else "it is no JSON"
+    return "it is nested too deeply" if isinstance(exc, RecursionError) else "it is not JSON"
 
 
 def _head(path: Path, file: IO[bytes]) -> Head:
@@ -198,7 +198,7 @@ def _head(path: Path, file: IO[bytes]) -> Head:
     except (ValueError, RecursionError):
         kind, value = "", {}
     if kind != HEAD or type(value) is not dict:
-        raise BadImport(f"{path} is no qrmem archive: its first line is another")
+        raise BadImport(f"{path} is not a qrmem archive: its first line is wrong")
     version = value.get("version")
     if type(version) is int and version > VERSION:
         raise MissingError(
@@ -332,7 +332,7 @@ class _Seen:
     def _check_place(self, kind: str) -> None:
         """See that kinds come in order; a document's own begin again with the next one."""
         if kind in OF_RUNS and not self._head.runs:
-            raise Wrong(f"a {kind} stands in an archive without runs")
+            raise Wrong(f"a {kind} is in an archive without runs")
         before = self._kind
         is_first = not before and kind in OF_A_DOCUMENT and kind != "document"
         is_next = kind == "document" and before in ("", *OF_A_DOCUMENT)
@@ -343,12 +343,12 @@ class _Seen:
     def _once(self, kind: str, id_: str) -> None:
         ids = self._ids.setdefault(kind, set())
         if id_ in ids:
-            raise Wrong(f"the {kind} {id_[:80]!r} is there twice")
+            raise Wrong(f"the {kind} {id_[:80]!r} occurs twice")
         ids.add(id_)
 
     def _check_own(self, segment_id: str) -> None:
         if segment_id not in self._own:
-            raise Wrong(f"segment {segment_id[:80]!r} is none of the document above")
+            raise Wrong(f"segment {segment_id[:80]!r} does not belong to the document above")
 
     def _check_span(self, line: SegmentLine) -> None:
         if not 0 <= line.start <= line.end <= self._text_length:

@@ -160,17 +160,17 @@ def decoded(line: "VectorLine", dimension: int) -> "NDArray[np.float32]":
     """Return the vectors of a line, `(rows, dimension)`.
 
     Raises:
-        Wrong: they are none, of another length, or hold what is no number.
+        Wrong: they are none, of another length, or contain something that is not a number.
     """
     import numpy as np
 
     try:
         data = [base64.b64decode(row, validate=True) for row in line.rows]
     except (binascii.Error, ValueError) as exc:
-        raise Wrong(f"the vectors of {line.owner[:80]!r} are no base64") from exc
+        raise Wrong(f"the vectors of {line.owner[:80]!r} are not base64") from exc
     if not data or not dimension or any(len(row) != 4 * dimension for row in data):
-        raise Wrong(f"the vectors of {line.owner[:80]!r} have not {dimension} numbers each")
+        raise Wrong(f"the vectors of {line.owner[:80]!r} do not have {dimension} numbers each")
     matrix = np.frombuffer(b"".join(data), dtype="<f4").reshape(len(data), dimension)
     if not np.isfinite(matrix).all():
-        raise Wrong(f"the vectors of {line.owner[:80]!r} hold what is no number")
+        raise Wrong(f"the vectors of {line.owner[:80]!r} contain something that is not a number")
     return matrix.astype(np.float32)

@@ -136,7 +136,7 @@ async def _require_empty(store: GraphStore, ns: str) -> None:
         raise UsageError(
             f"namespace {ns!r} of {store.location} is not empty"
             f" ({counted(counts['documents'], 'documents')}):"
-            " import into another one (--namespace NAME), or forget it first (qrmem delete --all)"
+            " import into another one (--namespace NAME), or delete it first (qrmem delete --all)"
         )
 
 

@@ -202,7 +202,9 @@ def _plan_text(
     id_ = document.id or ""
     digest = document.digest
     if known.get(id_, digest) != digest:
-        raise _Unplaced(passage, f"document {id_!r} is there with another text; give another id")
+        raise _Unplaced(
+            passage, f"document {id_!r} already exists with another text; give another id"
+        )
     job = jobs.setdefault(id_, Job(id_))
     if id_ not in known:
         known[id_] = digest
@@ -304,7 +306,8 @@ class _Work:
         made = await self._store.create_namespace(self._ns, info)
         if replace(made, revision=info.revision) != info:
             raise StoreConflict(
-                f"namespace {self._ns!r} was made meanwhile with other settings; run it again"
+                f"namespace {self._ns!r} was created meanwhile with other settings; run the "
+                "command again"
             )
 
     async def take(self, job: Job) -> None:

@@ -79,7 +79,7 @@ def read_openie(path: str | PathLike[str]) -> Extraction:
     except OSError as exc:
         raise BadImport(f"cannot read {place}: {exc.strerror or exc}") from exc
     except UnicodeDecodeError as exc:
-        raise BadImport(f"{place} is no UTF-8 text (byte {exc.start})") from exc
+        raise BadImport(f"{place} is not UTF-8 text (byte {exc.start})") from exc
     found = _Collected()
     for where, item in _items(place, text):
         try:
@@ -88,7 +88,7 @@ def read_openie(path: str | PathLike[str]) -> Extraction:
             raise BadImport(f"{place}, {where}: {exc}; nothing was imported") from exc
     if not found.extraction.passages:
         why = f" ({found.extraction.left_out[0]})" if found.extraction.left_out else ""
-        raise BadImport(f"{place} holds no passage and no triple{why}")
+        raise BadImport(f"{place} contains no passage and no triple{why}")
     return found.extraction
 
 
@@ -140,7 +140,7 @@ def _parsed(path: Path, text: str, where: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as exc:
         raise BadImport(
-            f"{path}, {where or f'line {exc.lineno}'}: it is no JSON ({exc.msg})"
+            f"{path}, {where or f'line {exc.lineno}'}: it is not JSON ({exc.msg})"
         ) from exc
     except (ValueError, RecursionError) as exc:
         raise BadImport(f"{path}{where and f', {where}'}: its JSON cannot be read ({exc})") from exc
@@ -187,7 +187,7 @@ class _Collected:
         for name, cell in zip(_FIELDS, cells, strict=True):
             word = _word(cell)
             if word is None:
-                raise _Wrong(f"its {name} is {'empty' if isinstance(cell, str) else 'no text'}")
+                raise _Wrong(f"its {name} is {'empty' if isinstance(cell, str) else 'not text'}")
             words.append(word)
         subject, relation, object, passage = words
         if passage not in self._named:
@@ -202,9 +202,11 @@ class _Collected:
             self.extraction.left_out.append(f"{where}: it has no text")
             return
         if not isinstance(text, str) or not isinstance(title, str):
-            raise _Wrong("it is no passage: it has no text" if text is None else "it has no text")
+            raise _Wrong(
+                "it is not a passage: it has no text" if text is None else "it has no text"
+            )
         if id_ is not None and _word(id_) is None:
-            raise _Wrong("its id is no text")
+            raise _Wrong("its id is not text")
         passage = Passage(where, _word(id_) or "", text, title)
         passage.entities += self._kept(item, "extracted_entities", _word)
         passage.triples += self._kept(item, "extracted_triples", _triple)
@@ -214,7 +216,7 @@ class _Collected:
         values = item.get(name)
         values = [] if values is None else values
         if not isinstance(values, list):
-            raise _Wrong(f"its {name} are no list")
+            raise _Wrong(f"its {name} are not a list")
         found = [made(value) for value in values]
         self.extraction.malformed += found.count(None)
         return [value for value in found if value is not None]
@@ -227,7 +229,7 @@ class _Collected:
 
 def _cells(item: Mapping[str, Any]) -> Sequence[Any]:
     if unknown := item.keys() - _OF_TRIPLES:
-        raise _Wrong(f"it has a field {min(map(str, unknown))!r} that a triple has not")
+        raise _Wrong(f"it has a field {min(map(str, unknown))!r}, which a triple does not have")
     *triple, passage = _FIELDS
     return [*(item.get(name) for name in triple), item.get(passage, item.get("passage_id"))]
 

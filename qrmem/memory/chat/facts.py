@@ -59,7 +59,9 @@ class Facts:
         caps = caps_of(self._session.settings)
         run = models.run("construction", self._listener, caps=caps)
         if not isinstance(run.reasoner, PromptedReasoner):
-            raise UsageError("a chat model notes facts: name one by --model, or QRMEM_MODEL")
+            raise UsageError(
+                "extracting facts needs a chat model: name one with --model or QRMEM_MODEL"
+            )
         return run, run.reasoner
 
     def take(self, turns: Iterable[Turn]) -> None:
@@ -154,7 +156,7 @@ class Facts:
             self._added += [*report.added, *report.updated, *report.unchanged]
             self._problems += report.problems
             if {one.id for one in documents} - {*report.added, *report.updated, *report.unchanged}:
-                raise StoreConflict("they were not kept; `extract_facts` draws them again")
+                raise StoreConflict("they were not stored; `extract_facts` extracts them again")
         for turn, facts in zip(turns, found, strict=True):
             value = {"facts": len(facts)}
             await store.put_cached(ns, "facts", key(turn.id), value, segments=[held[turn.id]])

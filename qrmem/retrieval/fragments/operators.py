@@ -184,7 +184,7 @@ class Links:
                 named = f"{places.min()} to {places.max()}"
                 raise UsageError(f"pairs name fragments {named}; there are 0 to {self.size - 1}")
         if not (np.isfinite(self.weights) & (self.weights >= 0)).all():
-            raise UsageError("a weight is negative, infinite or no number")
+            raise UsageError("a weight is negative, infinite or not a number")
 
     @classmethod
     def both_ways(

@@ -137,11 +137,11 @@ async def _own(searcher: "Searcher", fragments: "Fragments", relate: "Relate") -
     made = relate(replace(fragments, segments=segments))
     if not isinstance(made, Relation):
         given = f"{name_of(relate)} returned {type(made).__name__}"
-        raise UsageError(f"{given}, which is no relation between fragments: make one by `Links`")
+        raise UsageError(f"{given}, which is not a relation between fragments: make one by `Links`")
     if made.size != fragments.size:
         raise UsageError(f"the relation is over {made.size} fragments, not {fragments.size}")
     if not np.all(made.times(np.ones((made.size, 1))) >= 0):
-        raise UsageError("a relation must be of numbers, none of them negative")
+        raise UsageError("the weights of a relation must be numbers, none negative")
     return made
 
 

@@ -12,7 +12,7 @@ const NAME_WORDS = 4;
 export async function search(query = "") {
   document.getElementById("words").value = query;
   const title = make("h2", {}, query ? `“${query}”` : "Search");
-  if (!query) return [title, empty("Write words, a name or a question into the box above.")];
+  if (!query) return [title, empty("Type words, a name or a question in the box above.")];
   const hits = await call("/search", { query, k: HITS });
   const segments = await call("/segments", { ids: hits.map((hit) => hit.segment_id) });
   const at = new Map(segments.map((segment) => [segment.id, segment]));
@@ -53,7 +53,7 @@ export function askNow(question, options = {}) {
   else location.hash = to;
 }
 
-const isOff = () => make("p", { class: "notice" }, make("span", {}, "Questions are off, as they may call the chat model. Search is free. ",
+const isOff = () => make("p", { class: "notice" }, make("span", {}, "Questions are off, because they may call the chat model. Search is free. ",
   "To ask here, start the page with ", code("qrmem view --ask"), "."));
 
 export async function askBox(question = "") {
@@ -62,7 +62,7 @@ export async function askBox(question = "") {
   const area = make("textarea", { id: "question", name: "question", rows: "2", placeholder: "What do you want to know?" });
   area.value = question;
   const strategy = make("select", { id: "strategy", name: "strategy" }, 
-    new Option("chosen for the question", ""), may.strategies.map((name) => make("option", {}, name)));
+    new Option("automatic", ""), may.strategies.map((name) => make("option", {}, name)));
   const then = make("input", { id: "as-of", name: "as-of", placeholder: "2026-05", size: "10", autocomplete: "off" });
   const form = make("form", { class: "ask" }, make("label", { for: "question" }, "Question"), area,
     make("div", { class: "choices" }, make("button", { class: "strong" }, "Ask"),
@@ -91,7 +91,7 @@ export async function ask(question = "") {
   if (!may.ask) return [title, isOff()];
   const box = await askBox(question);
   if (!question) return [title, box];
-  if (!asked) return [title, box, quiet("It is asked when you press Ask.")];
+  if (!asked) return [title, box, quiet("Press Ask to send it.")];
   return [title, answering(asked), make("h3", {}, "Ask something else"), box];
 }
 
@@ -104,7 +104,7 @@ function answering(asked) {
   const head = make("p", { class: "notice" }, state, stop);
   const words = make("div");
   const steps = make("ol", { class: "steps" });
-  const trail = make("div", {}, make("h3", {}, "What is read, and why it goes on"), steps);
+  const trail = make("div", {}, make("h3", {}, "What is read, and why the run continues"), steps);
   const box = make("div", { class: "answering" }, head, words, trail);
   const left = () => stopping.abort(); // who leaves the page pays for nothing more
   window.addEventListener("hashchange", left, { once: true });
@@ -118,9 +118,9 @@ function answering(asked) {
       const shown = await shownOf(answer.trail);
       box.replaceChildren(...[answer.reason && answer.status === "unanswerable" ? make("p", {}, answer.reason) : null, ...body(shown)].filter(Boolean));
       plot(box);
-      document.getElementById("said").textContent = `The answer is there: ${answer.status}`;
+      document.getElementById("said").textContent = `The answer is ready: ${answer.status}`;
     })
-    .catch((error) => fail(error.name === "AbortError" ? "Stopped. What was paid for is kept: the same question goes on from there." : error.message))
+    .catch((error) => fail(error.name === "AbortError" ? "Stopped. Paid replies are kept: the same question continues from there." : error.message))
     .finally(() => window.removeEventListener("hashchange", left));
   return box;
 }

@@ -19,7 +19,7 @@ export function sessionRow(one) {
 export async function conversations() {
   const rows = await part("/sessions", 0, 1000);
   const title = make("h2", {}, "Conversations");
-  if (!rows.length) return [title, empty("Nobody has said anything yet: ", code("qrmem chat"))];
+  if (!rows.length) return [title, empty("There are no conversations yet: ", code("qrmem chat"))];
   const users = new Map();
   for (const one of rows) users.set(one.user, [...(users.get(one.user) ?? []), one]);
   return [title, about(count(rows.total, "session"), count(users.size, "user")),
@@ -84,7 +84,7 @@ function turnBox(turn, isNewDay, later) {
 function factsOf(user) {
   const holder = make("section", {}, make("h3", {}, user ? `Facts about what ${user} said` : "Facts"));
   if (!user) {
-    holder.append(quiet("They are listed by user, and these turns name none."));
+    holder.append(quiet("Facts are listed by user, and these turns have none."));
     return holder;
   }
   const waiting = quiet("gathering …");

@@ -5,14 +5,14 @@ import { about, code, count, empty, link, long, make, marked, number, paged, qui
 
 const SOME = 20;
 
-export const nothing = () => empty("This memory is empty. Read a text into it: ", code("qrmem add book.txt"));
+export const nothing = () => empty("This memory is empty. Add a text: ", code("qrmem add book.txt"));
 
 export const documentRow = (info) => make("div", {}, link(info.title || info.id, "documents", info.id), " ",
   quiet(`${count(info.segments, "segment")}, ${number(info.characters)} characters`));
 
 export async function documents() {
   const [total, shown] = await paged("/documents?turns=false", documentRow, "document");
-  return [make("h2", {}, "Documents"), about(count(total, "document"), "what was said is under Conversations"), total ? shown() : nothing()];
+  return [make("h2", {}, "Documents"), about(count(total, "document"), "turns are under Conversations"), total ? shown() : nothing()];
 }
 
 // A segment as running text; its number in the margin leads to it.
@@ -39,7 +39,7 @@ export async function oneDocument(id, at = "1", query = "") {
     make("h2", {}, info.title || id),
     about(info.title && info.title !== id ? id : "", count(rows.total, "segment"), `${number(info.characters)} characters`,
       ...Object.entries(info.metadata).map(([name, value]) => `${name}: ${value}`)),
-    query ? make("p", { class: "notice" }, make("span", {}, "Marked: the words of ", link(query, "search", query)), link("Without marks", "documents", id, `${wanted + 1}`)) : null,
+    query ? make("p", { class: "notice" }, make("span", {}, "Marked: the words of ", link(query, "search", query)), link("Hide the marks", "documents", id, `${wanted + 1}`)) : null,
     from ? make("p", {}, link(`From the first segment; this is from segment ${from + 1}`, ...["documents", id, "1", query].filter(Boolean))) : null,
     rows.total ? long(make("div", { class: "text" }), rows.map(render), rows.total - from, next, "segment") : quiet("It has no segments.")];
 }

@@ -53,7 +53,7 @@ function form(fact, box) {
     return button;
   };
   // What was decided stands there with a button that takes it back.
-  const restore = light("Back to what was read", async () => replaced(await call(`${address}/restore`, {})));
+  const restore = light("Undo all edits", async () => replaced(await call(`${address}/restore`, {})));
   const replaced = (now, ...more) => {
     const shown = now ? factBox({ ...fact, ...now }, true) : make("div", { class: "fact" }, chip("deleted", "dropped"), " ", make("s", {}, fact.description));
     shown.append(...more);
@@ -65,7 +65,7 @@ function form(fact, box) {
   const made = make("form", { class: "changing" }, text,
     make("p", {}, make("label", {}, "Holds from ", from), " ", make("label", {}, "until ", until)), wrong,
     make("div", { class: "decide" }, make("button", { class: "strong" }, "Save"),
-      light("It holds no longer", async () => decided(await call(`${address}/end`, { on: "" }))),
+      light("It is no longer true", async () => decided(await call(`${address}/end`, { on: "" }))),
       light("Delete", async () => { await call(address, undefined, "DELETE"); decided(null); })));
   made.addEventListener("submit", (event) => {
     event.preventDefault();

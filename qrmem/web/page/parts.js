@@ -120,7 +120,7 @@ export async function merges() {
   };
   filter.addEventListener("input", () => load().catch((error) => holder.replaceChildren(make("p", { class: "error", role: "alert" }, error.message))));
   const total = await load();
-  return [make("h2", {}, "Merged names"), about("Names that count as one entity; the doubtful first. Your decision overrides the rules and is kept."), write ? null : readOnly(),
+  return [make("h2", {}, "Merged names"), about("Names that were merged into one entity; the doubtful first. Your decision overrides the rules and is kept."), write ? null : readOnly(),
     total ? make("p", {}, make("label", { for: "filter" }, "Filter by name "), filter) : null, make("div", { id: "undo" }), holder];
 }
 

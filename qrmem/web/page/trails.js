@@ -177,7 +177,7 @@ function graphOf(trail) {
   const nodes = [...new Set(shown.flatMap((edge) => [edge.head, edge.tail]))].map((key) => ({ id: key, label: label(key), kind: kind(key) }));
   const drawn = shown.map((edge, at) => ({ id: `edge ${at}`, source: edge.head, target: edge.tail, taken: edge.taken ? 1 : 0, label: `step ${edge.step}` }));
   return make("div", {}, draw(nodes, drawn, { open: (node) => { location.hash = path("entities", node.id); } }),
-    legend(["start", "start"], ["reached", "reached"], ["other", "seen"], ["taken", "edge taken"], ["weighed", "weighed, not taken"]));
+    legend(["start", "start"], ["reached", "reached"], ["other", "seen"], ["taken", "edge taken"], ["weighed", "compared, not taken"]));
 }
 
 export function stepBox(step, texts, before) {
@@ -203,7 +203,7 @@ export function stepBox(step, texts, before) {
     joined.length ? make("p", { class: "small" }, known.size ? "Joined by " : "At ", joined.slice(0, 12).flatMap((name, at) => [at ? ", " : "", entityLink(name, name)]),
       joined.length > 12 ? ` and ${joined.length - 12} more` : "") : null,
     taken.map(edge),
-    fold(`${count(left.length, "edge")} weighed and not taken`, left, edge),
+    fold(`${count(left.length, "edge")} compared and not taken`, left, edge),
     fold(`${count(step.read.length, "segment")} read`, step.read, scored("read")),
     fold(`${count(step.dropped.length, "segment")} found and dropped: no room in the window`, step.dropped, scored("dropped")),
     fold(`${count(step.nodes.length, "text")} of the tree found`, step.nodes, node),

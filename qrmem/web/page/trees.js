@@ -10,7 +10,7 @@ export async function trees() {
   const rows = await part("/trees", 0, 50);
   const row = (tree) => make("div", {}, link(tree.document_id, "trees", tree.kind, tree.document_id), " ",
     quiet([KINDS[tree.kind], count(tree.nodes, "node"), tree.is_current ? "" : "the document has changed since"].filter(Boolean).join(" · ")));
-  return [make("h2", {}, "Trees"), about("Summaries of segments, of groups of segments, and so on up to the whole; a surprise is what the rest of a text does not lead one to expect."),
+  return [make("h2", {}, "Trees"), about("Summaries of segments, of groups of segments, and so on up to the whole; a surprise is a statement that does not follow from the rest of the text."),
     rows.total ? long(items(), rows.map(row), rows.total, async (from) => (await part("/trees", from, 50)).map(row), "tree")
       : empty("No tree has been built yet: ", code("qrmem tree build"))];
 }
@@ -32,7 +32,7 @@ function nodeBox(node) {
     try { below.append(...await children(node)); } catch (error) { below.append(make("p", { class: "error" }, error.message)); }
   });
   return make("div", { class: "node" },
-    make("p", { class: "small quiet" }, `level ${node.level} · ${count(node.segments.length, "segment")}${node.is_well_formed ? "" : " · the model broke the form"}`),
+    make("p", { class: "small quiet" }, `level ${node.level} · ${count(node.segments.length, "segment")}${node.is_well_formed ? "" : " · the model's reply had no labels"}`),
     make("p", {}, node.summary),
     node.surprises.length ? make("ul", { class: "surprises", "aria-label": "Surprises" }, node.surprises.map((said) => make("li", {}, said))) : null,
     open);
