@@ -44,7 +44,7 @@ _MARK, _LABEL, _UNMARK = "\x02", "\x04", "\x03"
 RED, UNSTYLED = "\x1b[31m", "\x1b[0m"
 _STYLES = {_MARK: "\x1b[1;33m", _LABEL: "\x1b[36m", _UNMARK: UNSTYLED}
 _STYLED = re.compile("([\x02\x03\x04])")
-_LABELS = re.compile(r"\A(answer|closest passages|reason|cited|trail|cost)\b")
+_LABELS = re.compile(r"\A(answer|closest passages|passage|reason|cited|trail|cost)\b")
 PASSAGES = "closest passages (no chat model is set):"
 _DROPPED = 5
 """Dropped segments of a step that are named."""
@@ -293,7 +293,7 @@ def answer_lines(answer: Answer, *, trail: bool = True, quiet: bool = False) -> 
         lines = [f"answer: {safe(continued(text, ' ' * 8))}{mark}"]
         if answer.reason and answer.status != "answered":
             lines.append(f"reason: {shortened(answer.reason)}")
-    lines += [citation_line(citation) for citation in answer.citations]
+    lines += citation_lines(answer.citations, answer.status)
     if trail:
         lines += ["trail:"]
         for before, step in _steps(answer.trail):
@@ -327,7 +327,16 @@ def _found(nodes: Iterable[ScoredNode]) -> str:
 _KINDS = {"summary": "summaries"}
 
 
-def citation_line(citation: Citation) -> str:
+def citation_lines(citations: Iterable[Citation], status: str) -> list[str]:
+    """Show quotations of an answer, or passages that stand where an answer would."""
+    is_answer = status != "passages"
+    return [
+        citation_line(citation, "cited: " if is_answer else f"passage {n}:")
+        for n, citation in enumerate(citations, 1)
+    ]
+
+
+def citation_line(citation: Citation, label: str = "cited: ") -> str:
     """Show a quotation and where it stands."""
     place = " · ".join(filter(None, (citation.title or citation.document_id, citation.part)))
     whole = " (whole segment)" if citation.whole else ""
@@ -338,7 +347,7 @@ def citation_line(citation: Citation) -> str:
     quote = [_mark(line, words) for line in quote]
     if len(quote) == 1:
         quote = [f'"{quote[0]}"']
-    return "\n        ".join(["cited:  " + quote[0], *quote[1:], where])
+    return "\n        ".join([f"{label} {quote[0]}", *quote[1:], where])
 
 
 def _steps(trail: Trail) -> Iterator[tuple[Step | None, Step]]:
@@ -401,7 +410,7 @@ def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
         lines.append(PASSAGES)
     else:
         lines.append(f"{trail.status}: {safe(continued(trail.answer, ' ' * 8)) or '—'}")
-    lines += [citation_line(citation) for citation in trail.citations]
+    lines += citation_lines(trail.citations, trail.status)
     lines.append(f"cost:   {usage_line(trail.usage)}")
     return lines
 

@@ -188,7 +188,7 @@ def test_the_command_line(core: Installed, server: OpenAIServer) -> None:
         words = shlex.split(line.format(url=server.url))
         told[line] = core(*words).out
     assert TEXT in told['search "Who met Charles Babbage?"']
-    assert "cited:" in told['ask "Who met Charles Babbage?"']
+    assert "passage 1:" in told['ask "Who met Charles Babbage?"']
     assert "Oslo" in told['chat recall "When does the flight to Oslo leave?"']
     assert "Ada Lovelace" in core("show", "--namespace", "openie").out
 

@@ -108,10 +108,11 @@ def test_a_trail_says_where_its_segments_stand_and_why_some_were_dropped(qrmem: 
     assert asked["trail"]["steps"][-1]["dropped"]
     assert asked["trail"]["steps"][-1]["verdict"] == "passages"
     shown = qrmem("trail").out
+    assert "cited:" not in shown + qrmem("ask", "Who is Martin Fenwick?").out, "nothing is answered"
     assert "no room in the window → passages" in shown
     assert "harbour.md · Chapter 5: The Two Fenwicks" in shown
     assert "answered by built-in rules (local." in shown
-    assert "closest passages (no chat model is set):\ncited:  " in shown
+    assert "closest passages (no chat model is set):\npassage 1: " in shown
 
 
 def test_marks_of_a_tree_are_explained(qrmem: Shell) -> None:
