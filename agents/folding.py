@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from qrmem.agents.state import BuildDeps
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.graphstore.reads import cached_value, entities_in, facts_of, kept_folds
+from qrmem.graphstore.reads import cached_value, entities_in, kept_folds
 from qrmem.graphstore.relations import (
     Chain,
     Told,
@@ -53,15 +53,6 @@ async def fold_documents(
         await _fold_chain(deps, chain.told, about, segments, around.names)
 
     await each(found, work, concurrency=deps.concurrency)
-
-
-async def current_keys(store: GraphStore, ns: str) -> set[str]:
-    """Return the keys of all folded descriptions that a namespace's facts, as they are, may use."""
-    documents = await store.document_ids(ns)
-    document_of = {row.id: row.document_id for row in await store.segments(ns, documents=documents)}
-    keys = list(dict.fromkeys(row.entity for row in await store.names(ns)))
-    found = chains(await facts_of(store, ns, keys), document_of)
-    return {fold_key(one.told[:n]) for one in found for n in range(2, len(one.told) + 1)}
 
 
 async def folded_by_reasoner(

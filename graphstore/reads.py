@@ -6,7 +6,7 @@ from typing import Any
 
 from qrmem.errors import StoreUnavailable
 from qrmem.graphstore.protocol import MERGED, Artefacts, CacheKind, FactStore, GraphStore, GraphView
-from qrmem.graphstore.relations import Chain, chains, relations_of
+from qrmem.graphstore.relations import Chain, chains, fold_key, relations_of
 from qrmem.types import Event, Fact, Listener, Relation
 
 
@@ -67,6 +67,15 @@ async def kept_folds(
     return (
         {entry.key: entry.value for entry in await store.cached(ns, "fold", keys)} if keys else {}
     )
+
+
+async def current_folds(store: GraphStore, ns: str) -> set[str]:
+    """Return the keys of all folded descriptions that a namespace's facts, as they are, may use."""
+    documents = await store.document_ids(ns)
+    document_of = {row.id: row.document_id for row in await store.segments(ns, documents=documents)}
+    keys = list(dict.fromkeys(row.entity for row in await store.names(ns)))
+    found = chains(await facts_of(store, ns, keys), document_of)
+    return {fold_key(one.told[:n]) for one in found for n in range(2, len(one.told) + 1)}
 
 
 async def merged_relations(store: GraphStore, ns: str, keys: Sequence[str]) -> list[Relation]:

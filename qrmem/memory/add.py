@@ -23,7 +23,7 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.memory.add_state import FileIds, IngestState, Tally, is_described_anew, is_one_document
 from qrmem.memory.inspect import low_yields
-from qrmem.memory.models import Models, Run, caps_of, measured
+from qrmem.memory.models import Models, Run, caps_of
 from qrmem.retrieval.turn_ranking import PART_TOKENS
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
@@ -385,9 +385,7 @@ class Adder:
 
     async def _make_namespace(self) -> None:
         """Make the namespace with its first document: an `add` that read nothing leaves nothing."""
-        info = self._models.info
-        if not info.dimension and self._run.embedder is not None:
-            info = self._models.info = replace(info, dimension=await measured(self._run.embedder))
+        info = await self._models.measured_info(self._run.embedder)
         made = await self._store.create_namespace(self._ns, info)
         if replace(made, revision=info.revision) != info:
             raise StoreConflict(

@@ -6,6 +6,7 @@ What is heavy is imported with the first call.
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -294,20 +295,25 @@ async def load_openie(
     session: Session, path: str | PathLike[str], listener: Listener
 ) -> ExtractionReport:
     """See `Memory.load_openie`."""
+    from qrmem.agents.embedding import embed_segments
     from qrmem.io.openie import Deps, import_openie
 
     session.require_writable()
     tools = await session.models(create=True)
     run = tools.run("construction", listener)
-    deps = Deps(
-        store=session.store,
-        info=tools.info,
-        cutter=tools.cutter,
-        embedder=run.embedder,
-        similar=session.similar,
-        listener=listener,
-    )
     try:
+        embed = None
+        if run.embedder is not None:
+            store, ns = session.store, session.ns
+            embed = partial(embed_segments, store, ns, run.embedder, listener=listener)
+        deps = Deps(
+            store=session.store,
+            info=await tools.measured_info(run.embedder),
+            cutter=tools.cutter,
+            embed=embed,
+            similar=session.similar,
+            listener=listener,
+        )
         return await import_openie(deps, path)
     finally:
         if run.calls:

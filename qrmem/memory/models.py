@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -306,6 +306,17 @@ class Models:
         )
         how = HowRead(settings.tokenizer, open_entity, tagger)
         return ByWorkers(crew, how, run.budget.check)
+
+    async def measured_info(self, embedder: Embedder | None) -> NamespaceInfo:
+        """Return what the namespace is, or is to be, made with: the length of its vectors too.
+
+        Raises:
+            CapReached: a server would have to be asked, and that would exceed a cap.
+            ModelUnavailable: the server does not answer.
+        """
+        if not self.info.dimension and embedder is not None:
+            self.info = replace(self.info, dimension=await measured(embedder))
+        return self.info
 
     def run(
         self,

@@ -15,11 +15,10 @@ from played import EXACT, NAMES, asked, met, never, reply, rows, run, said_in, s
 from servers import answering
 from servers.openai_server import OpenAIServer, in_thread
 
-from qrmem.agents.folding import current_keys
 from qrmem.config import Settings
 from qrmem.eval import preset_named
 from qrmem.graphstore import open_store
-from qrmem.graphstore.reads import cached_value
+from qrmem.graphstore.reads import cached_value, current_folds
 
 DATA = Path(__file__).parent / "data"
 Json = Any
@@ -319,7 +318,7 @@ async def settled() -> list[list[str]]:
     (file,) = (Path("r") / "memories").glob("*.db")
     store = await open_store(f"sqlite://{file}?mode=ro", Settings())
     kept = [
-        await cached_value(store, "eval", "fold", key) for key in await current_keys(store, "eval")
+        await cached_value(store, "eval", "fold", key) for key in await current_folds(store, "eval")
     ]
     await store.close()
     return [found["questions"] for found in kept if found]

@@ -17,7 +17,6 @@ from contract.suite.samples import add, contents, text
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.agents.folding import current_keys
 from qrmem.agents.state import silent
 from qrmem.config import Settings
 from qrmem.errors import (
@@ -30,6 +29,7 @@ from qrmem.errors import (
 )
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.protocol import CacheEntry, CacheKind
+from qrmem.graphstore.reads import current_folds
 from qrmem.io.archive import export_archive, exporting, import_archive
 from qrmem.types import Archived, Contribution, Document, Event, LedgerRow
 
@@ -103,7 +103,7 @@ async def test_an_imported_memory_is_the_memory_that_was_exported(
 
 async def _kept(store: GraphStore, ns: str) -> list[CacheEntry]:
     """Return what is kept, and of folded descriptions those that the facts use."""
-    current = await current_keys(store, ns)
+    current = await current_folds(store, ns)
     found: list[CacheEntry] = []
     for kind in cast("tuple[CacheKind, ...]", get_args(CacheKind)):
         keys = await store.cached_keys(ns, kind) if kind != "code" else ()

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from archives import write
 from contract.reference import ReferenceStore
 from fakes import HashEmbedder
+from servers.openai_server import serving
 
 import qrmem
+from qrmem.agents.embedding import embed_segments
 from qrmem.errors import BadImport, MissingError, QrmemError
 from qrmem.graphstore import NamespaceInfo
 from qrmem.io.openie import Deps, import_openie
@@ -271,13 +274,24 @@ async def test_what_is_read_in_is_embedded(tmp_path: Path) -> None:
         store=store,
         info=NamespaceInfo("n", "builtin-v1", 600, embedder.name, embedder.dimension),
         cutter=BuiltinTokenizer(),
-        embedder=embedder,
+        embed=partial(embed_segments, store, "n", embedder),
         similar=no_similar,
         listener=lambda event: None,
     )
     for _ in range(2):
         await import_openie(deps, tmp_path / "a.json")
     assert len(await store.owners("n", "segment")) == len(embedder.embedded) == 2
+
+
+async def test_a_new_memory_learns_the_length_of_a_servers_vectors(tmp_path: Path) -> None:
+    async with serving() as server:
+        chosen: dict[str, Any] = {"embed_base_url": server.url, "embed_api_key": "x"}
+        place = str(tmp_path / "m.db")
+        async with qrmem.open(place, embedder="openai:some", **chosen) as memory:
+            await _load(memory, "a.json", {"docs": DOCS})
+        async with qrmem.open(place, **chosen) as memory:
+            assert (await memory.status()).problems == ()
+            assert await memory.reembed("openai:some") == 0
 
 
 async def test_another_embedder_than_the_recorded_one_is_refused(tmp_path: Path) -> None:

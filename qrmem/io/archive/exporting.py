@@ -15,6 +15,7 @@ from typing import Any
 
 from qrmem.errors import NotFound, StoreConflict, StoreUnavailable
 from qrmem.graphstore.protocol import MERGED, CacheKind, GraphStore, NamespaceInfo, VectorKind
+from qrmem.graphstore.reads import current_folds
 from qrmem.io.archive.file import Writer
 from qrmem.io.archive.form import (
     HEAD,
@@ -188,9 +189,7 @@ async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
         own = tuple(sorted(names[entity.key]))
         out.write("entity", EntityLine(entity.key, entity.name, entity.type, own))
     if folded := await store.cached_keys(ns, "fold"):
-        from qrmem.agents.folding import current_keys
-
-        current = await current_keys(store, ns)
+        current = await current_folds(store, ns)
         await _write_cached(store, ns, out, "fold", [key for key in folded if key in current])
     for kind in ("tree", "facts", "judgement"):
         await _write_cached(store, ns, out, kind, await store.cached_keys(ns, kind))

@@ -15,7 +15,6 @@ from qrmem.text.names import Occurrences, normalise_name
 from qrmem.types import (
     Contribution,
     Document,
-    Embedder,
     Event,
     ExtractionReport,
     LedgerRow,
@@ -248,12 +247,13 @@ class Deps:
 
     Attributes:
         info: what the namespace was, or is to be, made with.
+        embed: makes the vectors of segments, by id; `None` without an embedder.
     """
 
     store: GraphStore
     info: NamespaceInfo
     cutter: Tokenizer
-    embedder: Embedder | None
+    embed: Callable[[Sequence[str]], Awaitable[object]] | None
     similar: Callable[[], Awaitable[Similar | None]]
     listener: Listener
 
@@ -372,13 +372,5 @@ class _Work:
     async def end(self) -> None:
         """Write, merge and embed the rest."""
         await self._commit(1, 1)
-        if self._deps.embedder is not None:
-            from qrmem.agents.embedding import embed_segments
-
-            await embed_segments(
-                self._store,
-                self._ns,
-                self._deps.embedder,
-                self._ids,
-                listener=self._deps.listener,
-            )
+        if self._deps.embed is not None:
+            await self._deps.embed(self._ids)
