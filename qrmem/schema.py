@@ -28,8 +28,9 @@ MOST_TYPES, MOST_PROPERTIES, LONGEST_WORDS = 50, 20, 500
 """Limits on types, properties of a type, and characters of a description: prompts contain them."""
 
 _LABELS = """
-    Block Call Contribution Decision Document Entity Name Namespace QrmemSchema Question
-    RelationVector Reply Segment Stale Statement Step Title Trail TreeNode Window
+    Document Entity Name QrmemBlock QrmemCall QrmemContribution QrmemDecision QrmemNamespace
+    QrmemRelationVector QrmemReply QrmemSchema QrmemStale QrmemTitle QrmemWindow Question Segment
+    Statement Step Trail TreeNode
 """
 _RELATIONSHIPS = """
     ABOUT ADDED ASKED_OF CONTRIBUTED COVERS DROPPED EXPANDED FROM HAS IN MEANS MENTIONS NAMES NEXT
@@ -38,9 +39,9 @@ _RELATIONSHIPS = """
 OF_THE_STORE = frozenset((_LABELS + _RELATIONSHIPS).split())
 """Labels and relationship types that the store itself uses in a graph database."""
 _PROPERTIES = """
-    count counts description forms full full_name head key label mentions merged n name ns own
-    properties question questions said_at segment statements superseded_by surface tail type types
-    valid_from valid_until
+    count counts description forms full full_name head key label mentions merged n name ns
+    properties qrmem_own question questions said_at segment statements superseded_by surface tail
+    type types valid_from valid_until
 """
 _PROPERTIES_OF_THE_STORE = frozenset(_PROPERTIES.split())
 _KINDS: Mapping[str, type] = {

@@ -102,12 +102,12 @@ def _document_row(id_: str, document: Document, segments: Sequence[Segment]) -> 
         "key": short(id_),
         "full": full(id_),
         "title": document.title,
-        "part_starts": [part.start for part in document.parts],
-        "part_labels": [part.label for part in document.parts],
+        "qrmem_part_starts": [part.start for part in document.parts],
+        "qrmem_part_labels": [part.label for part in document.parts],
         "characters": len(text),
-        "digest": document.digest,
+        "qrmem_digest": document.digest,
         "text": None if is_covered else text,
-        "metadata": [
+        "qrmem_metadata": [
             _mark(name, item)
             for name, value in document.metadata.items()
             for item in (value if isinstance(value, list) else [value])
@@ -122,8 +122,8 @@ def _segment_row(document_id: str, segment: Segment) -> Properties:
         "full": full(segment.id),
         "document": document_id,
         "index": segment.index,
-        "start": segment.start,
-        "stop": segment.end,
+        "qrmem_start": segment.start,
+        "qrmem_stop": segment.end,
         "text": segment.text,
         "tokens": segment.tokens,
         "part": segment.part,
@@ -150,7 +150,7 @@ async def document(work: Work, document_id: str) -> Document | None:
     text = kept.get("text")
     if text is None:
         text = "".join(part for _, part in sorted(await work.rows("documents.texts", key=key)))
-    parts = zip(kept["part_starts"], kept["part_labels"], strict=True)
+    parts = zip(kept["qrmem_part_starts"], kept["qrmem_part_labels"], strict=True)
     return Document(
         text=text,
         title=kept["title"],
@@ -186,7 +186,7 @@ async def documents(
             segments=sum(number for _, number in states),
             states=dict(states),
             summary=kept["summary"],
-            digest=kept["digest"],
+            digest=kept["qrmem_digest"],
             facts=facts,
         )
         for kept, states, facts in rows

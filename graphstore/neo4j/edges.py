@@ -128,4 +128,4 @@ def _edge(relation: Relation, since: Mapping[tuple[str, int], str]) -> Propertie
 
 def own_properties(properties: Sequence[tuple[str, object]]) -> Properties:
     """Return properties of a schema's type as a database has them, and which these are."""
-    return dict(properties) | {"own": [name for name, _ in properties]} if properties else {}
+    return dict(properties) | {"qrmem_own": [name for name, _ in properties]} if properties else {}

@@ -1,6 +1,6 @@
 """What runs leave behind: trails, calls, kept replies.
 
-A trail is kept whole in `body`; its steps are drawn as nodes beside it, for people.
+A trail is kept whole in `qrmem_body`; its steps are drawn as nodes beside it, for people.
 """
 
 import json
@@ -15,7 +15,7 @@ from qrmem.graphstore.redaction import Removal, blanked
 from qrmem.types import CallRecord, Step, Trail
 
 _FIELD = 4_000
-"""Characters of a drawn step's or trail's text; `body` has all of it."""
+"""Characters of a drawn step's or trail's text; `qrmem_body` has all of it."""
 
 
 TREE = "tree:"
@@ -37,7 +37,7 @@ async def _write(work: Work, trail: Trail, arrival: int | None) -> None:
         "status": trail.status,
         "answer": trail.answer[:_FIELD],
         "created": trail.created,
-        "body": dumps(trail),
+        "qrmem_body": dumps(trail),
     }
     await work.run("runs.put_trail", key=key, properties=properties, arrival=arrival)
     await work.run("runs.drop_steps", key=key)
@@ -143,7 +143,7 @@ async def put_cached(
     """Keep a value until one of the segments goes, and append what it cost."""
     await work.lock()
     ties, node = sorted(set(segments)), _cache_key(kind, key)
-    properties = {"kind": kind, "full": key, "value": dumps(value), "segments": ties}
+    properties = {"qrmem_key": key, "qrmem_value": dumps(value), "qrmem_segments": ties}
     await work.run("runs.put_cached", key=node, properties=properties)
     if ties:
         await work.each("runs.tie_cached", sorted(map(short, ties)), key=node)

@@ -8,31 +8,31 @@ from qrmem.errors import MissingError, NotFound
 from qrmem.graphstore.neo4j.connection import Connection, Work, statement
 from qrmem.text.names import camel_case, is_type
 
-VERSION = 11
+VERSION = 12
 
 LABELS = (
-    "Namespace",
+    "QrmemNamespace",
     "Document",
     "Segment",
-    "Contribution",
-    "Decision",
+    "QrmemContribution",
+    "QrmemDecision",
     "Name",
-    "Block",
-    "Stale",
+    "QrmemBlock",
+    "QrmemStale",
     "Entity",
     "Statement",
     "Question",
-    "Title",
-    "Window",
-    "RelationVector",
+    "QrmemTitle",
+    "QrmemWindow",
+    "QrmemRelationVector",
     "Trail",
     "Step",
-    "Call",
-    "Reply",
+    "QrmemCall",
+    "QrmemReply",
 )
 """Labels of everything that belongs to a namespace; the namespace's own node first."""
 
-VIEW_LABELS = ("Question", "Statement", "Stale", "Block", "Name", "Entity")
+VIEW_LABELS = ("Question", "Statement", "QrmemStale", "QrmemBlock", "Name", "Entity")
 """Labels of what follows from the facts."""
 
 TYPES = (
@@ -91,7 +91,7 @@ STATEMENTS = (
         for label in ("QrmemSchema", *LABELS)
     ),
     "CREATE FULLTEXT INDEX qrmem_terms IF NOT EXISTS FOR (s:Segment)"
-    " ON EACH [s.terms, s.space]"
+    " ON EACH [s.qrmem_terms, s.qrmem_space]"
     " OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace'}}",
     # For people; a change need not wait for it.
     "CREATE FULLTEXT INDEX qrmem_text IF NOT EXISTS FOR (n:Segment|Entity|Statement)"

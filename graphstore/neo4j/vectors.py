@@ -36,7 +36,7 @@ def index_name(dimension: int) -> str:
 async def prepare(connection: Connection, dimension: int) -> None:
     """Make the index over vectors of one length unless it is there."""
     await connection.outside(
-        f"CREATE VECTOR INDEX {index_name(dimension)} IF NOT EXISTS FOR (w:Window)"
+        f"CREATE VECTOR INDEX {index_name(dimension)} IF NOT EXISTS FOR (w:QrmemWindow)"
         f" ON (w.{_property(dimension)}) OPTIONS {{indexConfig: {{"
         f"`vector.dimensions`: {int(dimension)}, `vector.similarity_function`: 'cosine',"
         " `vector.quantization.enabled`: false}}"

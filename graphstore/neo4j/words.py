@@ -41,13 +41,13 @@ def add_steps(
         ready.append(
             {
                 "key": short(id_),
-                "terms": " ".join(words),
-                "of_title": len(title),
-                "length": len(words),
-                "space": _space(work),
+                "qrmem_terms": " ".join(words),
+                "qrmem_of_title": len(title),
+                "qrmem_length": len(words),
+                "qrmem_space": _space(work),
             }
         )
-    return [("words.put", ready), _counted(len(ready), sum(row["length"] for row in ready))]
+    return [("words.put", ready), _counted(len(ready), sum(row["qrmem_length"] for row in ready))]
 
 
 def drop_steps(lengths: Mapping[str, int | None]) -> list[Step]:
@@ -92,9 +92,9 @@ async def retitle(work: Work, documents: Collection[str]) -> None:
             changed.append(
                 {
                     "key": key,
-                    "terms": " ".join(words),
-                    "of_title": len(own),
-                    "length": len(words),
+                    "qrmem_terms": " ".join(words),
+                    "qrmem_of_title": len(own),
+                    "qrmem_length": len(words),
                 }
             )
     await work.together([("words.put", changed), _counted(0, more)])
@@ -110,8 +110,8 @@ async def vocabulary(work: Work, wanted: Sequence[str]) -> Vocabulary:
 
 def _query(work: Work, groups: Iterable[Iterable[str]]) -> str:
     """Return a query in Lucene's language for segments with a term of every group."""
-    needed = (" ".join(f"terms:{_quoted(term)}" for term in group) for group in groups)
-    return f"+space:{_space(work)} " + " ".join(f"+({any_of})" for any_of in needed)
+    needed = (" ".join(f"qrmem_terms:{_quoted(term)}" for term in group) for group in groups)
+    return f"+qrmem_space:{_space(work)} " + " ".join(f"+({any_of})" for any_of in needed)
 
 
 def _quoted(term: str) -> str:

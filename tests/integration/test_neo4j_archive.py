@@ -76,6 +76,6 @@ async def test_what_a_killed_import_left_in_neo4j_is_begun_anew(
         await store.create_namespace("n", NamespaceInfo("n", "t", 9, importing="killed"))
         await _load(store, tmp_path / "1")
         assert (await contents(store, "n"))["facts"] == (await contents(oracle, "n"))["facts"]
-        assert neo4j.query("MATCH (n:Namespace) RETURN n.importing") == [[""]]
+        assert neo4j.query("MATCH (n:QrmemNamespace) RETURN n.importing") == [[""]]
     finally:
         await store.close()

@@ -103,7 +103,7 @@ async def test_an_entity_made_by_hand_is_told_and_goes(memory: qrmem.Memory, neo
 async def test_a_namespace_whose_deletion_was_killed_is_deleted_by_another(
     memory: qrmem.Memory, neo4j: Server
 ) -> None:
-    neo4j.query("MATCH (n:Namespace {ns: 'edited'}) SET n.deleting = true")
+    neo4j.query("MATCH (n:QrmemNamespace {ns: 'edited'}) SET n.deleting = true")
     with pytest.raises(NotFound):
         await memory.delete_all()
     assert neo4j.query("MATCH (n {ns: 'edited'}) RETURN n LIMIT 1") == []

@@ -78,6 +78,38 @@ def _properties(text: str) -> set[str]:
     return {*named, *re.findall(r"[{,] ?([a-z_]+):", text)}
 
 
+READABLE = {
+    "Document": {"title", "text", "summary", "characters"},
+    "Segment": {"text", "document", "index", "part", "tokens", "state", "reason", "reasoner"},
+    "Entity": {"name", "type"},
+    "Name": {"surface", "count", "forms", "counts", "mentions"},
+    "Statement": {"description", "question", "type", "n", "segment"},
+    "Question": {"text", "kind", "n"},
+    "Trail": {"question", "strategy", "status", "answer", "created", "arrival"},
+    "Step": {"action", "entities", "n", "reason", "tokens", "verdict"},
+    "TreeNode": {"level", "summary", "surprise"},
+}
+
+
+async def test_what_the_machine_alone_reads_has_one_prefix(neo4j: Server) -> None:
+    """A person who clicks on a node sees what a person can read, and `qrmem_…` after it."""
+    neo4j.clear()
+    async with qrmem.open(settings=neo4j.settings.with_(namespace="n")) as memory:
+        await memory.add(
+            {"id": "a", "text": "Ann Lee met Bob Ray in Oslo. Bob Ray left.", "metadata": {"y": 1}}
+        )
+        await memory.build_tree()
+        await memory.ask("Whom did Ann Lee meet?")
+    rows = neo4j.query("MATCH (n {ns: 'n'}) UNWIND keys(n) AS k RETURN DISTINCT labels(n), k")
+    seen = set()
+    for labels, name in rows:
+        shown = {label for label in labels if not label.startswith("Qrmem")} - {"Person", "Place"}
+        for label in shown:
+            seen.add(label)
+            assert name in READABLE[label] | {"ns", "key"} or name.startswith(("qrmem_", "meta_"))
+    assert seen >= READABLE.keys() - {"Question"}, "rules make no questions"
+
+
 @pytest.mark.parametrize(("version", "whose"), [(1, "an older"), (99, "a newer")])
 async def test_a_database_of_another_version_is_refused_in_one_line(
     neo4j: Server, version: int, whose: str

@@ -191,7 +191,7 @@ ORDER BY size(names) DESC, mentions DESC, e.key LIMIT 100
 WITH e, names, mentions, split(split(e.key, '|')[0], ' ') AS whole
 UNWIND names AS n
 WITH e, n, mentions, whole, split(split(n.key, '|')[0], ' ') AS words,
-  COLLECT { MATCH (d:Decision) WHERE d.ns = $ns AND d.key IS NOT NULL
+  COLLECT { MATCH (d:QrmemDecision) WHERE d.ns = $ns AND d.key IS NOT NULL
     WITH properties(d) AS d
     WHERE d.same AND toLower(n.surface) IN [toLower(d.first), toLower(d.second)]
     RETURN 'you said that ' + d.first + ' is ' + d.second } AS decided

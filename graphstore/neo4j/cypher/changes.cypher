@@ -11,8 +11,8 @@ RETURN collect(key)
 // :: before
 UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
-RETURN key, head([(d:Document)-[:HAS]->(s) | d.title]), s.length,
-  [(s)-[m:MENTIONS]->(:Entity) | [m.name, m.forms, m.counts, m.own IS NOT NULL]],
+RETURN key, head([(d:Document)-[:HAS]->(s) | d.title]), s.qrmem_length,
+  [(s)-[m:MENTIONS]->(:Entity) | [m.name, m.forms, m.counts, m.qrmem_own IS NOT NULL]],
   [(s)<-[:ASKED_OF]-(q:Question) | [q.text, q.n]],
   COLLECT {
     MATCH (s)-[:STATES]->(f:Statement)
@@ -54,7 +54,7 @@ MATCH (s:Segment)-[:STATES]->(f)
 RETURN collect([h.key, t.key, s.document, s.index, f.n, coalesce(h.full, h.key),
   coalesce(t.full, t.key), f.description, coalesce(s.full, s.key), f.question,
   coalesce(f.said_at, ''), coalesce(f.valid_from, ''), coalesce(f.valid_until, ''), f.n,
-  coalesce(f.type, ''), [name IN coalesce(f.own, []) | [name, f[name]]]])
+  coalesce(f.type, ''), [name IN coalesce(f.qrmem_own, []) | [name, f[name]]]])
 
 // :: pairs_beside
 // the pairs with some heads of which something of some types is stated, or anything
@@ -81,7 +81,7 @@ SET r += relation.properties
 // :: clear
 UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
-SET s.merged = null
+SET s.qrmem_merged = null
 WITH s
 CALL (s) {
   MATCH (s)-[m:MENTIONS]->(:Entity)
@@ -144,25 +144,25 @@ DELETE old
 UNWIND $all.rows AS row
 MATCH (n:Name {ns: $ns, key: row.key})
 UNWIND row.blocks AS block
-MERGE (b:Block {ns: $ns, key: block})
+MERGE (b:QrmemBlock {ns: $ns, key: block})
 MERGE (n)-[:IN]->(b)
 
 // :: mark_stale
 UNWIND $all.rows AS key
 MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)
-MERGE (s:Stale {ns: $ns, key: key})
+MERGE (s:QrmemStale {ns: $ns, key: key})
 ON CREATE SET s.full = n.full, s.entity = coalesce(e.full, e.key, elementId(e))
 
 // :: resolve
 UNWIND $all.rows AS key
-MATCH (s:Stale {ns: $ns, key: key})
+MATCH (s:QrmemStale {ns: $ns, key: key})
 DELETE s
 
 // :: drop_names
 UNWIND $all.rows AS row
 MATCH (n:Name {ns: $ns, key: row.key})
 CALL (n) {
-  MATCH (n)-[in:IN]->(b:Block)
+  MATCH (n)-[in:IN]->(b:QrmemBlock)
   DELETE in
   WITH b
   WHERE NOT EXISTS { (b)<-[:IN]-(:Name) }
@@ -200,16 +200,16 @@ SET f += fact.properties
 UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 CALL (e) {
-  MATCH (e)<-[m:MENTIONS]-(s:Segment) WHERE m.own IS NOT NULL
+  MATCH (e)<-[m:MENTIONS]-(s:Segment) WHERE m.qrmem_own IS NOT NULL
   WITH m, s ORDER BY s.document, s.index, m.name
-  UNWIND m.own AS name
+  UNWIND m.qrmem_own AS name
   WITH name, last(collect(m[name])) AS value
   RETURN collect([name, value]) AS latest
 }
-WITH e, latest, [name IN coalesce(e.own, []) WHERE NOT name IN [pair IN latest | pair[0]]] AS gone
+WITH e, latest, [name IN coalesce(e.qrmem_own, []) WHERE NOT name IN [pair IN latest | pair[0]]] AS gone
 FOREACH (name IN gone | SET e[name] = null)
 FOREACH (pair IN latest | SET e[pair[0]] = pair[1])
-SET e.own = CASE latest WHEN [] THEN null ELSE [pair IN latest | pair[0]] END
+SET e.qrmem_own = CASE latest WHEN [] THEN null ELSE [pair IN latest | pair[0]] END
 
 // :: put_questions
 UNWIND $all.rows AS row
@@ -235,7 +235,7 @@ CREATE (q)-[:ADDED]->(f)
 // :: put_digests
 UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})
-SET s.merged = row.digest
+SET s.qrmem_merged = row.digest
 
 // :: unnamed
 UNWIND $all.rows AS key

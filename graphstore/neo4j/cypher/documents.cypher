@@ -50,7 +50,7 @@ RETURN s.index, s.text
 // :: ids
 MATCH (d:Document)
 WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $all.prefix
-  AND all(own IN $all.marks WHERE any(mark IN own WHERE mark IN d.metadata))
+  AND all(own IN $all.marks WHERE any(mark IN own WHERE mark IN d.qrmem_metadata))
   AND all(field IN $all.lists WHERE valueType(d[field]) STARTS WITH 'LIST')
   AND all(range IN $all.ranges WHERE any(
     item IN CASE WHEN valueType(d[range.field]) STARTS WITH 'LIST' THEN d[range.field] ELSE [d[range.field]] END
@@ -103,24 +103,24 @@ DETACH DELETE d
 // :: segments
 UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
-RETURN coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
+RETURN coalesce(s.full, s.key), s.document, s.index, s.qrmem_start, s.qrmem_stop, s.text, s.tokens, s.part
 
 // :: segments_of
 UNWIND $all.rows AS row
 MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
-RETURN row[0], coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens, s.part
+RETURN row[0], coalesce(s.full, s.key), s.document, s.index, s.qrmem_start, s.qrmem_stop, s.text, s.tokens, s.part
 
 // :: drop_segments
 UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
-OPTIONAL MATCH (s)-[:CONTRIBUTED]->(c:Contribution)
+OPTIONAL MATCH (s)-[:CONTRIBUTED]->(c:QrmemContribution)
 DETACH DELETE c, s
 
 // :: drop_loose_names
 MATCH (n:Name)
 WHERE n.ns = $ns AND n.key IS NOT NULL AND NOT EXISTS { (n)-[:NAMES]->(:Entity) }
 CALL (n) {
-  MATCH (n)-[in:IN]->(b:Block)
+  MATCH (n)-[in:IN]->(b:QrmemBlock)
   DELETE in
   WITH b
   WHERE NOT EXISTS { (b)<-[:IN]-(:Name) }
@@ -131,7 +131,7 @@ DETACH DELETE n
 // :: clear_digests
 MATCH (s:Segment)
 WHERE s.ns = $ns AND s.key IS NOT NULL
-REMOVE s.merged
+REMOVE s.qrmem_merged
 
 // :: living_words
 UNWIND $all.rows AS word

@@ -1,5 +1,5 @@
 // :: lock
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 WHERE n.deleting IS NULL
 SET n.locked = true
 WITH n
@@ -18,7 +18,7 @@ SET s.state = row.state, s.reason = row.reason, s.reasoner = row.reasoner
 // :: put_contributions
 UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})
-MERGE (c:Contribution {ns: $ns, key: row.key})
+MERGE (c:QrmemContribution {ns: $ns, key: row.key})
 SET c.kind = row.kind, c.body = row.body
 MERGE (s)-[:CONTRIBUTED]->(c)
 
@@ -31,34 +31,34 @@ SET d.summary = row.summary
 MATCH (s:Segment)
 WHERE s.ns = $ns AND s.key IS NOT NULL
 RETURN s.document, s.index, coalesce(s.full, s.key), s.state, coalesce(s.reason, ''),
-  coalesce(s.reasoner, ''), coalesce(s.merged, '')
+  coalesce(s.reasoner, ''), coalesce(s.qrmem_merged, '')
 
 // :: ledger_of
 UNWIND $all.rows AS row
 MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
 RETURN row[0], s.index, coalesce(s.full, s.key), s.state, coalesce(s.reason, ''),
-  coalesce(s.reasoner, ''), coalesce(s.merged, '')
+  coalesce(s.reasoner, ''), coalesce(s.qrmem_merged, '')
 
 // :: contributions
 UNWIND $all.rows AS row
-MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)-[:CONTRIBUTED]->(c:Contribution)
+MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)-[:CONTRIBUTED]->(c:QrmemContribution)
 WHERE c.kind IN $all.kinds
 RETURN row[0], s.index, c.body
 
 // :: override_merge
-MERGE (d:Decision {ns: $ns, key: $all.key})
+MERGE (d:QrmemDecision {ns: $ns, key: $all.key})
 SET d.first = $all.first, d.second = $all.second, d.same = $all.same
 
 // :: unmerged
-OPTIONAL MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+OPTIONAL MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 WHERE n.deleting IS NULL
 CALL () {
-  MATCH (s:Stale)
+  MATCH (s:QrmemStale)
   WHERE s.ns = $ns AND s.key IS NOT NULL
   RETURN collect([coalesce(s.full, s.key), s.entity]) AS stale
 }
 CALL () {
-  MATCH (d:Decision)
+  MATCH (d:QrmemDecision)
   WHERE d.ns = $ns AND d.key IS NOT NULL
   RETURN collect([d.first, d.second, d.same]) AS decisions
 }
@@ -68,16 +68,16 @@ RETURN coalesce(n.revision, 0), stale, decisions
 UNWIND $all.rows AS row
 MATCH (d:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)
 CALL (s) {
-  MATCH (s)-[:CONTRIBUTED]->(c:Contribution)
+  MATCH (s)-[:CONTRIBUTED]->(c:QrmemContribution)
   WHERE c.kind IN $all.kinds
   RETURN collect(c.body) AS bodies
 }
-RETURN row[0], coalesce(s.full, s.key), s.document, s.index, s.start, s.stop, s.text, s.tokens,
-  s.part, d.meta_at, d.meta_date, s.merged, bodies
+RETURN row[0], coalesce(s.full, s.key), s.document, s.index, s.qrmem_start, s.qrmem_stop, s.text, s.tokens,
+  s.part, d.meta_at, d.meta_date, s.qrmem_merged, bodies
 
 // :: mark_called
 UNWIND $all.rows AS prefix
 MATCH (n:Name)-[:NAMES]->(e:Entity)
 WHERE n.ns = $ns AND n.key STARTS WITH prefix
-MERGE (s:Stale {ns: $ns, key: n.key})
+MERGE (s:QrmemStale {ns: $ns, key: n.key})
 ON CREATE SET s.full = n.full, s.entity = coalesce(e.full, e.key, elementId(e))

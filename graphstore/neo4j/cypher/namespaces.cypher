@@ -1,52 +1,52 @@
 // :: all
-MATCH (n:Namespace) WHERE n.deleting IS NULL RETURN coalesce(n.full, n.ns)
+MATCH (n:QrmemNamespace) WHERE n.deleting IS NULL RETURN coalesce(n.full, n.ns)
 
 // :: get
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 WHERE n.deleting IS NULL
 RETURN coalesce(n.full, n.ns), n.tokenizer, n.segment_tokens, n.embedder, n.dimension, n.revision,
   coalesce(n.importing, '')
 
 // :: create
-MERGE (n:Namespace {ns: $ns, key: 'namespace'})
+MERGE (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 ON CREATE SET n += $all.properties, n.revision = 0, n.arrivals = 0
 
 // :: finish_import
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 WHERE n.deleting IS NULL AND n.importing = $all.token
 SET n.importing = ''
 RETURN 1
 
 // :: lock
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 WHERE n.deleting IS NULL
 SET n.locked = true
 RETURN n.revision
 
 // :: raise_revision
 UNWIND $all.rows AS by
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 SET n.revision = n.revision + by
 
 // :: take_arrivals
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 SET n.arrivals = n.arrivals + $all.count
 RETURN n.arrivals
 
 // :: set_embedder
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 SET n.embedder = $all.embedder, n.dimension = $all.dimension
 
 // :: mark_deleted
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 SET n.deleting = true
 RETURN 1
 
 // :: is_half_deleted
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 WHERE n.deleting
 RETURN 1
 
 // :: drop
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 DETACH DELETE n

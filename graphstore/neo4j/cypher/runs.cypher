@@ -51,19 +51,19 @@ SET r = row.properties
 
 // :: trail
 MATCH (t:Trail {ns: $ns, key: $all.key})
-RETURN t.body
+RETURN t.qrmem_body
 
 // :: trails
 MATCH (t:Trail)
 WHERE t.ns = $ns AND t.created IS NOT NULL AND t.arrival IS NOT NULL
 // by ns first: so the index has the order, and the last are found without the others
 WITH t ORDER BY t.ns DESC, t.created DESC, t.arrival DESC LIMIT $all.limit
-RETURN t.body
+RETURN t.qrmem_body
 
 // :: all_trails
 MATCH (t:Trail)
 WHERE t.ns = $ns AND t.key IS NOT NULL
-RETURN t.body
+RETURN t.qrmem_body
 
 // :: has_trails
 MATCH (t:Trail)
@@ -72,16 +72,16 @@ RETURN 1 LIMIT 1
 
 // :: put_calls
 UNWIND $all.rows AS row
-CREATE (c:Call {ns: $ns})
+CREATE (c:QrmemCall {ns: $ns})
 SET c += row
 
 // :: calls
-MATCH (c:Call)
+MATCH (c:QrmemCall)
 WHERE c.ns = $ns AND c.key IS NOT NULL
 RETURN c.body ORDER BY c.key
 
 // :: put_cached
-MERGE (r:Reply {ns: $ns, key: $all.key})
+MERGE (r:QrmemReply {ns: $ns, key: $all.key})
 SET r += $all.properties
 WITH r
 OPTIONAL MATCH (r)-[old:ABOUT]->()
@@ -89,17 +89,17 @@ DELETE old
 
 // :: tie_cached
 UNWIND $all.rows AS segment
-MATCH (r:Reply {ns: $ns, key: $all.key})
+MATCH (r:QrmemReply {ns: $ns, key: $all.key})
 MATCH (s:Segment {ns: $ns, key: segment})
 CREATE (r)-[:ABOUT]->(s)
 
 // :: tie_to_all
-MATCH (r:Reply {ns: $ns, key: $all.key})
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (r:QrmemReply {ns: $ns, key: $all.key})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 CREATE (r)-[:ABOUT]->(n)
 
 // :: draw_node
-MATCH (r:Reply {ns: $ns, key: $all.key})
+MATCH (r:QrmemReply {ns: $ns, key: $all.key})
 SET r:TreeNode, r += $all.shown
 WITH r
 OPTIONAL MATCH (r)-[old:COVERS]->()
@@ -107,41 +107,41 @@ DELETE old
 
 // :: cover_nodes
 UNWIND $all.rows AS below
-MATCH (r:Reply {ns: $ns, key: $all.key})
-MATCH (c:Reply {ns: $ns, key: below})
+MATCH (r:QrmemReply {ns: $ns, key: $all.key})
+MATCH (c:QrmemReply {ns: $ns, key: below})
 CREATE (r)-[:COVERS]->(c)
 
 // :: cover_segments
 UNWIND $all.rows AS below
-MATCH (r:Reply {ns: $ns, key: $all.key})
+MATCH (r:QrmemReply {ns: $ns, key: $all.key})
 MATCH (c:Segment {ns: $ns, key: below})
 CREATE (r)-[:COVERS]->(c)
 
 // :: cached_keys
-MATCH (r:Reply)
+MATCH (r:QrmemReply)
 WHERE r.ns = $ns AND r.key STARTS WITH $all.start
-RETURN collect(r.full)
+RETURN collect(r.qrmem_key)
 
 // :: has_judged
-MATCH (r:Reply)
+MATCH (r:QrmemReply)
 WHERE r.ns = $ns AND r.key STARTS WITH 'judgement:'
 RETURN 1 LIMIT 1
 
 // :: cached
 UNWIND $all.rows AS key
-MATCH (r:Reply {ns: $ns, key: key})
-RETURN r.full, r.value, r.segments
+MATCH (r:QrmemReply {ns: $ns, key: key})
+RETURN r.qrmem_key, r.qrmem_value, r.qrmem_segments
 
 // :: drop_cached
 UNWIND $all.rows AS key
-MATCH (r:Reply {ns: $ns, key: key})
+MATCH (r:QrmemReply {ns: $ns, key: key})
 DETACH DELETE r
 
 // :: drop_cached_about
 UNWIND $all.rows AS segment
-MATCH (s:Segment {ns: $ns, key: segment})<-[:ABOUT]-(r:Reply)
+MATCH (s:Segment {ns: $ns, key: segment})<-[:ABOUT]-(r:QrmemReply)
 DETACH DELETE r
 
 // :: drop_untied
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})<-[:ABOUT]-(r:Reply)
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})<-[:ABOUT]-(r:QrmemReply)
 DETACH DELETE r

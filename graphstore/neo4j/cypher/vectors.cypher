@@ -1,21 +1,21 @@
 // :: put
 UNWIND $all.rows AS row
 MATCH (s:Segment {ns: $ns, key: row.segment})
-CREATE (s)-[:WINDOW]->(w:Window {ns: $ns, key: row.key, n: row.n})
+CREATE (s)-[:WINDOW]->(w:QrmemWindow {ns: $ns, key: row.key, n: row.n})
 SET w += row.vector
 
 // :: drop
 UNWIND $all.rows AS key
-MATCH (:Segment {ns: $ns, key: key})-[:WINDOW]->(w:Window)
+MATCH (:Segment {ns: $ns, key: key})-[:WINDOW]->(w:QrmemWindow)
 DETACH DELETE w
 
 // :: drop_all
-MATCH (w:Window) WHERE w.ns = $ns AND w.key IS NOT NULL
+MATCH (w:QrmemWindow) WHERE w.ns = $ns AND w.key IS NOT NULL
 DETACH DELETE w
 
 // :: of_segments
 UNWIND $all.rows AS key
-MATCH (s:Segment {ns: $ns, key: key})-[:WINDOW]->(w:Window)
+MATCH (s:Segment {ns: $ns, key: key})-[:WINDOW]->(w:QrmemWindow)
 RETURN collect([s.document, s.index, w.n, coalesce(s.full, s.key), w[$all.property]])
 
 // :: owners
@@ -28,25 +28,25 @@ MATCH (s:Segment {ns: $ns, key: key}) WHERE EXISTS { (s)-[:WINDOW]->() }
 RETURN collect([s.document, s.index, coalesce(s.full, s.key)])
 
 // :: has_many
-MATCH (w:Window) WHERE w.ns = $ns AND w.key IS NOT NULL
+MATCH (w:QrmemWindow) WHERE w.ns = $ns AND w.key IS NOT NULL
 WITH w LIMIT $all.most
 RETURN count(w) = $all.most
 
 // :: nearest
-MATCH (s:Segment)-[:WINDOW]->(w:Window) WHERE w.ns = $ns AND w.key IS NOT NULL
+MATCH (s:Segment)-[:WINDOW]->(w:QrmemWindow) WHERE w.ns = $ns AND w.key IS NOT NULL
 WITH s, max(vector.similarity.cosine(w[$all.property], $all.vector)) AS score
 ORDER BY score DESC, s.document, s.index LIMIT $all.limit
 RETURN coalesce(s.full, s.key), score
 
 // :: nearest_of_documents
-MATCH (s:Segment)-[:WINDOW]->(w:Window) WHERE s.ns = $ns AND s.document IN $all.documents
+MATCH (s:Segment)-[:WINDOW]->(w:QrmemWindow) WHERE s.ns = $ns AND s.document IN $all.documents
 WITH s, max(vector.similarity.cosine(w[$all.property], $all.vector)) AS score
 ORDER BY score DESC, s.document, s.index LIMIT $all.limit
 RETURN coalesce(s.full, s.key), score
 
 // :: nearest_among
 UNWIND $all.rows AS key
-MATCH (s:Segment {ns: $ns, key: key})-[:WINDOW]->(w:Window)
+MATCH (s:Segment {ns: $ns, key: key})-[:WINDOW]->(w:QrmemWindow)
 WITH s, max(vector.similarity.cosine(w[$all.property], $all.vector)) AS score
 RETURN coalesce(s.full, s.key), score, s.document
 
@@ -58,17 +58,17 @@ RETURN coalesce(s.full, s.key), max(score) AS score ORDER BY score DESC LIMIT $a
 
 // :: put_relations
 UNWIND $all.rows AS row
-MERGE (v:RelationVector {ns: $ns, key: row.key})
+MERGE (v:QrmemRelationVector {ns: $ns, key: row.key})
 SET v.owner = row.owner, v.vector = row.vector
 
 // :: relations
-MATCH (v:RelationVector) WHERE v.ns = $ns AND v.key IN $all.keys
+MATCH (v:QrmemRelationVector) WHERE v.ns = $ns AND v.key IN $all.keys
 RETURN v.owner, v.vector ORDER BY v.owner
 
 // :: relation_owners
-MATCH (v:RelationVector) WHERE v.ns = $ns AND v.key IS NOT NULL
+MATCH (v:QrmemRelationVector) WHERE v.ns = $ns AND v.key IS NOT NULL
 RETURN collect(v.owner)
 
 // :: drop_relations
-MATCH (v:RelationVector) WHERE v.ns = $ns AND v.key IS NOT NULL
+MATCH (v:QrmemRelationVector) WHERE v.ns = $ns AND v.key IS NOT NULL
 DELETE v

@@ -18,7 +18,7 @@ CALL (row) {
   RETURN n
   UNION
   WITH * WHERE row[0] = 'block'
-  MATCH (b:Block {ns: $ns, key: row[1]})
+  MATCH (b:QrmemBlock {ns: $ns, key: row[1]})
   CALL (b) {
     MATCH (b)<-[:IN]-(n:Name)
     RETURN n
@@ -37,7 +37,7 @@ MATCH (e:Entity {ns: $ns, key: key})
 CALL (e) {
   MATCH (e)<-[m:MENTIONS]-(s:Segment)
   RETURN collect([s.document, s.index, m.name, coalesce(s.full, s.key), m.question,
-    [name IN coalesce(m.own, []) | [name, m[name]]]]) AS mentions
+    [name IN coalesce(m.qrmem_own, []) | [name, m[name]]]]) AS mentions
 }
 CALL (e) {
   MATCH (e)<-[:NAMES]-(n:Name)
@@ -83,7 +83,7 @@ CALL (e) {
   MATCH (e)<-[:MENTIONS]-(s:Segment)
   WITH DISTINCT s
   RETURN collect(CASE WHEN $all.texts
-    THEN [s.document, s.index, coalesce(s.full, s.key), s.start, s.stop, s.text, s.tokens, s.part]
+    THEN [s.document, s.index, coalesce(s.full, s.key), s.qrmem_start, s.qrmem_stop, s.text, s.tokens, s.part]
     ELSE [s.document, s.index, coalesce(s.full, s.key)] END) AS segments
 }
 CALL (e) {
@@ -94,7 +94,7 @@ CALL (e) {
     coalesce(o.full_name, o.name, ''), type(own) = 'FROM', f.description,
     coalesce(s.full, s.key), f.question, coalesce(f.said_at, ''), coalesce(f.valid_from, ''),
     coalesce(f.valid_until, ''), f.n, coalesce(f.type, ''),
-    [name IN coalesce(f.own, []) | [name, f[name]]]]) AS facts
+    [name IN coalesce(f.qrmem_own, []) | [name, f[name]]]]) AS facts
 }
 RETURN collect([coalesce(e.full, e.key), coalesce(e.full_name, e.name, ''), segments, facts])
 

@@ -6,25 +6,25 @@ SET s += row
 // :: drop
 UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
-REMOVE s.terms, s.of_title, s.length, s.space
+REMOVE s.qrmem_terms, s.qrmem_of_title, s.qrmem_length, s.qrmem_space
 
 // :: count
 UNWIND $all.rows AS row
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 SET n.indexed = coalesce(n.indexed, 0) + row.segments, n.terms = coalesce(n.terms, 0) + row.terms
 
 // :: totals
-MATCH (n:Namespace {ns: $ns, key: 'namespace'})
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 RETURN coalesce(n.indexed, 0), coalesce(n.terms, 0)
 
 // :: indexed_titles
 UNWIND $all.rows AS key
-MATCH (d:Document {ns: $ns, key: key})-[:HAS]->(s:Segment) WHERE s.terms IS NOT NULL
-RETURN s.key, d.title, s.terms, s.of_title
+MATCH (d:Document {ns: $ns, key: key})-[:HAS]->(s:Segment) WHERE s.qrmem_terms IS NOT NULL
+RETURN s.key, d.title, s.qrmem_terms, s.qrmem_of_title
 
 // :: untitle
 UNWIND $all.rows AS key
-MATCH (d:Document {ns: $ns, key: key})<-[means:MEANS]-(t:Title)
+MATCH (d:Document {ns: $ns, key: key})<-[means:MEANS]-(t:QrmemTitle)
 DELETE means
 WITH DISTINCT t WHERE NOT EXISTS { (t)-[:MEANS]->() }
 DELETE t
@@ -32,15 +32,15 @@ DELETE t
 // :: title
 UNWIND $all.rows AS row
 MATCH (d:Document {ns: $ns, key: row.document})
-MERGE (t:Title {ns: $ns, key: row.form})
+MERGE (t:QrmemTitle {ns: $ns, key: row.form})
 CREATE (t)-[:MEANS {sure: row.sure}]->(d)
 
 // :: titled
 UNWIND $all.rows AS form
-MATCH (t:Title {ns: $ns, key: form}) WHERE COUNT { (t)-[:MEANS]->() } <= $all.most
+MATCH (t:QrmemTitle {ns: $ns, key: form}) WHERE COUNT { (t)-[:MEANS]->() } <= $all.most
 MATCH (t)-[means:MEANS]->(d:Document)
 CALL (d) {
-  MATCH (d)-[:HAS]->(s:Segment) WHERE s.terms IS NOT NULL
+  MATCH (d)-[:HAS]->(s:Segment) WHERE s.qrmem_terms IS NOT NULL
   WITH s ORDER BY s.index LIMIT $all.first
   RETURN collect(coalesce(s.full, s.key)) AS segments
 }
@@ -65,7 +65,7 @@ RETURN collect([coalesce(node.full, node.key), score, node.document, node.index]
 
 // :: entries
 UNWIND $all.rows AS key
-MATCH (d:Document)-[:HAS]->(s:Segment {ns: $ns, key: key}) WHERE s.terms IS NOT NULL
+MATCH (d:Document)-[:HAS]->(s:Segment {ns: $ns, key: key}) WHERE s.qrmem_terms IS NOT NULL
 RETURN collect([coalesce(s.full, s.key), s.document, s.index, d.title,
   [name IN keys(d) WHERE name STARTS WITH $all.metadata | [name, d[name]]],
-  s.terms])
+  s.qrmem_terms])
