@@ -310,6 +310,9 @@ class GraphView(Protocol):
         Facts of an entity with itself are none.
         """
 
+    async def misdrawn(self, ns: str, /) -> int:
+        """Return how many edges that a store draws for people differ from what is stated."""
+
     async def questions(
         self, ns: str, /, segment_ids: Sequence[str] | None = None
     ) -> Sequence[Question]:

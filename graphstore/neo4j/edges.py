@@ -4,7 +4,7 @@ They are written in the transaction that changes the statements, so that nobody 
 says what no text says any more.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,13 +31,40 @@ async def draw(work: Work, pairs: Collection[Pair]) -> None:
     wanted = {pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1]}
     if not wanted:
         return
-    told = work.superseding
-    is_judged = told is not None and bool(await work.rows("runs.has_judged"))
+    told, is_judged = work.superseding, await _is_judged(work)
     if told and (told.single or is_judged):
         heads = sorted({head for head, _ in wanted})
         types = None if is_judged else sorted(told.single)
         beside = await work.each("changes.pairs_beside", heads, types=types)
         wanted |= {(head, tail) for head, tail in beside if head != tail}
+    await work.together([("changes.put_relations", await _edges(work, wanted, is_judged))])
+
+
+async def misdrawn(work: Work) -> int:
+    """Return how many edges are not what is stated of their ends, or are missing."""
+    ((drawn, stated),) = await work.rows("changes.drawn")
+    found = Counter(_comparable(head, tail, type_, dict(own)) for head, tail, type_, own in drawn)
+    pairs = {(head, tail) for head, tail, *_ in (*drawn, *stated)}
+    expected = Counter(
+        _comparable(row["head"], edge["tail"], edge["label"], edge["properties"])
+        for row in await _edges(work, pairs, await _is_judged(work))
+        for edge in row["relations"]
+    )
+    return max((expected - found).total(), (found - expected).total())
+
+
+def _comparable(head: str, tail: str, label: str, properties: Properties) -> str:
+    told = sorted((name, value) for name, value in properties.items() if value is not None)
+    return repr((head, tail, label, told))
+
+
+async def _is_judged(work: Work) -> bool:
+    return work.superseding is not None and bool(await work.rows("runs.has_judged"))
+
+
+async def _edges(work: Work, wanted: Collection[Pair], is_judged: bool) -> list[Properties]:
+    """Return the edges of some pairs as they are written, by head."""
+    told = work.superseding
     facts, document_of = await _stated(work, sorted(wanted))
     found = chains(facts, document_of)
     kept = await _kept(work, "fold", (chain.key for chain in found))
@@ -49,7 +76,7 @@ async def draw(work: Work, pairs: Collection[Pair]) -> None:
         row["tails"].append(tail)
     for relation in relations_of(found, kept):
         rows[short(relation.head)]["relations"].append(_edge(relation, since))
-    await work.together([("changes.put_relations", list(rows.values()))])
+    return list(rows.values())
 
 
 async def _stated(work: Work, pairs: Sequence[Pair]) -> tuple[list[Fact], dict[str, str]]:

@@ -210,6 +210,7 @@ class Neo4jStore:
     shared_entities = _reads(view.shared_entities)
     around = _reads(view.around)
     relations = _reads(view.relations)
+    misdrawn = _reads(edges.misdrawn)
     questions = _reads(view.questions)
     counts = _reads(view.counts)
     vocabulary = _reads(words.vocabulary)

@@ -36,6 +36,8 @@ class View:
         relations: what they are merged into, as the store shows it.
         mentions: segment id to the keys of its entities.
         unnamed: how many entities have neither a mention nor a name.
+        dangling: how many facts lack an end.
+        misdrawn: how many edges for people differ from what is stated.
     """
 
     entity_of: Mapping[str, str]
@@ -45,6 +47,8 @@ class View:
     relations: Collection[Relation]
     mentions: Mapping[str, Sequence[str]]
     unnamed: int
+    dangling: int
+    misdrawn: int
 
 
 async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) -> Repair:
@@ -139,6 +143,7 @@ async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:
     for together in in_batches(documents, _DOCUMENTS):
         some = await store.segments(ns, documents=together)
         mentions |= await entities_in(store, ns, [segment.id for segment in some])
+    counts = await store.counts(ns)
     return View(
         entity_of={row.key: row.entity for row in names},
         surfaces={row.key: row.surface for row in names},
@@ -146,7 +151,9 @@ async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:
         facts=facts,
         relations=await store.relations(ns, sorted(known)),
         mentions=mentions,
-        unnamed=(await store.counts(ns))["entities"] - len(known),
+        unnamed=counts["entities"] - len(known),
+        dangling=counts["facts"] - len(facts),
+        misdrawn=await store.misdrawn(ns),
     )
 
 
@@ -163,9 +170,14 @@ def _differences(found: View, expected: View) -> Iterator[tuple[str, MergeDecisi
     added = len(set(found.facts) - set(expected.facts))
     if added:
         yield f"{counted(added, 'relations')} not in the texts: not kept", None
+    dangling = found.dangling - expected.dangling
+    if dangling > 0:
+        yield f"{counted(dangling, 'relations')} without both ends: not kept", None
     drawn = len(set(expected.relations) - set(found.relations)) if not lost and not added else 0
     if drawn:
         yield f"{counted(drawn, 'merged relations')} missing or edited: made again", None
+    elif found.misdrawn and not lost and not added:
+        yield f"{counted(found.misdrawn, 'edges')} missing or edited: drawn again", None
     moved = sum(
         sorted(keys) != sorted(found.mentions.get(segment, ()))
         for segment, keys in expected.mentions.items()

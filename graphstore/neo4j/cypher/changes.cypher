@@ -248,3 +248,18 @@ UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 WHERE NOT EXISTS { (e)<-[:NAMES]-(:Name) }
 DETACH DELETE e
+
+// :: drawn
+// all edges that a person sees, and the pairs of which something is stated
+CALL () {
+  MATCH (h:Entity)-[r]->(t:Entity)
+  WHERE h.ns = $ns AND h.key IS NOT NULL AND t.key IS NOT NULL AND r.statements IS NOT NULL
+  RETURN collect([h.key, t.key, type(r),
+    [name IN keys(r) WHERE name <> 'ns' | [name, r[name]]]]) AS drawn
+}
+CALL () {
+  MATCH (h:Entity)<-[:FROM]-(:Statement)-[:TO]->(t:Entity)
+  WHERE h.ns = $ns AND h.key IS NOT NULL AND t.key IS NOT NULL AND h <> t
+  RETURN collect(DISTINCT [h.key, t.key]) AS stated
+}
+RETURN drawn, stated

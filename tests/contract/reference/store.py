@@ -381,6 +381,9 @@ class ReferenceStore:
     async def relations(self, ns: str, keys: Sequence[str]) -> Sequence[Relation]:
         return await merged_relations(self, ns, keys)
 
+    async def misdrawn(self, ns: str) -> int:
+        return 0
+
     async def questions(
         self, ns: str, segment_ids: Sequence[str] | None = None
     ) -> Sequence[Question]:
