@@ -53,13 +53,15 @@ def _shared(found: "Exploration") -> "NDArray[np.float64]":
 
 
 def _telling(found: "Exploration") -> "NDArray[np.float64]":
-    """Return how much a candidate has of the few words that make a question: shares, squared.
+    """Return how much a candidate has of the few words that make a question.
 
-    A question about one rare word has nearly all of its weight there, and what holds the word goes
-    before what names lead to. Spread over ten words the feature is next to nothing.
+    These are the shares of squared weights, squared. A question about one rare word has nearly all
+    there, also beside common ones, and what holds the word goes before what names lead to. Spread
+    over ten words the feature is next to nothing.
     """
     near = found.near
-    shares = near.weights / (near.question.total or 1.0)
+    squares = near.weights**2
+    shares = squares / (squares.sum() or 1.0)
     has: NDArray[np.float64] = np.minimum(near.profiles[found.rows], 1) @ shares**2
     return has
 
@@ -84,7 +86,7 @@ WEIGHTS: Mapping[str, float] = {
     "shared names": 0.48,
     "follow-up": 1.86,
     "meaning": 0.12,
-    "telling words": 7.72,
+    "telling words": 7.0,
 }
 """Fitted by `tools/fit_search.py`, none below 0; "meaning" is 0 everywhere without an embedder."""
 
