@@ -1,7 +1,7 @@
 """Fits the weights of the search's features.
 
-Those in `qrmem/retrieval/ranking.py` are of an earlier build. "telling words" was defined anew later,
-and its weight alone chosen again, out of 6 to 9, by the questions for fitting.
+Those in `qrmem/retrieval/ranking.py` are of an earlier build. "telling words" was defined anew
+later, and its form and weight alone chosen again, by hand.
 
     QRMEM_DATA=… python -m tools.fit_search [--kept FOLDER] [--embedder light:FOLDER] [--left-out]
 
