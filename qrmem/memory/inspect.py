@@ -200,10 +200,9 @@ async def graph(session: Session, name: str, limit: int) -> GraphPart:
     for fact in facts:
         linked.setdefault(fact.head, set()).add(fact.tail)
         linked.setdefault(fact.tail, set()).add(fact.head)
-    names = {**around.names, **own.names}
     nodes = [
-        GraphNode(one, names[one], split_key(one)[1], len(linked.get(one, set()) - {one}))
-        for one in (key, *near)
+        GraphNode(one.key, one.name, one.type, len(linked.get(one.key, set()) - {one.key}))
+        for one in await store.entities(ns, [key, *near])
     ]
     shown = {key, *near}
     drawn = [fact for fact in facts if {fact.head, fact.tail} <= shown and fact.head != fact.tail]

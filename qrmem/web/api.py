@@ -335,6 +335,8 @@ def _marked(query: str, segments: Sequence[Segment]) -> list[MarkedSegment]:
 def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
     from fastapi import Body, Response
 
+    from qrmem.answering.excerpts import scant  # which loads what searches
+
     asked = Annotated[str, Body(min_length=1)]
     several = Annotated[list[str] | None, Body()]
     narrowed = Annotated[dict[str, Any] | None, Body()]
@@ -350,8 +352,7 @@ def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
         types: several = None,
         as_of: Annotated[str, Body()] = "",
     ) -> Any:
-        note_length(query, response)
-        return await memory.search(
+        found = await memory.search(
             query,
             k=k,
             documents=documents,
@@ -359,6 +360,8 @@ def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
             types=types,
             as_of=as_of,
         )
+        note_length(query, response, miss=scant(query, (hit.text for hit in found)))
+        return found
 
     @app.post(
         "/recall",

@@ -155,7 +155,7 @@ def own(user: str, where: Where | None, documents: Sequence[str] | None) -> Wher
     return {**(where or {}), USER_KEY: user}
 
 
-def note_length(question: str, response: "Response") -> None:
-    """Say in a header what of a long question is not used."""
-    if note := cut_note(question):
+def note_length(question: str, response: "Response", *, miss: str = "") -> None:
+    """Say in a header what of a long question is not used, or that what was found may be a miss."""
+    if note := cut_note(question) or miss:
         response.headers[WARNING] = note

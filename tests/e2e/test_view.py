@@ -542,6 +542,36 @@ def test_a_fact_is_changed_ended_deleted_and_restored_on_the_page(
     assert _facts(changing) == before
 
 
+def test_a_miss_is_said_and_a_name_that_is_none_is_searched_for(page: Any) -> None:
+    assert "may be a miss" in go(
+        page, "#/search/Which zebra crossed seven frozen rivers in London?"
+    )
+    assert "may be a miss" not in go(page, "#/search/Who built an engine in London?")
+    go(page, "#/entities/Zeus")
+    page.click("text=Search the texts for “Zeus”")
+    page.wait_for_selector("h2 >> text=Zeus")
+
+
+def test_a_graph_has_the_types_that_the_entities_have(page: Any) -> None:
+    page.evaluate("location.hash = '#/entities/Charles Babbage'")
+    page.wait_for_selector(".graph[data-nodes]")
+    assert "person" in page.inner_text("main .about")
+    assert "person" in page.inner_text("main .legend")
+
+
+def test_a_segment_that_begins_within_a_line_is_running_text(page: Any) -> None:
+    shown = page.evaluate("""async () => {
+        const { segmentBox } = await import("/page/dom.js");
+        const line = "and went along the pier until it was dark and the rain had begun";
+        const one = { document_id: "turn-00000012", index: 0, start: 9, end: 99,
+            text: `She rose\n${line}\n${line}.` };
+        return [segmentBox(one), segmentBox({ ...one, start: 0 })].map((box) => box.textContent);
+    }""")
+    assert "She rose and went" in shown[0]
+    assert "She rose\nand went" in shown[1]
+    assert all("turn 12, segment 1" in text for text in shown)
+
+
 def test_what_is_not_there_is_said(page: Any) -> None:
     assert "no entity is called" in go(page, "#/entities/Zeus")
     assert "no document" in go(page, "#/documents/other")

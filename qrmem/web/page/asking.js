@@ -19,6 +19,7 @@ export async function search(query = "") {
   const named = make("div");
   if (query.split(/\s+/).length <= NAME_WORDS) tellEntity(query, named);
   return [title, about(`${count(hits.length, "segment")}${hits.length === HITS ? " at most" : ""}, the best first`, "no chat model was called"), named,
+    hits.warning ? make("p", { class: "notice" }, make("span", {}, hits.warning)) : null,
     folded(hits, (hit) => hitBox(hit, at.get(hit.segment_id), query), "No segment was found.", "segment", 10)];
 }
 

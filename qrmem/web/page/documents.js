@@ -20,7 +20,7 @@ function passage(segment, id, query, isTarget, isNewPart) {
   const anchor = link(`${segment.index + 1}`, ...["documents", id, `${segment.index + 1}`, query].filter(Boolean));
   anchor.setAttribute("aria-label", `Segment ${segment.index + 1}`);
   return make("div", { class: isTarget ? "passage target" : "passage" }, isNewPart ? make("h3", {}, segment.part) : null,
-    make("span", { class: "at" }, anchor), make("div", { class: "running" }, marked(segment.text, segment.matches)));
+    make("span", { class: "at" }, anchor), make("div", { class: "running" }, marked(segment.text, segment.matches, segment.start > 0)));
 }
 
 export async function oneDocument(id, at = "1", query = "") {

@@ -125,9 +125,12 @@ export function segmentBox(segment, kind = "", told = "", query = "") {
     make("div", { class: "small" },
       kind ? [chip(kind, kind), " "] : null,
       segmentLink(segment, query), " ", quiet([...where, told].filter(Boolean).join(" · "))),
-    make("blockquote", { class: kind }, marked(segment.text, segment.matches)));
+    make("blockquote", { class: kind }, marked(segment.text, segment.matches, segment.start > 0)));
 }
 
+// The id of a turn is made of its number.
+const named = (id) => id.replace(/^turn-0*([1-9]\d*)$/, "turn $1");
+
 // Leads to a segment in its document; with a query its words are marked there.
-export const segmentLink = (segment, query = "", title = "") => link(`${title || segment.document_id}, segment ${segment.index + 1}`,
+export const segmentLink = (segment, query = "", title = "") => link(`${title || named(segment.document_id)}, segment ${segment.index + 1}`,
   ...["documents", segment.document_id, `${segment.index + 1}`, query].filter(Boolean));

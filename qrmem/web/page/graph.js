@@ -42,7 +42,7 @@ function style() {
       "text-background-color": colour("paper"), "text-background-opacity": 0.85, "text-background-padding": 2,
       "background-color": colour("strong-line"), width: 14, height: 14, "min-zoomed-font-size": 5 } },
     ...[0, 1, 2, 3, 4, 5].map((tone) => ({ selector: `node[tone = ${tone}]`, style: { "background-color": colour(`tone-${tone}`), width: "data(size)", height: "data(size)" } })),
-    { selector: "node[kind = 'centre']", style: { "border-width": 3, "border-color": colour("text"), "font-size": 16, "font-weight": "bold", "z-index": 10 } },
+    { selector: "node[kind = 'centre']", style: { "border-width": 3, "border-color": colour("text"), "font-size": 16, "font-weight": "bold", "text-max-width": 220, "z-index": 10 } },
     { selector: "node[kind = 'start']", style: { "background-color": colour("paper"), "border-width": 3, "border-color": colour("link"), width: 20, height: 20 } },
     { selector: "node[kind = 'reached']", style: { "background-color": colour("link"), width: 20, height: 20 } },
     { selector: "edge", style: { width: 1, "line-color": colour("line"), "curve-style": "bezier", opacity: 1,

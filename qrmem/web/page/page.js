@@ -25,11 +25,12 @@ if (given) {
   history.replaceState(null, "", "#/");
 }
 
-function refuse(name, error) {
+function refuse(name, error, wanted = "") {
   main.replaceChildren(
     TITLES[name] ? make("p", { class: "crumbs" }, link(TITLES[name], name)) : "",
     make("p", { class: "error", role: "alert" }, error.message.split("; near:")[0]), // they are links below
-    error.near?.length ? make("p", {}, "Near: ", error.near.flatMap((one, at) => [at ? ", " : "", link(one, "entities", one)])) : "");
+    error.near?.length ? make("p", {}, "Near: ", error.near.flatMap((one, at) => [at ? ", " : "", link(one, "entities", one)])) : "",
+    name === "entities" && wanted ? make("p", {}, link(`Search the texts for “${wanted}”`, "search", wanted)) : "");
 }
 
 // An address that a person typed may hold a bare percent sign.
@@ -58,7 +59,7 @@ async function route() {
     window.scrollTo(0, 0);
     main.querySelector(".target")?.scrollIntoView({ block: "center" });
   } catch (error) {
-    if (mine === latest) refuse(name, error);
+    if (mine === latest) refuse(name, error, rest[0]);
   } finally {
     if (mine === latest) main.removeAttribute("aria-busy");
   }
