@@ -19,7 +19,7 @@ export function sessionRow(one) {
 export async function conversations() {
   const rows = await part("/sessions", 0, 1000);
   const title = make("h2", {}, "Conversations");
-  if (!rows.length) return [title, empty("There are no conversations yet: ", code("qrmem chat"))];
+  if (!rows.length) return [title, empty("There are no conversations yet. Keep one: ", code("qrmem chat add trip.jsonl"))];
   const users = new Map();
   for (const one of rows) users.set(one.user, [...(users.get(one.user) ?? []), one]);
   return [title, about(count(rows.total, "session"), count(users.size, "user")),
