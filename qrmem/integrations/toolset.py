@@ -29,6 +29,7 @@ EXCERPT = 1200
 """Characters of one passage or quotation that a model is shown."""
 _TITLE = 200
 """Characters of a title that a model is shown."""
+_PASSAGES = "Closest passages (no chat model is set):"
 _NO_ANSWER = "The documents do not answer this."
 MOST = 50
 """The largest `k` that is carried out; a model that asks for more gets this many."""
@@ -389,15 +390,17 @@ def _place(segment_id: str, title: str, part: str) -> str:
 
 
 def answer_text(answer: Answer) -> str:
-    """Return an answer with its quotations and where they stand."""
+    """Return an answer with its quotations, or passages instead of one, and where they stand."""
     if answer.status == "unanswerable":
         return one_line(f"{_NO_ANSWER} {answer.reason}")
+    is_answer = answer.status != "passages" or not answer.citations
     quotes = [
-        f'- "{continued(c.quote[:EXCERPT], "  ")}" '
+        f'- "{continued(c.quote[: EXCERPT if is_answer else None], "  ")}" '
         f"({one_line(c.title or c.document_id)[:_TITLE]}, characters {c.start}-{c.end})"
         for c in answer.citations
     ]
-    return "\n".join([f"Answer: {continued(answer.text, '  ')}", *quotes])
+    head = f"Answer: {continued(answer.text, '  ')}" if is_answer else _PASSAGES
+    return "\n".join([head, *quotes])
 
 
 def recalled_text(found: Recalled) -> str:

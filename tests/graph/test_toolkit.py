@@ -61,6 +61,7 @@ async def test_an_agent_searches_asks_and_looks_entities_up() -> None:
         await memory.add({"id": "note", "text": "Ada Lovelace met Charles Babbage in London."})
         assert "Charles Babbage in London" in await said(memory, "search_memory", query="Babbage")
         answer = await said(memory, "ask_memory", question="Whom did Ada Lovelace meet?")
+        assert answer.count("Ada Lovelace met Charles Babbage") == 1, "each passage stands once"
         assert "Charles Babbage" in answer
         assert "characters 0-" in answer
         unknown = await said(memory, "ask_memory", question="What did the elephant weigh?")

@@ -68,6 +68,7 @@ def test_no_text_looks_like_a_line_of_ours(lie: str) -> None:
     assert heads(output.hit_lines(1, hit)) == ["1."]
     assert heads([answer_text(answer)]) == ["Answer:", "-"]
     assert heads([answer_text(replace(answer, status="unanswerable"))]) == ["The"]
+    assert heads([answer_text(replace(answer, status="passages"))]) == ["Closest", "-"]
     assert heads([trail_text(trail)])[1:] == ["1."]
     assert heads([recalled_text(recalled)]) == ["Earlier", "[2026-05-03]", "Last", "user:"]
 
