@@ -180,3 +180,20 @@ def test_doctor_knows_every_extra() -> None:
     from qrmem.cli.doctor import EXTRAS
 
     assert EXTRAS.keys() == PROJECT["project"]["optional-dependencies"].keys() - {"dev"}
+
+
+#: They are translated, not English: docs say "instead of", "mentioned" and "for anyone who".
+NOT_ENGLISH = re.compile(
+    r"\bin\s+the\s+place\s+of\b|\btold\s+of\b|\bfor\s+whoever\b", re.IGNORECASE
+)
+
+
+def test_pages_and_modules_have_none_of_the_phrases_that_are_not_english() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docker").rglob("*.md")]
+    stub = "What is told of "  # a question in a plan's stub, whose length shapes the figures
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in [*pages, *sources()]
+        for match in NOT_ENGLISH.finditer(path.read_text().replace(stub, ""))
+    ]
+    assert found == []
