@@ -284,7 +284,7 @@ class ViewContract(Contract):
             ViewUpdate(clear=[id_], questions=[Question("q?", "nowhere")]),
             ViewUpdate(clear=[id_], merged={"nowhere": "digest"}),
         ):
-            with pytest.raises(ValueError, match="not there"):
+            with pytest.raises(ValueError, match="refers to an unknown"):
                 await apply(store, "n", wrong)
         assert await contents(store, "n") == before
 

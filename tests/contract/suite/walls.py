@@ -178,7 +178,7 @@ class WallsContract(Contract):
         assert list(await store.owners("n", "segment")) == []
         assert list(await store.owners("m", "segment")) == []
         await apply(store, "m", ViewUpdate(clear=[id_]))
-        with pytest.raises(ValueError, match="not there"):
+        with pytest.raises(ValueError, match="refers to an unknown"):
             await apply(store, "m", ViewUpdate(merged={id_: "digest"}))
         with pytest.raises(NotFound):
             await store.record("m", [(LedgerRow(id_, "ok"), None)])
