@@ -113,6 +113,13 @@ _OWN_WORDS = re.compile(
     re.IGNORECASE,
 )
 _PERSONAL = re.compile(r"\b(?:i|my|mine|we|our|ours)\b(?!\.)", re.IGNORECASE)
+_OWN_STATE = re.compile(
+    r"\b(?:who|whom|whose|what|when|where|which|how (?:many|much|long|old|often|far))\b"
+    r"|(?<!how )\b(?:do|did|am|was|were|have|had|is|are)(?:n['’]t)? (?:i|my|we|our)\b",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(r"\b(?:should|shall|can|could|would|may|might|must)\b", re.IGNORECASE)
+"""Of a question with "I" or "my": one of these asks for advice, and not for what is so."""
 _SMALL_TALK = frozenset(
     terms(
         "hi hello hey thanks thank ok okay cool great good nice morning evening night bye tomorrow"
@@ -177,6 +184,12 @@ class Asked:
         """Whether who asks speaks of themselves."""
         return _PERSONAL.search(self.text) is not None
 
+    @cached_property
+    def is_of_own_state(self) -> bool:
+        """Whether who asks wants to know something of themselves: "Where do I live?"."""
+        is_question = _OWN_STATE.search(self.text) is not None
+        return self.is_personal and is_question and _ADVICE.search(self.text) is None
+
     @property
     def least_cosine(self) -> float:
         """How near it is, at least, to what it is about."""
@@ -205,6 +218,8 @@ class Asked:
             rarest: of a word that was never said.
             said: terms of the parts that are nearest to it.
         """
+        if self.is_of_own_state:
+            return True  # the answer may have none of its words: "I moved to Bergen"
         weights = {term: rarity[term] for term in rarity.keys() - _SMALL_TALK}
         is_of_own_words = _OWN_WORDS.search(self.text) is not None
         for bag in said:

@@ -130,6 +130,16 @@ async def test_prompts_about_what_was_said_find_it(prompt: str) -> None:
         assert (await memory.recall(prompt, session="new")).related
 
 
+@pytest.mark.parametrize(
+    "prompt", ["Where do I live?", "what's my city?", "Have I got a home?", "when did we move?"]
+)
+async def test_a_question_about_oneself_finds_what_has_none_of_its_words(prompt: str) -> None:
+    async with opened() as memory:
+        await memory.add_turn("user", "I moved to Bergen.", session="old")
+        found = await memory.recall(prompt, session="new")
+        assert [turn.text for turn in found.related] == ["I moved to Bergen."]
+
+
 async def test_a_turns_parts_are_its_segments_and_small() -> None:
     async with opened() as memory:
         id = await memory.add_turn("assistant", CARGO * 40)
