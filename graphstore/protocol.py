@@ -5,10 +5,9 @@ from them (names, entities, mentions, facts, search indexes, vectors) and what r
 (trails, calls, cached replies). It decides nothing: names are resolved and changes computed in
 `qrmem.graph`, applied here in one transaction by compare-and-set on the namespace's revision.
 
-Every method takes the namespace first, by position; nothing crosses it. Order, where nothing else
-is said, is by (document id, segment index), whatever the order of arrival. Unknown ids in a list
-are left out of the result. Reads of a namespace that is not there find nothing; writes to it raise
-`NotFound`, only what deletes is harmless.
+Every method takes the namespace first, by position; nothing crosses it. Rows come by (document id,
+segment index), unless a method says otherwise. Unknown ids in a list are left out. Reads of an
+unknown namespace find nothing; writes to it raise `NotFound`, and deletes do nothing.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -305,9 +304,8 @@ class GraphView(Protocol):
     async def relations(self, ns: str, /, keys: Sequence[str]) -> Sequence[Relation]:
         """Return the relations with an end in some entities, by key.
 
-        There is one for each pair, direction and type. What a chat model merged its facts into is
-        its description, with the questions; else `qrmem.graphstore.relations.merged_text` of them.
-        Facts of an entity with itself are none.
+        There is one for each pair, direction and type, none of an entity with itself. Its
+        description is what a chat model merged its facts into, else `merged_text` of them.
         """
 
     async def misdrawn(self, ns: str, /) -> int:

@@ -41,7 +41,6 @@ from qrmem.types import (
     UsageRow,
     Where,
 )
-from qrmem.types.trees import TreeNode, TreeTop
 from qrmem.types.turns import is_turn_id, turn_number
 from qrmem.types.usage import Price
 
@@ -238,25 +237,6 @@ async def merges(session: Session) -> Sequence[Merge]:
     found = await current_merges(session.store, session.ns, similar=await session.similar())
     known = {(m.name, m.into): m for m in reversed(found) if m.name != m.into}
     return list(reversed(known.values()))
-
-
-async def tree_tops(session: Session) -> Sequence[TreeTop]:
-    """See `Memory.tree_tops`."""
-    from qrmem.retrieval.trees.nodes import load_tops
-
-    await session.known()
-    return await load_tops(session.store, session.ns)
-
-
-async def tree_nodes(session: Session, keys: Iterable[str]) -> Sequence[TreeNode]:
-    """See `Memory.tree_nodes`."""
-    from qrmem.retrieval.trees.nodes import TREE, load
-
-    require_ids(keys)
-    await session.known()
-    wanted = [key for key in keys if key.startswith(TREE)]
-    found = await load(session.store, session.ns, wanted)
-    return [found[key].node for key in dict.fromkeys(wanted) if key in found]
 
 
 async def trail(session: Session, trail_id: str | None = None) -> Trail:

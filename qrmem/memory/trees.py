@@ -1,17 +1,17 @@
 """Trees of summaries over the documents of a memory: build them, look at them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
-from qrmem.errors import CapReached, UsageError
+from qrmem.errors import CapReached, UsageError, require_ids
 from qrmem.llm.budget import Caps
 from qrmem.memory.models import Models, Run
 from qrmem.memory.session import Session
 from qrmem.types import Listener
-from qrmem.types.trees import TreeKind, TreeReport
+from qrmem.types.trees import TreeKind, TreeNode, TreeReport, TreeTop
 
 if TYPE_CHECKING:
     from qrmem.agents.tree_building import Summarise, TreeSettings
@@ -147,3 +147,22 @@ def _summariser(
         is_paper=is_paper,
     )
     return prompted, f"{run.meter.name}:{prompt}:{run.caller.prompts.checksum}"
+
+
+async def tops(session: Session) -> Sequence[TreeTop]:
+    """See `Memory.tree_tops`."""
+    from qrmem.retrieval.trees.nodes import load_tops
+
+    await session.known()
+    return await load_tops(session.store, session.ns)
+
+
+async def nodes(session: Session, keys: Iterable[str]) -> Sequence[TreeNode]:
+    """See `Memory.tree_nodes`."""
+    from qrmem.retrieval.trees.nodes import TREE, load
+
+    require_ids(keys)
+    await session.known()
+    wanted = [key for key in keys if key.startswith(TREE)]
+    found = await load(session.store, session.ns, wanted)
+    return [found[key].node for key in dict.fromkeys(wanted) if key in found]
