@@ -410,7 +410,7 @@ def test_a_preset_tags_with_corenlp_where_its_home_is_set(
         monkeypatch.setenv("CORENLP_HOME", str(tmp_path / "no-jars"))
         assert run(server, "table-4", tmp_path, *words) == 3
         told = capsys.readouterr().err  # CoreNLP's client comes with the extra `taggers`
-        assert re.search("extra taggers|CORENLP_HOME", told)
+        assert re.search("extra `taggers`|CORENLP_HOME", told)
         assert server.stats.requests == 0
 
 

@@ -168,7 +168,7 @@ async def test_a_relation_may_be_any_object_that_is_called(relate: Relate, name:
         (lambda found: Links.both_ways(found.size, [(0, 9, 1.0)]), "fragments 0 to 9"),
         (lambda found: Links.both_ways(found.size, [(-1, 2, 1.0)]), "fragments -1 to 2"),
         (lambda found: Links.both_ways(found.size, [(0, 1, -0.5)]), "negative"),
-        (lambda found: Links.both_ways(found.size, [(0, 1, math.nan)]), "no number"),
+        (lambda found: Links.both_ways(found.size, [(0, 1, math.nan)]), "not a number"),
         (lambda found: Links.both_ways(found.size + 1, []), "over 6 fragments, not 5"),
     ],
 )
