@@ -15,6 +15,7 @@ from qrmem.cli.options import (
     given_settings,
     narrowed,
     opened,
+    place_of,
     question_of,
     settings_of,
     sources_of,
@@ -129,7 +130,9 @@ async def ask(arguments: Namespace) -> int:
     elif arguments.json:
         output.print_json(answer)
     else:
-        shown = output.answer_lines(answer, trail=arguments.trail, quiet=arguments.quiet)
+        shown = output.answer_lines(
+            answer, trail=arguments.trail, quiet=arguments.quiet, place=place_of(arguments)
+        )
         output.show("\n".join([*shown, *correction_lines(corrected)]))
     return DONE
 
@@ -212,14 +215,22 @@ async def delete(arguments: Namespace) -> int:
         raise UsageError("name documents to delete or give --all, and not both")
     async with opened(arguments) as memory:
         there, missing = await _there(memory, arguments.documents)
-        what = "the whole namespace" if arguments.all else ", ".join(there)
-        if not arguments.yes and not agreed(f"delete {what} from {memory.settings.memory}?"):
+        what = ", ".join(there)
+        if arguments.all:
+            held = counted((await memory.documents(limit=1)).total, "documents")
+            what = f"namespace {memory.settings.namespace!r} ({held})"
+        at = memory.settings.memory
+        if not arguments.yes and not agreed(f"delete {what} from {at}?"):
             output.note("nothing was deleted", quiet=arguments.quiet)
             return DONE
         await (memory.delete_all() if arguments.all else memory.delete(*there))
     for error in missing:
         output.note(str(error))
-    output.print_done(arguments, {"deleted": there or "all"}, [f"deleted {what}"])
+    output.print_done(
+        arguments,
+        {"deleted": there or "all"},
+        [f"deleted {what}" + (f" from {at}" if arguments.all else "")],
+    )
     return PARTLY if missing else DONE
 
 

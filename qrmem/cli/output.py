@@ -275,7 +275,9 @@ def hit_lines(number: int, hit: Hit) -> list[str]:
     ]
 
 
-def answer_lines(answer: Answer, *, trail: bool = True, quiet: bool = False) -> list[str]:
+def answer_lines(
+    answer: Answer, *, trail: bool = True, quiet: bool = False, place: str = ""
+) -> list[str]:
     """Show an answer with its citations, and what was done for it.
 
     Args:
@@ -300,12 +302,16 @@ def answer_lines(answer: Answer, *, trail: bool = True, quiet: bool = False) -> 
             lines += step_lines(step, before)
         lines.append(f"cost:   {usage_line(answer.usage)}")
     elif not quiet:
-        lines.append(trail_line(answer.trail))
+        lines.append(trail_line(answer.trail, place))
     return [_LABELS.sub(rf"{_LABEL}\1{_UNMARK}", line, count=1) for line in lines]
 
 
-def trail_line(trail: Trail) -> str:
-    """Sum a run up in one line, and say how to see all of it."""
+def trail_line(trail: Trail, place: str = "") -> str:
+    """Sum a run up in one line, and say how to see all of it.
+
+    Args:
+        place: options that lead to the memory; see `qrmem.cli.options.place_of`.
+    """
     read = {segment.segment_id for step in trail.steps for segment in step.read}
     is_tree = not read and bool(trail.steps) and bool(trail.steps[-1].nodes)
     parts = [
@@ -314,7 +320,7 @@ def trail_line(trail: Trail) -> str:
         f"{_found(trail.steps[-1].nodes) if is_tree else counted(len(read), 'segments')} read",
         usage_line(trail.usage),
     ]
-    see = f"qrmem trail {trail.id}" if trail.id else "--trail"
+    see = f"qrmem trail {trail.id}{place}" if trail.id else "--trail"
     return f"trail:  {', '.join(parts)} ({see} shows it)"
 
 

@@ -120,6 +120,7 @@ _OWN_STATE = re.compile(
 )
 _ADVICE = re.compile(r"\b(?:should|shall|can|could|would|may|might|must)\b", re.IGNORECASE)
 """Of a question with "I" or "my": one of these asks for advice, and not for what is so."""
+_NAME = re.compile(r"(?<![.!?\n] )(?<!^)(?<![\w'’])[^\W\d_a-z]\w+")
 _SMALL_TALK = frozenset(
     terms(
         "hi hello hey thanks thank ok okay cool great good nice morning evening night bye tomorrow"
@@ -190,6 +191,11 @@ class Asked:
         is_question = _OWN_STATE.search(self.text) is not None
         return self.is_personal and is_question and _ADVICE.search(self.text) is None
 
+    @cached_property
+    def names_in_it(self) -> frozenset[str]:
+        """Return terms of words that are capitalised within a sentence: "Clara", but not "I"."""
+        return frozenset(terms(" ".join(_NAME.findall(self.text))))
+
     @property
     def least_cosine(self) -> float:
         """How near it is, at least, to what it is about."""
@@ -211,7 +217,7 @@ class Asked:
     ) -> bool:
         """Whether it is about something that was said: no greeting, no question of another kind.
 
-        Of a prompt that asks what was said ("did I mention") one word is enough.
+        Of a prompt that asks what was said ("did I mention") one word is enough, and one name.
 
         Args:
             rarity: its terms, each as rare as it is in the conversation.
@@ -226,6 +232,7 @@ class Asked:
             shared = weights.keys() & frozenset(bag)
             if shared and (
                 is_of_own_words
+                or shared & self.names_in_it
                 or len(shared) >= _MOST_OF_IT * len(weights)
                 or sum(weights[term] for term in shared) >= _ENOUGH * rarest
             ):

@@ -19,7 +19,7 @@ _NO_PAST = (
 _BE = r"(?:am|is|are|be|i['’]m|(?:we|you|they)['’]re|(?:it|he|she|that|there|what|when)['’]s)"
 _VERBS = re.compile(
     rf"""(?<![\w-])(?:(?P<ahead>
-    (?:{_BE}(?:\s+\w+)?|get)\s+\w+ed
+    (?:{_BE}(?:\s+\w+)?|gets?)\s+\w+ed
   | (?:decided|agreed|promised|asked|reminded|invited|told)(?:\s+(?:me|us|him|her|them|you))?\s+to
   | (?:could|would)\s+(?:you|we|i)
   | will|won['’]t|\w+['’]ll|shall|must|can|may|should|going\s+to|have\s+to|has\s+to|{_BE}

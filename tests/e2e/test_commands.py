@@ -1,6 +1,8 @@
 """Every command on the sample: what a user sees, and the exit code."""
 
 import json
+import re
+import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -239,3 +241,20 @@ def test_a_miss_says_that_the_words_of_the_question_are_not_there(read_sample: S
     missed = "Why is the comet pilot unhappy about painting, music and dancing?"
     assert told in read_sample("ask", missed).out
     assert read_sample("search", missed).err.count(told) == 1
+
+
+def test_what_a_hint_says_is_done_to_the_memory_that_it_is_about(qrmem: Shell) -> None:
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
+    qrmem.write("b.txt", "Nell sails from Skarrow to Vantry.")
+    qrmem("add", "a.txt")
+    qrmem("add", "b.txt", "-m", "other.db", "-n", "boats")
+    asked = qrmem("ask", "Where does Nell sail?", "-m", "other.db", "-n", "boats")
+    (hint,) = re.findall(r"\(qrmem (trail .*) shows it\)", asked.out)
+    assert "Nell" in qrmem(*shlex.split(hint)).out
+    qrmem("export", "a.qrmem")
+    refused = qrmem("import", "a.qrmem", "-m", "other.db", "-n", "boats")
+    (hint,) = re.findall(r"\(qrmem (delete .*)\)", refused.err)
+    assert qrmem(*shlex.split(hint), "--yes").out == (
+        "deleted namespace 'boats' (1 document) from other.db\n"
+    )
+    assert [one["id"] for one in qrmem("list", "--json").json["documents"]] == ["a.txt"]

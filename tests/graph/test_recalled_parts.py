@@ -121,7 +121,13 @@ async def test_a_prompt_of_ones_own_gets_wishes_in_other_words_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    "prompt", ["What about the crane?", "Does Mina sell tickets?", "what did we say of granite"]
+    "prompt",
+    [
+        "What about the crane?",
+        "Is the whole crew of Mina ill?",
+        "Does Mina sell tickets?",
+        "what did we say of granite",
+    ],
 )
 async def test_prompts_about_what_was_said_find_it(prompt: str) -> None:
     async with opened() as memory:

@@ -64,7 +64,7 @@ def _arguments(name: str) -> list[object]:
     _, *parameters = inspect.signature(getattr(qrmem.Memory, name)).parameters.values()
     wanted = [p for p in parameters if p.default is p.empty]
     return [
-        [] if p.name == "messages" else f"name {n}"
+        [] if p.name in ("messages", "keys", "ids") else f"name {n}"
         for n, p in enumerate(wanted)
         if p.kind is p.POSITIONAL_OR_KEYWORD
     ]

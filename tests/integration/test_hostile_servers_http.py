@@ -216,7 +216,7 @@ async def test_an_endless_answer_is_given_up_and_not_asked_for_again(
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert type(error) is ModelUnavailable
-    assert "longer than 8 MB" in str(error) or "packed" in str(error)
+    assert "longer than 8 MB" in str(error) or "compression" in str(error)
     assert server.stats.requests == 1
     assert most < 80_000_000
 

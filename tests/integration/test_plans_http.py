@@ -309,9 +309,9 @@ override_merge put_cached put_documents put_trail put_vectors record set_embedde
 _REFUSED = "apply create_namespace"
 _READS = """
 around cached cached_keys calls contributions counts document document_ids documents entities
-entries ledger list_entities matching mentions names namespace namespaces nearest owners questions
-relations segments segments_of_types shared_entities snapshot states titled trails types unmerged
-vectors vocabulary
+entries ledger list_entities matching mentions misdrawn names namespace namespaces nearest owners
+questions relations segments segments_of_types shared_entities snapshot states titled trails types
+unmerged vectors vocabulary
 """
 
 

@@ -318,7 +318,7 @@ async def test_an_embedder_that_returns_no_numbers_is_reported() -> None:
             return np.full((len(texts), self.dimension), np.nan, dtype=np.float32)
 
     store = await store_of(PAGES, HashEmbedder())
-    with pytest.raises(ModelUnavailable, match="no numbers"):
+    with pytest.raises(ModelUnavailable, match="not numbers"):
         await Searcher(store, "test", Broken()).search("bees")
 
 

@@ -45,7 +45,7 @@ async def test_a_client_lists_edits_ends_deletes_and_restores_facts() -> None:
             wrong = await client.post(f"{place}/end", json={"on": "2026-02-31"})
             assert (wrong.status_code, wrong.json()["error"].partition(":")[0]) == (
                 400,
-                "the end '2026-02-31' is no date",
+                "the end '2026-02-31' is not a date",
             )
             assert (await client.delete("/facts/none:0")).status_code == 404
             for path in ("/search", "/ask", "/recall"):

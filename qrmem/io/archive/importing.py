@@ -11,6 +11,7 @@ with other programs.
 
 import asyncio
 import os
+import shlex
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -133,10 +134,11 @@ async def _require_empty(store: GraphStore, ns: str) -> None:
     cached = [await store.cached_keys(ns, kind) for kind in get_args(CacheKind)]
     rest = ((await store.unmerged(ns)).decisions, await store.calls(ns), *cached)
     if any(counts.values()) or any(rest):
+        where = f"-m {shlex.quote(store.location)} -n {shlex.quote(ns)}"
         raise UsageError(
             f"namespace {ns!r} of {store.location} is not empty"
-            f" ({counted(counts['documents'], 'documents')}):"
-            " import into another one (--namespace NAME), or delete it first (qrmem delete --all)"
+            f" ({counted(counts['documents'], 'documents')}): import into another one"
+            f" (--namespace NAME), or delete this one first (qrmem delete --all {where})"
         )
 
 
