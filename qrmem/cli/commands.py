@@ -215,10 +215,7 @@ async def delete(arguments: Namespace) -> int:
         raise UsageError("name documents to delete or give --all, and not both")
     async with opened(arguments) as memory:
         there, missing = await _there(memory, arguments.documents)
-        what = ", ".join(there)
-        if arguments.all:
-            held = counted((await memory.documents(limit=1)).total, "documents")
-            what = f"namespace {memory.settings.namespace!r} ({held})"
+        what = f"namespace {memory.settings.namespace!r}" if arguments.all else ", ".join(there)
         at = memory.settings.memory
         if not arguments.yes and not agreed(f"delete {what} from {at}?"):
             output.note("nothing was deleted", quiet=arguments.quiet)

@@ -1,6 +1,7 @@
 """An open memory: its store, and the parts that are made when they are first needed."""
 
 import asyncio
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -142,9 +143,11 @@ class Session:
         """
         info = await self.store.namespace(self.ns)
         if info is not None and info.importing:
+            there = f"-m {shlex.quote(self.store.location)} -n {shlex.quote(self.ns)}"
             raise UsageError(
                 f"{self.where} contains part of an archive: its import is still running, or was"
-                " stopped; run the same import again, or delete it (qrmem delete --all)"
+                " stopped; run the same import again, or delete it"
+                f" (qrmem delete --all {there})"
             )
         return info
 

@@ -254,7 +254,5 @@ def test_what_a_hint_says_is_done_to_the_memory_that_it_is_about(qrmem: Shell) -
     qrmem("export", "a.qrmem")
     refused = qrmem("import", "a.qrmem", "-m", "other.db", "-n", "boats")
     (hint,) = re.findall(r"\(qrmem (delete .*)\)", refused.err)
-    assert qrmem(*shlex.split(hint), "--yes").out == (
-        "deleted namespace 'boats' (1 document) from other.db\n"
-    )
+    assert qrmem(*shlex.split(hint), "--yes").out == "deleted namespace 'boats' from other.db\n"
     assert [one["id"] for one in qrmem("list", "--json").json["documents"]] == ["a.txt"]
