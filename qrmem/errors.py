@@ -53,6 +53,12 @@ def install(extra: str) -> str:
     return f"{python} -m pip install {wanted}"
 
 
+def place(memory: str | None, namespace: str | None) -> str:
+    """Return the options that lead a command to a namespace, each after a blank; "" for none."""
+    given = (("-m", memory), ("-n", namespace))
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value)
+
+
 def missing_extra(extra: str, what: str) -> "MissingError":
     """Return the error for something that needs an extra which is not installed."""
     return MissingError(f"{what} needs the extra `{extra}`: {install(extra)}")

@@ -15,7 +15,6 @@ from qrmem.cli.options import (
     given_settings,
     narrowed,
     opened,
-    place_of,
     question_of,
     settings_of,
     sources_of,
@@ -23,7 +22,7 @@ from qrmem.cli.options import (
 from qrmem.cli.progress import Progress, Warnings, Writing
 from qrmem.cli.trees import tree, tree_report_lines
 from qrmem.config import Settings, find
-from qrmem.errors import NotFound, UsageError
+from qrmem.errors import NotFound, UsageError, place
 from qrmem.memory import Memory
 from qrmem.text.numbers import counted
 from qrmem.types import AddReport, Answer, Step, Words
@@ -130,9 +129,8 @@ async def ask(arguments: Namespace) -> int:
     elif arguments.json:
         output.print_json(answer)
     else:
-        shown = output.answer_lines(
-            answer, trail=arguments.trail, quiet=arguments.quiet, place=place_of(arguments)
-        )
+        at = place(arguments.memory, arguments.namespace)
+        shown = output.answer_lines(answer, trail=arguments.trail, quiet=arguments.quiet, place=at)
         output.show("\n".join([*shown, *correction_lines(corrected)]))
     return DONE
 
@@ -223,11 +221,8 @@ async def delete(arguments: Namespace) -> int:
         await (memory.delete_all() if arguments.all else memory.delete(*there))
     for error in missing:
         output.note(str(error))
-    output.print_done(
-        arguments,
-        {"deleted": there or "all"},
-        [f"deleted {what}" + (f" from {at}" if arguments.all else "")],
-    )
+    done = f"deleted {what} from {at}" if arguments.all else f"deleted {what}"
+    output.print_done(arguments, {"deleted": there or "all"}, [done])
     return PARTLY if missing else DONE
 
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
@@ -41,12 +40,6 @@ def given_settings(arguments: Namespace) -> dict[str, Any]:
     if chosen["stage_models"]:
         chosen["stage_models"] = ",".join(chosen["stage_models"])
     return chosen
-
-
-def place_of(arguments: Namespace) -> str:
-    """Return the options that lead another command to the same namespace; "" where none does."""
-    given = (("-m", arguments.memory), ("-n", arguments.namespace))
-    return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value)
 
 
 def tell_misspelt(arguments: Namespace) -> None:

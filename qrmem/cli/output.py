@@ -310,7 +310,7 @@ def trail_line(trail: Trail, place: str = "") -> str:
     """Sum a run up in one line, and say how to see all of it.
 
     Args:
-        place: options that lead to the memory; see `qrmem.cli.options.place_of`.
+        place: options that lead to the memory; see `qrmem.errors.place`.
     """
     read = {segment.segment_id for step in trail.steps for segment in step.read}
     is_tree = not read and bool(trail.steps) and bool(trail.steps[-1].nodes)

@@ -1,7 +1,6 @@
 """An open memory: its store, and the parts that are made when they are first needed."""
 
 import asyncio
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from qrmem.config import Settings
-from qrmem.errors import NotFound, StoreUnavailable, UsageError
+from qrmem.errors import NotFound, StoreUnavailable, UsageError, place
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder
@@ -143,11 +142,10 @@ class Session:
         """
         info = await self.store.namespace(self.ns)
         if info is not None and info.importing:
-            there = f"-m {shlex.quote(self.store.location)} -n {shlex.quote(self.ns)}"
             raise UsageError(
                 f"{self.where} contains part of an archive: its import is still running, or was"
                 " stopped; run the same import again, or delete it"
-                f" (qrmem delete --all {there})"
+                f" (qrmem delete --all{place(self.store.location, self.ns)})"
             )
         return info
 

@@ -11,13 +11,12 @@ with other programs.
 
 import asyncio
 import os
-import shlex
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
-from qrmem.errors import QrmemError, UsageError
+from qrmem.errors import QrmemError, UsageError, place
 from qrmem.graph.merging import merge_documents
 from qrmem.graphstore.checking import lost_import
 from qrmem.graphstore.protocol import CacheEntry, CacheKind, GraphStore, NamespaceInfo, VectorKind
@@ -134,11 +133,11 @@ async def _require_empty(store: GraphStore, ns: str) -> None:
     cached = [await store.cached_keys(ns, kind) for kind in get_args(CacheKind)]
     rest = ((await store.unmerged(ns)).decisions, await store.calls(ns), *cached)
     if any(counts.values()) or any(rest):
-        where = f"-m {shlex.quote(store.location)} -n {shlex.quote(ns)}"
         raise UsageError(
             f"namespace {ns!r} of {store.location} is not empty"
             f" ({counted(counts['documents'], 'documents')}): import into another one"
-            f" (--namespace NAME), or delete this one first (qrmem delete --all {where})"
+            f" (--namespace NAME), or delete this one first"
+            f" (qrmem delete --all{place(store.location, ns)})"
         )
 
 
