@@ -6,6 +6,7 @@ a whole. A node that is in the store, made in the same way of the same text, is 
 a run that was stopped goes on, and a tree that grew equals one that was made at once.
 """
 
+import asyncio
 import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -224,7 +225,7 @@ class _Building:
             if self._deps.course is not None and are_alike(vectors):  # a stub's, which say nothing
                 found = bounded(sizes, self._deps.course, settings)
             else:
-                found = clusters(vectors, sizes, settings)
+                found = await asyncio.to_thread(clusters, vectors, sizes, settings)
             self._clustered.append(found)
             plans.append([self._over([part[n] for n in group]) for group in found.groups])
         return await self._made(plans)
@@ -279,7 +280,8 @@ class _Building:
         else:
             vectors = await self._vectors(summaries)
         sizes = [self._deps.count(summary) for summary in summaries]
-        return clusters(vectors, sizes, self._deps.settings.clusters)
+        # In a thread: UMAP compiles for seconds, in which a loop that stands loses its connections.
+        return await asyncio.to_thread(clusters, vectors, sizes, self._deps.settings.clusters)
 
     def _parent(self, children: Sequence[StoredNode]) -> _Plan:
         level = 1 + max(stored.node.level for stored in children)
@@ -359,7 +361,7 @@ class _Building:
         """Return what texts are clustered by: embeddings, or latent semantic analysis."""
         if self._deps.embedder is not None:
             return await self._deps.embedder.embed(texts)
-        return latent(texts)
+        return await asyncio.to_thread(latent, texts)
 
 
 LATENT = 100

@@ -1,5 +1,7 @@
 """Trees of summaries through the face: built, grown, deleted, moved, resumed."""
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +13,7 @@ from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import NotFound, UsageError
+from qrmem.retrieval.trees.clustering import Clusters, clusters
 from qrmem.retrieval.trees.nodes import load_trees
 from qrmem.retrieval.trees.retrieving import Table
 from qrmem.types import Event, Strategy
@@ -99,6 +102,23 @@ async def test_an_archive_carries_trees(tmp_path: Path) -> None:
         await memory.load(path)
         assert shape(await memory.trees()) == before
         assert (await memory.build_tree()).made == 0
+
+
+@pytest.mark.parametrize("kind", ["ilm", "raptor"])
+async def test_connections_live_on_while_clusters_are_made(
+    kind: TreeKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*args: Any) -> Clusters:
+        loop.call_soon_threadsafe(went_on.set)
+        assert went_on.wait(20), "the event loop stands while clusters are made"
+        return clusters(*args)
+
+    loop, went_on = asyncio.get_running_loop(), threading.Event()
+    monkeypatch.setattr("qrmem.agents.tree_building.clusters", slow)
+    async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
+        await memory.add(book(3))
+        await memory.build_tree(kind=kind)
+    assert went_on.is_set()
 
 
 @pytest.mark.parametrize("text", ["One sentence.", "word " * 3000, "Same line.\n\n" * 2000])

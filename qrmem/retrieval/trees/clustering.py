@@ -7,9 +7,10 @@ part of the result.
 """
 
 import math
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +30,7 @@ ROWS_EACH = 3
 PATIENCE = 5
 """Cluster counts in a row without a lower BIC, after which the search for the least one ends."""
 _REGULAR = 1e-4
+_ONE_CALLER = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +69,20 @@ def reduction_of(settings: ClusterSettings) -> str:
     return "umap" if has_umap and settings.reduction != "pca" else "pca"
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """Keep NumPy and scikit-learn to one thread.
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep NumPy and scikit-learn to one thread, and one caller at a time.
 
     The matrices are small: several threads wait for each other longer than they work, and on a
-    busy machine many times as long. Sums in one order are also the same on every machine.
+    busy machine many times as long. Sums in one order are also the same on every machine. The
+    limit is the whole process's, and numba's default threading layer ends a process in which two
+    callers meet.
     """
     import sklearn.mixture  # noqa: F401 - loads what has threads
     from threadpoolctl import threadpool_limits
 
-    limited: AbstractContextManager[object] = threadpool_limits(1)
-    return limited
+    with _ONE_CALLER, threadpool_limits(1):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
