@@ -15,7 +15,8 @@ ASK    ?=
 .PHONY: run check test longest coverage lint types layers clean neo4j neo4j-stop
 
 # Tests run in one process a core; all tests with a Neo4j in one of them, as they share one server.
-PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
+# In CI a test that fails is run once more, and named: its machine may be busy with other work.
+PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup$(if $(CI), --reruns 1 -r R)
 
 # A variable's value for the shell, as it was given: `$` and quotes in it mean nothing to make or shell.
 quoted = '$(subst ','\'',$(value $1))'
