@@ -1,4 +1,4 @@
-"""From what the user wrote to a store that is open."""
+"""Opens the store at an address that the user gave."""
 
 import asyncio
 import re
@@ -22,14 +22,15 @@ async def open_store(
     Args:
         uri: a path, `sqlite://PATH` (with `?mode=ro` for reading only), `memory://`, or the address
             of a Neo4j server.
-        create: make the database if it is missing.
-        superseding: tells a store that shows edges when these end.
+        create: create the database if it is missing.
+        settings: user name and password for Neo4j.
+        superseding: gives a store that displays edges (Neo4j) the dates on which they end.
 
     Raises:
-        NotFound: it is missing and is not to be made.
-        UsageError: the address or the file is not one of ours.
-        MissingError: it needs something first (newer qrmem, password, driver).
-        StoreUnavailable: it cannot be reached or read.
+        NotFound: the database is missing and `create` is not set.
+        UsageError: the address is malformed, or the file is not a memory.
+        MissingError: something is required first (a newer qrmem, a password, the driver).
+        StoreUnavailable: the database cannot be reached or read.
     """
     scheme, separator, rest = uri.partition("://")
     if not separator:
@@ -62,7 +63,7 @@ async def open_store(
 
 @asynccontextmanager
 async def scratch_store() -> AsyncIterator[GraphStore]:
-    """Open an empty store in memory, for work of which only the result counts."""
+    """Yield an empty store in memory, for intermediate results; it is closed afterwards."""
     from qrmem.graphstore.sqlite import SqliteStore
 
     store = await SqliteStore.in_memory()
@@ -73,7 +74,7 @@ async def scratch_store() -> AsyncIterator[GraphStore]:
 
 
 def missing_file(uri: str) -> Path | None:
-    """Return the file that opening a memory would make, if it would make one."""
+    """Return the file that opening a memory would create; `None` if it would create none."""
     scheme, separator, rest = uri.partition("://")
     if separator and scheme != "sqlite":
         return None
@@ -83,7 +84,7 @@ def missing_file(uri: str) -> Path | None:
 
 
 async def withdraw(path: Path) -> None:
-    """Remove a file that was made by opening a memory, if nothing came into it."""
+    """Delete a file that opening a memory created, if it is still empty of documents."""
     from qrmem.graphstore.sqlite.removal import vacate
 
     await asyncio.to_thread(vacate, path)

@@ -1,4 +1,4 @@
-"""What every store refuses before it writes."""
+"""Checks that every store makes before it writes."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -14,10 +14,10 @@ def check_change(
     names: Collection[str],
     entities: Collection[str],
 ) -> None:
-    """See that a change speaks only of what is there or comes with it.
+    """Check that a change refers only to rows that exist or that it adds.
 
     Raises:
-        ValueError: it does not; the caller computed it wrongly.
+        ValueError: it refers to others; the caller computed it wrongly.
     """
     new_entities = {row.key for row in change.entities}
     check_known("segment", written_segments(change), segments)
@@ -26,14 +26,14 @@ def check_change(
 
 
 def written_segments(change: ViewUpdate) -> set[str]:
-    """Return ids of the segments that rows are added for."""
+    """Return the ids of the segments that a change adds rows for."""
     found = {row.segment_id for rows in (change.mentions, change.facts) for row in rows}
     found.update(question.segment_id for question in change.questions)
     return found | change.index.keys() | change.merged.keys()
 
 
 def used_names(change: ViewUpdate) -> set[str]:
-    """Return keys of the names that mentions and facts use."""
+    """Return the keys of the names in a change's mentions and facts."""
     found = {row.name for row in change.mentions}
     found.update(end for row in change.facts for end in (row.head, row.tail))
     return found
@@ -45,7 +45,7 @@ def checked_documents(
     """Return documents with their ids and segments.
 
     Raises:
-        UsageError: one has no id, or two documents or two segments have the same.
+        UsageError: a document has no id, or two documents or two segments have the same id.
     """
     documents: set[str] = set()
     taken: set[str] = set()
@@ -65,7 +65,7 @@ def checked_documents(
 
 
 def unreadable(location: str) -> StoreUnavailable:
-    """Return the error for a record that is no longer what was written."""
+    """Return the error for a record that cannot be decoded."""
     return StoreUnavailable(
         f"{location} is damaged: a record in it cannot be understood (qrmem doctor --repair names"
         " its document, which can be deleted and added again)"
@@ -73,44 +73,50 @@ def unreadable(location: str) -> StoreUnavailable:
 
 
 def check_segment_ids(document_id: str, taken: Iterable[str]) -> None:
-    """See that no segment of a document has the id of another document's segment.
+    """Refuse segment ids that another document has taken.
+
+    Args:
+        document_id: the document to write.
+        taken: its segment ids that belong to another document.
 
     Raises:
-        UsageError: one has.
+        UsageError: `taken` is not empty.
     """
     for id_ in taken:
         raise UsageError(f"segment {id_!r} of {document_id!r} belongs to another document already")
 
 
 def check_removable(ns: str, importing: str, token: str, has_documents: bool) -> None:
-    """See that a namespace is what an import that wants to remove it takes it for.
+    """Check that an import may delete a namespace.
 
     Args:
-        importing: what it takes it to be filled by; see `GraphStore.delete_namespace`.
-        token: what it is filled by.
+        ns: the namespace.
+        importing: the expected token; see `GraphStore.delete_namespace`.
+        token: the namespace's token.
+        has_documents: whether the namespace has documents.
 
     Raises:
-        StoreConflict: somebody else filled it, or is filling it.
+        StoreConflict: another writer filled the namespace, or is filling it.
     """
     if token != importing or (not importing and has_documents):
         raise lost_import(ns)
 
 
 def not_new(ids: Iterable[str]) -> StoreConflict:
-    """Return what is raised where a document that was to be new is there."""
+    """Return the error for documents that exist although they must be new."""
     return StoreConflict(f"document {min(ids)!r} already exists")
 
 
 def lost_import(ns: str) -> StoreConflict:
-    """Return the error for an import whose namespace is no longer its own."""
+    """Return the error for an import whose namespace another writer took over."""
     return StoreConflict(f"namespace {ns!r} was taken over while it was being imported")
 
 
 def check_dimension(ns: str, embedder: str, dimension: int, given: int) -> None:
-    """See that vectors are as long as those of the namespace's embedder.
+    """Check that vectors have the dimension of the namespace's embedder.
 
     Raises:
-        EmbedderMismatch: they are not.
+        EmbedderMismatch: they have another dimension.
     """
     if given != dimension:
         raise EmbedderMismatch(
@@ -120,10 +126,10 @@ def check_dimension(ns: str, embedder: str, dimension: int, given: int) -> None:
 
 
 def check_known(what: str, wanted: Iterable[str], known: Collection[str]) -> None:
-    """See that all wanted keys are known.
+    """Check that all keys are known.
 
     Raises:
-        ValueError: one is not; the caller computed a change wrongly.
+        ValueError: a key is unknown; the caller computed a change wrongly.
     """
     missing = sorted(key for key in set(wanted) if key not in known)
     if missing:

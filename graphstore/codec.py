@@ -1,8 +1,8 @@
-"""Records to JSON and back, every value looked at on the way back.
+"""Conversion of records to JSON and back, with validation on the way back.
 
-Fields that hold their default are left out, so that what is kept stays small and a record may
-gain a field with a default without a migration. An archive may have been written by anybody:
-unknown fields, other types and numbers that no store keeps are refused.
+Fields with their default value are left out: stored records stay small, and a new field with a
+default needs no migration. An archive is untrusted input: unknown fields, wrong types and numbers
+that no store can keep are refused.
 """
 
 import json
@@ -22,30 +22,30 @@ _DEEPEST = 100
 
 
 class Wrong(ValueError):
-    """A value is not what its place asks for; the message names the place."""
+    """A value has a wrong type or range; the message names its path."""
 
     def __init__(self, why: str, *path: str) -> None:
-        """Say why, and where it is, outermost first."""
+        """Create an error from a reason and a path, outermost name first."""
         super().__init__(f"{'.'.join(path)} {why}" if path else why)
         self.why, self.path = why, path
 
     def within(self, name: str) -> "Wrong":
-        """Return the same with the name of what it is in."""
+        """Return the same error with a name in front of its path."""
         return Wrong(self.why, name, *self.path)
 
 
 def dumps(value: Any) -> str:
     """Return JSON for a record, or for a list or mapping of records and plain values.
 
-    Text outside ASCII is escaped, so that a lone surrogate does not stop a write.
+    Non-ASCII characters are escaped, so that an unpaired surrogate can be written.
     """
     return json.dumps(value, default=_plain, separators=(",", ":"))
 
 
 def canonical(value: Any) -> bytes:
-    """Return UTF-8 JSON that is the same for equal values: keys in order, text as it is.
+    """Return canonical JSON in UTF-8: equal values give equal bytes; keys are sorted.
 
-    Where a text holds half of a surrogate pair, all texts are escaped.
+    Non-ASCII characters are escaped only if a text has an unpaired surrogate.
 
     Raises:
         ValueError: a number is not finite.
@@ -68,12 +68,12 @@ def canonical(value: Any) -> bytes:
 
 
 def loads(text: str, kind: type[T]) -> T:
-    """Return the record of the given class that `dumps` wrote."""
+    """Return the record that `dumps` wrote, as an instance of the given class."""
     return from_plain(json.loads(text), kind)
 
 
 def to_plain(record: Any) -> Any:
-    """Return a record as plain JSON values, without fields that hold their default."""
+    """Return a record as plain JSON values, without fields that have their default value."""
     return json.loads(dumps(record))
 
 
@@ -81,10 +81,10 @@ def from_plain(value: Any, kind: type[T], at: str = "") -> T:
     """Return the record of the given class from plain JSON values.
 
     Args:
-        at: what it is, for messages.
+        at: name of the value, for messages.
 
     Raises:
-        Wrong: a field is missing or unknown, or a value has another type or is out of range.
+        Wrong: a field is missing or unknown, or a value has a wrong type or is out of range.
     """
     try:
         return cast(T, _converter(cast(Any, kind))(value))

@@ -1,13 +1,15 @@
-"""What a store can do.
+"""The interface of a store.
 
-A store keeps facts (documents, segments, contributions, ledger, merge decisions), the view derived
-from them (names, entities, mentions, facts, search indexes, vectors) and what runs leave behind
-(trails, calls, cached replies). It decides nothing: names are resolved and changes computed in
-`qrmem.graph`, applied here in one transaction by compare-and-set on the namespace's revision.
+A store keeps sources (documents, segments, contributions, ledger, merge decisions), the view that
+is derived from them (names, entities, mentions, facts, search indexes, vectors) and the records of
+runs (trails, calls, cached replies). It decides nothing: `qrmem.graph` resolves names and computes
+changes. A store applies a change in one transaction, by compare-and-set on the namespace's
+revision.
 
-Every method takes the namespace first, by position; nothing crosses it. Rows come by (document id,
-segment index), unless a method says otherwise. Unknown ids in a list are left out. Reads of an
-unknown namespace find nothing; writes to it raise `NotFound`, and deletes do nothing.
+Every method takes the namespace as its first positional argument; no method crosses namespaces.
+Results are ordered by (document id, segment index), unless a method says otherwise. Unknown ids in
+a list are ignored. A read of an unknown namespace returns nothing, a write to it raises `NotFound`,
+a delete does nothing.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -91,36 +93,37 @@ __all__ = [
 
 
 class FactStore(Protocol):
-    """What was given and read: namespaces, documents, segments, contributions, decisions."""
+    """Sources: namespaces, documents, segments, contributions, merge decisions."""
 
     async def namespaces(self) -> Sequence[str]:
-        """Return all names, sorted."""
+        """Return the names of all namespaces, sorted."""
 
     async def namespace(self, ns: str, /) -> NamespaceInfo | None:
-        """Return what it was made with, or `None`."""
+        """Return a namespace's settings, or `None` if it does not exist."""
 
     async def create_namespace(self, ns: str, /, info: NamespaceInfo) -> NamespaceInfo:
-        """Make it unless it is there; return what is there."""
+        """Create a namespace unless it exists; return its settings."""
 
     async def finish_import(self, ns: str, /, token: str) -> None:
-        """Declare a namespace whole that was made with `importing=token`.
+        """Mark a namespace that was created with `importing=token` as complete.
 
         Raises:
-            StoreConflict: another import, or none, is filling it.
+            StoreConflict: another import, or none, is filling the namespace.
         """
 
     async def set_embedder(self, ns: str, /, embedder: str, dimension: int) -> None:
         """Record another embedder and drop all vectors."""
 
     async def delete_namespace(self, ns: str, /, *, importing: str | None = None) -> None:
-        """Remove everything of it.
+        """Delete a namespace and all its data.
 
         Args:
-            importing: remove it only if it is still filled by the import of this token, or, with
-                "", if no import fills it and it holds no document.
+            importing: `None` deletes unconditionally. A token deletes only if the import with this
+                token is still filling the namespace; "" deletes only if no import is filling it and
+                it has no documents.
 
         Raises:
-            StoreConflict: it is not what `importing` says.
+            StoreConflict: the condition of `importing` does not hold.
         """
 
     async def put_documents(
@@ -132,25 +135,25 @@ class FactStore(Protocol):
         anew: bool = False,
         only_new: bool = False,
     ) -> None:
-        """Write documents and their segments, all or none; replaces documents of the same id.
+        """Write documents and their segments, all or none; replace documents with the same id.
 
-        Segments whose id was there keep contributions and ledger row; others of the old text
-        lose everything (contributions, ledger, view rows, postings, vectors, cached replies that
-        are about them) and the new ones are `pending`. The view of the kept ones is left alone,
-        the summary too. The words of lost segments are blanked in trails.
+        A segment whose id exists keeps its contributions, ledger row and view rows; a replaced
+        document keeps its summary. Other segments of the old text are deleted with all that depends
+        on them (contributions, ledger rows, view rows, postings, vectors, cached replies), and
+        their words are blanked in trails. New segments are `pending`.
 
         Args:
-            written: documents of different ids, with their segments.
-            anew: keep nothing, as if the documents were deleted first, in the same transaction.
-            only_new: replace nothing.
+            written: documents with distinct ids, each with its segments.
+            anew: delete the old documents first, in the same transaction, so nothing is kept.
+            only_new: replace no document.
 
         Raises:
-            UsageError: a document has no id, or a segment's id is another's already.
-            StoreConflict: a document of such an id is there, and `only_new` is set.
+            UsageError: a document has no id, or another document has a segment with the same id.
+            StoreConflict: `only_new` is set and a document with one of the ids exists.
         """
 
     async def document(self, ns: str, /, document_id: str) -> Document | None:
-        """Return it with its text, or `None`."""
+        """Return a document with its text, or `None` if it does not exist."""
 
     async def documents(
         self,
@@ -158,7 +161,7 @@ class FactStore(Protocol):
         /,
         ids: Collection[str] | None = None,
     ) -> Sequence[DocumentInfo]:
-        """Return what is known of some documents, or of all, by id."""
+        """Return some documents, or all, without their texts, by id."""
 
     async def document_ids(
         self,
@@ -170,33 +173,35 @@ class FactStore(Protocol):
         prefix: str = "",
         last: int | None = None,
     ) -> Sequence[str]:
-        """Return the ids of the documents that fit everything that is given, sorted.
+        """Return the sorted ids of the documents that match every given condition.
 
         Args:
-            where: what their metadata has; see `qrmem.types.documents`.
-            between: a name of their metadata, the least value, and the first that is too great.
-            prefix: what the ids begin with.
-            last: how many at most, from the end.
+            where: condition on the metadata; see `qrmem.types.documents`.
+            between: a metadata key, its least value, and an exclusive upper bound.
+            prefix: prefix of the ids.
+            last: return at most this many, from the end; `None` returns all.
         """
 
     async def states(self, ns: str, /) -> Mapping[str, int]:
-        """Return how many segments there are in each state of the ledger."""
+        """Return the number of segments in each state of the ledger."""
 
     async def delete_documents(self, ns: str, /, *document_ids: str) -> None:
-        """Remove them with all that hangs on them, cached replies too; blank their text in trails.
+        """Delete documents with all that depends on them; blank their words in trails.
 
-        See `qrmem.graphstore.redaction` for what is blanked. Ids that no document has are harmless.
+        Cached replies about them are deleted, too. `qrmem.graphstore.redaction` says what is
+        blanked. Unknown ids are ignored.
         """
 
     async def segments(
         self, ns: str, /, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
     ) -> Sequence[Segment]:
-        """Return segments in the order of `ids`, then all of `documents`, each one's in order."""
+        """Return segments in the order of `ids`, then all segments of `documents`, in order."""
 
     async def ledger(self, ns: str, /, *document_ids: str) -> Sequence[LedgerRow]:
-        """Return the rows of some documents' segments, in the order of these ids.
+        """Return the ledger rows of some documents' segments, in the order of the ids.
 
-        Without an id those of all, by document id. A segment of which none was kept is `pending`.
+        Without ids it returns all rows, by document id. A segment without a stored row is
+        `pending`.
         """
 
     async def record(
@@ -208,40 +213,42 @@ class FactStore(Protocol):
         *,
         summaries: Mapping[str, str] = {},
     ) -> None:
-        """Commit segments' phases in one transaction: ledger rows, what was read, and its cost.
+        """Commit ledger rows, contributions, calls and summaries in one transaction.
 
-        A contribution is of its row's segment, and replaces that of the same kind and `asked`.
+        A contribution belongs to its row's segment; it replaces the contribution of the same kind
+        and `asked`.
 
         Args:
-            calls: they are appended to the ledger of calls.
-            summaries: document ids to summaries T, to be frozen; unknown ones are passed over.
+            rows: ledger rows, each with a contribution or `None`.
+            calls: appended to the ledger of calls.
+            summaries: document id to its summary T, which is final; unknown ids are ignored.
 
         Raises:
-            NotFound: a segment is not there (any more).
+            NotFound: a segment does not exist (any more).
         """
 
     async def contributions(
         self, ns: str, /, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
     ) -> Sequence[Contribution]:
-        """Return some documents' contributions by segment, kind and `asked`.
+        """Return the contributions of some documents, ordered by segment, kind and `asked`.
 
-        Segments come in the order of these ids.
+        Documents come in the order of the ids.
         """
 
     async def override_merge(self, ns: str, /, decision: MergeDecision) -> None:
-        """Keep a user's decision on two names; replaces an earlier one on the same pair.
+        """Store a user's decision on two names; it replaces an earlier decision on the pair.
 
-        The pair has no order; it is kept with the smaller name first. Both names are stale from
-        then on, and the revision is raised, so that nobody resolves names without the decision.
+        The pair is unordered; it is stored with the smaller name first. Both names become stale and
+        the revision is raised, so that no writer resolves names without the decision.
         """
 
 
 class GraphView(Protocol):
-    """What follows from the facts: names, entities, relations, questions, and their indexes.
+    """The derived view: names, entities, relations, questions, and their indexes.
 
-    The database's own index over terms proposes candidates; what ranks them is computed from what
-    `entries`, `vocabulary` and `nearest` say, which is exact. Terms are words as
-    `qrmem.text.words.terms` gives them; titles count as part of each segment's text.
+    The database's index over terms proposes candidates; they are ranked by exact scores from
+    `entries`, `vocabulary` and `nearest`. Terms are the words that `qrmem.text.words.terms`
+    returns. A document's title counts as part of each segment's text.
     """
 
     async def apply(self, ns: str, /, revision: int, change: ViewUpdate) -> int:
@@ -252,75 +259,76 @@ class GraphView(Protocol):
         """
 
     async def clear_view(self, ns: str, /) -> None:
-        """Drop all that follows from the facts; raises the revision."""
+        """Delete the whole view; raise the revision."""
 
     async def unmerged(self, ns: str, /, *document_ids: str) -> Unmerged:
-        """Return what is to be merged of some documents, and what else a merge depends on."""
+        """Return the data of some documents that a merge needs, from one snapshot."""
 
     async def names(self, ns: str, /, wanted: NameFilter | None = None) -> Sequence[NameRow]:
-        """Return every name of the namespace, or some of them, by key."""
+        """Return the names of the namespace that match `wanted`, or all, by key."""
 
     async def entities(self, ns: str, /, keys: Sequence[str]) -> Sequence[Entity]:
         """Return entities in the order of `keys`."""
 
     async def list_entities(self, ns: str, /, limit: int = 100) -> Sequence[EntityCount]:
-        """Return entities by falling number of segments, then key."""
+        """Return entities by descending number of segments, then by key."""
 
     async def types(self, ns: str, /) -> Sequence[str]:
-        """Return the types that entities and statements have, sorted."""
+        """Return the types of all entities and statements, sorted."""
 
     async def segments_of_types(self, ns: str, /, types: Collection[str]) -> Sequence[str]:
-        """Return the ids of the segments that name an entity, or state something, of some types.
+        """Return the ids of the segments with an entity or a statement of one of the types.
 
-        They are in no order.
+        The order is not defined.
         """
 
     async def mentions(self, ns: str, /, segment_ids: Sequence[str], most: int = 0) -> Mentions:
-        """Return who is named in some segments, and where the rare ones are named besides.
+        """Return the entities of some segments, and all segments of the rare ones.
 
         Args:
-            most: tell the places of entities that stand in no more segments.
+            most: return all segments of an entity that has at most this many.
         """
 
     async def shared_entities(
         self, ns: str, /, segment_ids: Sequence[str], most: int
     ) -> "Mapping[str, tuple[Sequence[str], int]]":
-        """Return the entities that two or more of some segments have.
+        """Return the entities that occur in two or more of some segments.
 
         Args:
-            most: leave out entities that stand in more segments of the namespace.
+            most: leave out entities with more segments in the namespace.
 
         Returns:
-            Entity key to the ids of the segments among those given, and the number of all.
+            Entity key to the ids of its segments among those given, and the number of all its
+            segments.
         """
 
     async def around(self, ns: str, /, keys: Sequence[str], *, texts: bool = False) -> Around:
-        """Return some entities' facts, names and segments, in one round trip.
+        """Return the facts, names and segments of some entities, in one round trip.
 
         Args:
-            texts: return the segments themselves too, not their ids alone.
+            texts: return the segments with their texts, not only their ids.
         """
 
     async def relations(self, ns: str, /, keys: Sequence[str]) -> Sequence[Relation]:
-        """Return the relations with an end in some entities, by key.
+        """Return the relations that start or end at one of the entities, by key.
 
-        There is one for each pair, direction and type, none of an entity with itself. Its
-        description is what a chat model merged its facts into, else `merged_text` of them.
+        There is one for each pair, direction and type; no relation joins an entity with itself. The
+        description is a chat model's merged text of the facts, or else their `merged_text`.
         """
 
     async def misdrawn(self, ns: str, /) -> int:
-        """Return how many edges that a store draws for people differ from what is stated."""
+        """Return the number of displayed edges (Neo4j Browser) that differ from the facts."""
 
     async def questions(
         self, ns: str, /, segment_ids: Sequence[str] | None = None
     ) -> Sequence[Question]:
-        """Return accepted questions of the given segments, or all, as they came in a segment."""
+        """Return the accepted questions of some segments, or of all, in order within a segment."""
 
     async def counts(self, ns: str, /) -> Mapping[str, int]:
         """Return the numbers of documents, segments, entities, facts, questions, trails."""
 
     async def vocabulary(self, ns: str, /, terms: Sequence[str]) -> Vocabulary:
-        """Return how many segments have each term."""
+        """Return the number of segments with each term, and the totals that BM25 needs."""
 
     async def matching(
         self,
@@ -335,10 +343,10 @@ class GraphView(Protocol):
         """Return the ids of segments with a term of every group, best first by the index's score.
 
         Args:
-            groups: lists of terms; nothing is found for none, nor for an empty one.
-            limit: upper bound on their number.
-            documents: ids of the only documents to look at; `None`: all.
-            among: ids of the only segments to look at; `None`: all.
+            groups: lists of terms; without a group, or with an empty one, nothing is found.
+            limit: upper bound on the number of segments.
+            documents: ids of the documents to search; `None` searches all.
+            among: ids of the segments to search; `None` searches all.
         """
 
     async def nearest(
@@ -351,51 +359,52 @@ class GraphView(Protocol):
         documents: Collection[str] | None = None,
         among: Sequence[str] | None = None,
     ) -> Mapping[str, float]:
-        """Return the cosines of the segments nearest to a vector, nearest first.
+        """Return the segments nearest to a vector with their cosines, nearest first.
 
-        A segment's is that of its nearest window; segments without a vector are left out.
+        A segment's cosine is that of its nearest window. Segments without a vector are left out.
 
         Args:
             vector: `(dimension,)`, unit length.
-            limit: upper bound on their number.
-            documents: ids of the only documents to look at; `None`: all.
-            among: ids of the only segments to look at; `None`: all.
+            limit: upper bound on the number of segments.
+            documents: ids of the documents to search; `None` searches all.
+            among: ids of the segments to search; `None` searches all.
         """
 
     async def entries(self, ns: str, /, segment_ids: Sequence[str]) -> Sequence[Entry]:
-        """Return what is indexed of segments, in the order of the ids."""
+        """Return the index entries of segments, in the order of the ids."""
 
     async def titled(self, ns: str, /, names: Sequence[str]) -> Mapping[str, Sequence[Titled]]:
-        """Return the documents that names are titles of, surest first, by id where equal.
+        """Return the documents whose titles are among the names, surest first, then by id.
 
-        A name that more than `MOST_TITLED` documents go by means none of them and is left out.
+        A name that fits more than `MOST_TITLED` documents is left out.
 
         Args:
-            names: as `qrmem.text.names.plain` gives them; unknown ones are left out.
+            names: names in the form of `qrmem.text.names.plain`; unknown names are left out.
         """
 
 
 class RunLog(Protocol):
-    """What runs leave behind: trails, and the ledger of calls."""
+    """Records of runs: trails, and the ledger of calls."""
 
     async def put_trail(self, ns: str, /, trail: Trail) -> None:
-        """Write a trail; replaces one of the same id."""
+        """Write a trail; replace a trail with the same id."""
 
     async def trails(
         self, ns: str, /, limit: int = 20, *, id: str | None = None
     ) -> Sequence[Trail]:
-        """Return trails, newest first (by `created`, then by arrival).
+        """Return trails, newest first (by `created`, then by order of writing).
 
         Args:
-            id: only the trail of this id.
+            limit: upper bound on the number of trails.
+            id: return only the trail with this id.
         """
 
     async def calls(self, ns: str, /) -> Sequence[CallRecord]:
-        """Return all calls in the order in which they were written."""
+        """Return all calls in the order of writing."""
 
 
 class Artefacts(Protocol):
-    """What is costly to make again: vectors, and JSON values (replies, folded descriptions)."""
+    """Results that are costly to compute again: vectors, and JSON values (replies, for example)."""
 
     async def put_cached(
         self,
@@ -408,53 +417,55 @@ class Artefacts(Protocol):
         segments: Sequence[str] = (),
         calls: Sequence[CallRecord] = (),
     ) -> None:
-        """Keep a JSON value; it goes when one of its segments goes.
+        """Cache a JSON value; it is deleted when one of its segments is deleted.
 
-        What is tied to no segment may hold words of any, so it goes with the first that goes. The
-        same key means something else in each kind.
+        A value without segments may hold words of any segment, so it is deleted with the first
+        segment that is deleted. Keys of different kinds are independent.
 
         Args:
-            segments: ids of those that it is about.
-            calls: what it cost; they are appended to the ledger of calls in the same transaction.
+            segments: ids of the segments that the value is about.
+            calls: the calls that made it, appended to the ledger of calls in the same transaction.
         """
 
     async def cached_keys(self, ns: str, /, kind: CacheKind) -> Sequence[str]:
-        """Return the keys of what is cached of a kind, sorted."""
+        """Return the keys of all cached values of a kind, sorted."""
 
     async def cached(
         self, ns: str, /, kind: CacheKind, keys: Sequence[str]
     ) -> Sequence[CacheEntry]:
-        """Return what is cached under some keys, in their order."""
+        """Return the cached values of some keys, in the order of the keys."""
 
     async def drop_cached(self, ns: str, /, kind: CacheKind, keys: Sequence[str]) -> None:
-        """Forget what is cached under some keys; unknown ones are passed over."""
+        """Delete the cached values of some keys; unknown keys are ignored."""
 
     async def put_vectors(
         self, ns: str, /, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
     ) -> None:
-        """Add rows; rows that an owner had before this call are replaced.
+        """Write vectors; they replace all earlier vectors of the same owners.
 
-        The vectors of a segment go with it; those of relations go, all of them, whenever a segment
-        goes, and are made again when they are needed.
+        A segment's vectors are deleted with the segment. The vectors of all relations are deleted
+        whenever a segment is deleted; they are computed again when needed.
 
         Args:
-            owners: one per row, ids of segments (unknown ones are passed over), or what the caller
-                calls the text of a relation; a segment has as many rows as windows.
+            kind: whether the owners are segments or relations.
+            owners: `(n,)`, owner of each row: a segment id (unknown ids are ignored), or the
+                caller's key of a relation's text. A segment has one row per window.
+            matrix: `(n, dimension)`.
 
         Raises:
-            EmbedderMismatch: the rows are not as long as the namespace's vectors.
+            EmbedderMismatch: the dimension is not that of the namespace's vectors.
         """
 
     async def vectors(self, ns: str, /, kind: VectorKind, owners: Sequence[str]) -> Vectors:
-        """Return the rows of some owners.
+        """Return the vectors of some owners.
 
-        Segments in order, relations by owner; the rows of one owner as they were put.
+        Segments come in order, relations by owner; the rows of one owner as they were written.
         """
 
     async def owners(
         self, ns: str, /, kind: VectorKind, among: Sequence[str] | None = None
     ) -> Sequence[str]:
-        """Return who has vectors, of all or `among` some, in the order of `vectors`."""
+        """Return the owners with vectors, or those `among` some, in the order of `vectors`."""
 
 
 class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
@@ -462,12 +473,12 @@ class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
 
     Attributes:
         is_read_only: whether writes are refused (a read-only file).
-        has_snapshots: whether what others write is hidden within `snapshot`.
-        location: where it is, without secrets, for messages.
+        has_snapshots: whether `snapshot` hides what other writers commit meanwhile.
+        location: path or address, without secrets, for messages.
 
     Raises (every method):
-        StoreUnavailable: it cannot be reached, is locked or full; a retry may help.
-        MissingError: it needs something first (newer schema, password).
+        StoreUnavailable: the database cannot be reached, is locked or full; a retry may help.
+        MissingError: something must be supplied first (a newer qrmem, a password).
     """
 
     is_read_only: bool
@@ -475,26 +486,25 @@ class GraphStore(FactStore, GraphView, RunLog, Artefacts, Protocol):
     location: str
 
     def snapshot(self) -> AbstractAsyncContextManager["GraphStore"]:
-        """Yield the memory as it is at the first read, to be read only.
+        """Yield a read-only store that shows the memory as of its first read.
 
-        Where `has_snapshots` is not set, the store itself is yielded, and each read may see what
-        was written since the one before. What is deleted meanwhile may stay beside the memory until
-        the next `clean`.
+        Without `has_snapshots` it yields the store itself, and each read may see newer writes.
+        Data that is deleted meanwhile may stay in the database's log until the next `clean`.
         """
 
     async def check(self) -> None:
-        """Go through the database page by page, unless a server looks after it.
+        """Check the database page by page; a server's database is not checked.
 
         Raises:
-            StoreUnavailable: it is damaged.
+            StoreUnavailable: the database is damaged.
         """
 
     async def clean(self, *, wholly: bool = False) -> None:
-        """Leave no copy of what was deleted beside the database (a log); harmless at any time.
+        """Remove copies of deleted data beside the database (its log); safe at any time.
 
         Args:
-            wholly: leave none within it, either, and give the room back that it took.
+            wholly: also remove copies within the database, and free the space.
         """
 
     async def close(self) -> None:
-        """Release everything; twice is harmless."""
+        """Release all resources; a second call does nothing."""

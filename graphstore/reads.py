@@ -1,4 +1,4 @@
-"""What several callers make of a store's own methods, and writes that an answer can do without."""
+"""Reads that combine a store's methods, and best-effort writes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from qrmem.types import Event, Fact, Listener, Relation
 async def cached_value(
     store: Artefacts, ns: str, kind: CacheKind, key: str
 ) -> Mapping[str, Any] | None:
-    """Return the value that is cached under one key, or `None`."""
+    """Return the cached value of a key, or `None`."""
     return next((found.value for found in await store.cached(ns, kind, [key])), None)
 
 
@@ -25,7 +25,7 @@ async def merged_segments(store: FactStore, ns: str, *document_ids: str) -> list
 async def entities_in(
     store: GraphView, ns: str, segment_ids: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the id of each segment that is there to the keys of its entities, sorted."""
+    """Return each existing segment's id with the sorted keys of its entities."""
     named = (await store.mentions(ns, segment_ids)).named
     return {
         id_: tuple(sorted({key for _, key in named[id_]})) for id_ in segment_ids if id_ in named
@@ -35,13 +35,14 @@ async def entities_in(
 async def names_said(
     store: GraphView, ns: str, names: Mapping[str, str], segment_ids: Sequence[str]
 ) -> dict[str, str]:
-    """Return the names of those entities that some segments name, as these name them.
+    """Return the names of the entities that occur in some segments, in the segments' own forms.
 
-    An entity keeps its name where one of them has it, else it goes by the form that most have:
-    its name may come from texts that their reader must not see.
+    An entity keeps its name if one of the segments uses it; else it gets the most frequent form,
+    as its name may come from texts that the reader must not see.
 
     Args:
         names: entity key to name.
+        segment_ids: the segments that the reader may see.
     """
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for pairs in (await store.mentions(ns, segment_ids)).named.values():
@@ -55,14 +56,14 @@ async def names_said(
 
 
 async def facts_of(store: GraphView, ns: str, keys: Sequence[str]) -> Sequence[Fact]:
-    """Return the facts with an end in `keys`, in (document id, segment index, n) order."""
+    """Return the facts about the entities `keys`, in (document id, segment index, n) order."""
     return (await store.around(ns, keys)).facts
 
 
 async def kept_folds(
     store: Artefacts, ns: str, found: Iterable[Chain]
 ) -> dict[str, Mapping[str, Any]]:
-    """Return what a chat model merged some chains into, by their keys, where it did."""
+    """Return the cached texts that a chat model merged some chains into, by the chains' keys."""
     keys = [chain.key for chain in found if chain.key]
     return (
         {entry.key: entry.value for entry in await store.cached(ns, "fold", keys)} if keys else {}
@@ -70,7 +71,7 @@ async def kept_folds(
 
 
 async def current_folds(store: GraphStore, ns: str) -> set[str]:
-    """Return the keys of all folded descriptions that a namespace's facts, as they are, may use."""
+    """Return the keys of all folded descriptions that a namespace's current facts may use."""
     documents = await store.document_ids(ns)
     document_of = {row.id: row.document_id for row in await store.segments(ns, documents=documents)}
     keys = list(dict.fromkeys(row.entity for row in await store.names(ns)))
@@ -79,15 +80,15 @@ async def current_folds(store: GraphStore, ns: str) -> set[str]:
 
 
 async def merged_relations(store: GraphStore, ns: str, keys: Sequence[str]) -> list[Relation]:
-    """Return what `GraphStore.relations` says, computed from facts and kept descriptions."""
+    """Return the relations of some entities, computed from facts and cached descriptions."""
     return await relations_from(store, ns, await facts_of(store, ns, keys))
 
 
 async def relations_from(store: GraphStore, ns: str, facts: Sequence[Fact]) -> list[Relation]:
-    """Return the relations that some facts make, by key.
+    """Return the relations of some facts, by key.
 
     Args:
-        facts: in (document id, segment index, n) order; of each relation all.
+        facts: all facts of each relation, in (document id, segment index, n) order.
     """
     is_folded = bool(await store.cached_keys(ns, "fold"))
     ids = list(dict.fromkeys(fact.segment_id for fact in facts))
@@ -97,7 +98,7 @@ async def relations_from(store: GraphStore, ns: str, facts: Sequence[Fact]) -> l
 
 
 async def copy_document(source: GraphStore, target: GraphStore, ns: str, document_id: str) -> None:
-    """Copy a document, if it is there, with all that was read of it."""
+    """Copy a document, if it exists, with its summary, ledger rows and contributions."""
     document = await source.document(ns, document_id)
     if document is None:
         return
@@ -110,16 +111,16 @@ async def copy_document(source: GraphStore, target: GraphStore, ns: str, documen
     await target.record(ns, read, summaries=summaries)
 
 
-# Writes that an answer can do without: its trail, its calls, replies kept for a second time.
+# Writes that an answer does not need: its trail, its calls, cached replies.
 
 
 class BestEffortWriter:
-    """Writes beside one answer; a store that refuses them does not cost the answer.
+    """Best-effort writes of one answer: a failed write gives a warning, not an error.
 
-    After the first refusal the others are left out: each may wait half a minute for a lock.
+    After the first failure it writes nothing more, as each write may wait 30 s for a lock.
 
     Attributes:
-        is_open: whether the store took everything so far.
+        is_open: whether it still writes: the store is writable and no write has failed.
     """
 
     def __init__(self, store: GraphStore, listener: Listener | None = None) -> None:
@@ -127,7 +128,7 @@ class BestEffortWriter:
         self._listener = listener
 
     async def write(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Write, unless the store is for reading only or has refused already."""
+        """Run a write, unless the store is read-only or an earlier write failed."""
         if not self.is_open:
             return
         try:

@@ -1,4 +1,4 @@
-"""What travels to a store and back: the rows of the view, and what its reads return."""
+"""Records that a store takes and returns: rows of the view, and results of reads."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_TITLED = 40
-"""Documents of one title from which on it is no name of any of them."""
+"""A title that more documents than this have is not a name of any of them."""
 FIRST_TITLED = 3
-"""Segments of a document that a title leads to: its first."""
+"""Number of a document's first segments that its title leads to."""
 
 MERGED = ("extraction", "supplement", "edit")
-"""Kinds of the contributions that the graph is made of."""
+"""Kinds of the contributions that the graph is built from."""
 
 VectorKind = Literal["segment", "relation"]
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceInfo:
-    """What a namespace was made with; fixed at the first `add`.
+    """Settings and state of a namespace; the first `add` fixes tokenizer and segment size.
 
     Attributes:
-        tokenizer: name of the counter that segments are cut with.
-        segment_tokens: upper bound of a segment, in that counter.
+        name: name of the namespace.
+        tokenizer: name of the token counter that bounds segments.
+        segment_tokens: upper bound of a segment, in tokens of that counter.
         embedder: name of the embedding model, or "none".
-        dimension: length of its vectors; 0 without one.
-        revision: raised by one with every applied change, and when a document is replaced or
-            deleted; 0 at first.
-        importing: token of the import that fills it, "" once it is whole.
+        dimension: length of its vectors; 0 without an embedder.
+        revision: 0 at first; each applied change, and each replaced or deleted document, raises it.
+        importing: token of the import that is filling the namespace; "" if it is complete.
     """
 
     name: str
@@ -55,12 +55,12 @@ class NamespaceInfo:
 
 @dataclass(frozen=True, slots=True)
 class NameRow:
-    """A name of the namespace and the entity it stands for.
+    """A name of the namespace and the entity that it refers to.
 
     Attributes:
         key: `<normalised name>|<type>`; see `qrmem.text.names.name_key`.
-        entity: key of its entity.
-        forms: all its surface forms and how often each occurs, as `by_frequency` has them.
+        entity: key of the entity.
+        forms: surface forms with their numbers of occurrences, in the order of `by_frequency`.
         entity_name: the entity's name.
         entity_type: the entity's type.
     """
@@ -73,24 +73,24 @@ class NameRow:
 
     @property
     def surface(self) -> str:
-        """Its most frequent surface form."""
+        """The most frequent surface form."""
         return self.forms[0][0] if self.forms else ""
 
     @property
     def count(self) -> int:
-        """How often it occurs, over all segments."""
+        """Number of occurrences of the name, over all segments."""
         return sum(count for _, count in self.forms)
 
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """Which names are wanted: those that fit any of these.
+    """A filter on names: a name passes if it matches any of the fields.
 
     Attributes:
-        norms: normalised forms; names of any type are found.
-        entities: keys of entities whose names are wanted.
-        blocks: block (see `qrmem.text.blocks`) to how many of its names are wanted at least, if it
-            has so many; which ones these are is not defined.
+        norms: normalised forms, of names of any type.
+        entities: keys of the names' entities.
+        blocks: block (see `qrmem.text.blocks`) to the least number of its names to return, if it
+            has so many; the choice among them is not defined.
     """
 
     norms: Collection[str] = ()
@@ -100,7 +100,7 @@ class NameFilter:
 
 @dataclass(frozen=True, slots=True)
 class MentionRow:
-    """One name in one segment; takes the place of that name's row in the segment."""
+    """The mention of one name in one segment; it replaces the name's row in the segment."""
 
     segment_id: str
     name: str
@@ -111,7 +111,7 @@ class MentionRow:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """One statement of one segment; head and tail are name keys, `n` its number in the segment.
+    """One statement of one segment; head and tail are name keys, `n` is its number in the segment.
 
     The other fields are those of `qrmem.types.Fact`.
     """
@@ -131,7 +131,7 @@ class FactRow:
 
 @dataclass(frozen=True, slots=True)
 class EntityRow:
-    """An entity's own fields; its forms and segments follow from its names' mentions."""
+    """The stored fields of an entity; its forms and segments come from its names' mentions."""
 
     key: str
     name: str
@@ -140,24 +140,27 @@ class EntityRow:
 
 @dataclass(frozen=True, slots=True)
 class ViewUpdate:
-    """A new state of the view for some segments, and what it does to the names.
+    """A new state of the view for some segments, and its effect on names.
 
-    A name whose mentions change is stale from then on, until a change names it in `resolved`: what
-    it stands for has to be decided again.
+    A name whose mentions change becomes stale: it must be resolved to an entity again. It stays
+    stale until an update lists it in `resolved`.
 
-    Applied in this order: `clear`, then rows are added, then `names` are assigned and `entities`
-    written. Names without a mention vanish by themselves, and with them their facts, and entities
-    without a name. Rows that speak of a segment, name or entity that is neither there nor in the
-    change are a mistake of the caller (`ValueError`); in `clear` they are passed over.
+    Order: `clear` is applied first, then rows are added, then `names` are assigned and `entities`
+    written. A name without mentions is deleted with its facts, an entity without names is deleted,
+    too. A row with an unknown segment, name or entity is an error of the caller (`ValueError`);
+    `clear` ignores unknown segments.
 
     Attributes:
-        clear: segments whose mentions, facts, accepted questions, postings and digest are dropped
+        clear: segments whose mentions, facts, accepted questions, postings and digest are deleted
             first.
-        index: id of each segment to be searched to the terms of its text, each with its frequency.
-        names: name key to entity key, for every name that is new or moved.
-        entities: every entity that is new or whose name or type changed.
-        merged: segment id to a digest of the contributions that its rows were made from.
-        resolved: names that are no longer stale, with what this change brings.
+        mentions: rows to add.
+        facts: rows to add.
+        questions: accepted questions to add.
+        index: segment id to the terms of its text, each with its frequency.
+        names: name key to entity key, for every name that is new or has another entity.
+        entities: every entity that is new or has another name or type.
+        merged: segment id to a digest of the contributions that its rows come from.
+        resolved: keys of names that are no longer stale after this update.
     """
 
     clear: Sequence[str] = ()
@@ -173,17 +176,17 @@ class ViewUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Unmerged:
-    """What has to be known to bring the view up to date, read from one snapshot.
+    """The data that a merge needs to bring the view up to date, read from one snapshot.
 
     Attributes:
-        revision: of the namespace; 0 if there is none.
-        segments: of the documents asked for, each one's in order.
-        contributions: theirs: extractions, supplements, and the user's edits of statements.
-        merged: id of each merged segment to the digest last applied with `ViewUpdate.merged`.
-        stale: names to resolve again, by key, and the entity that each stood for; some of them may
-            be gone, as the last mention of a name goes with its segment.
-        decisions: the user's, sorted by names.
-        said_at: document id to when it was said (`qrmem.text.dates.said_at`), where it has a date.
+        revision: revision of the namespace; 0 if it does not exist.
+        segments: segments of the requested documents, in order.
+        contributions: extractions, supplements and the user's edits of these segments.
+        merged: id of each merged segment to its latest digest from `ViewUpdate.merged`.
+        stale: key of each name to resolve again, to its former entity. A name may no longer exist,
+            as its last mention is deleted with its segment.
+        decisions: the user's merge decisions, sorted by names.
+        said_at: document id to its date (`qrmem.text.dates.said_at`), if it has one.
     """
 
     revision: int
@@ -197,14 +200,15 @@ class Unmerged:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a search knows of one indexed segment, without reading its text.
+    """The index entry of a segment: what a search knows without reading the text.
 
     Attributes:
-        id: of the segment.
-        index: its position in its document.
-        title: of its document, "" if it has none.
-        metadata: of its document.
-        terms: the terms of title and text, repeats kept, in any order.
+        id: segment id.
+        document_id: id of the document.
+        index: position of the segment in its document, from 0.
+        title: title of the document, "" if it has none.
+        metadata: metadata of the document.
+        terms: terms of title and text, with repeats, in any order.
     """
 
     id: str
@@ -216,17 +220,17 @@ class Entry:
 
 
 K1, B = 1.5, 0.75
-"""BM25: saturation of a term's count, and how much length is held against a text."""
+"""Parameters of BM25: saturation of the term frequency, and length normalisation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What BM25 needs to know of a namespace.
+    """The statistics of a namespace that BM25 needs.
 
     Attributes:
         segments: number of indexed segments.
-        terms: number of terms in all of them together, titles included.
-        frequencies: term to the number of segments that have it; terms that occur nowhere are out.
+        terms: number of terms of all segments, with titles.
+        frequencies: term to the number of segments with it; a term without segments is left out.
     """
 
     segments: int
@@ -235,22 +239,23 @@ class Vocabulary:
 
     @property
     def mean_length(self) -> float:
-        """Terms of a segment; 1 at least."""
+        """Mean number of terms per segment, at least 1."""
         return max(self.terms / self.segments, 1.0) if self.segments else 1.0
 
     def rarity(self, term: str) -> float:
-        """Return a term's inverse document frequency, above 0; of one that occurs nowhere, too."""
+        """Return a term's inverse document frequency, above 0, also if no segment has the term."""
         found = self.frequencies.get(term, 0)
         return log1p((self.segments - found + 0.5) / (found + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """A document that a name may mean.
+    """A document that a name may refer to by its title.
 
     Attributes:
-        sure: how surely it does, in (0, 1].
-        segments: ids of its first indexed segments, in order.
+        document_id: id of the document.
+        sure: confidence, in (0, 1].
+        segments: ids of the document's first indexed segments, in order.
     """
 
     document_id: str
@@ -267,17 +272,18 @@ class Vectors:
 
 
 CacheKind = Literal["reply", "fold", "tree", "facts", "judgement", "code", "raw"]
-"""What a cached value is.
+"""Kinds of cached values.
 
-`reply` of a chat model; `fold`: a description that parallel relations were folded into; `tree`: a
-tree of summaries, its nodes and groupings; `facts`: how many facts were drawn from a turn; `code`:
-outlines and relations of source files; `raw`: a reply that could not be used.
+`reply`: a reply of a chat model; `fold`: a description that parallel relations were folded into;
+`tree`: a tree of summaries, its nodes and groupings; `facts`: the number of facts extracted from a
+turn; `judgement`: a chat model's verdict on whether one fact supersedes another; `code`: outlines
+and relations of source files; `raw`: a reply that could not be parsed.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """A cached value, and the ids of the segments that it goes with, sorted."""
+    """A cached value with the sorted ids of its segments; it is deleted with any of them."""
 
     key: str
     value: Mapping[str, Any]
@@ -286,13 +292,14 @@ class CacheEntry:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What lies around some entities: what one step of a search asks for.
+    """The neighbourhood of some entities, for one step of a search.
 
     Attributes:
-        names: entity key to name, of those asked for and of the other ends of their facts.
-        facts: those with an end in them, in (document id, segment index, n) order.
-        places: key of each of them that is there to the ids of its segments, in order.
-        segments: those segments, in (document id, index) order, if their texts were asked for.
+        names: entity key to name, for the entities and the other ends of their facts.
+        facts: facts that start or end at one of the entities, in (document id, segment index, n)
+            order.
+        places: key of each existing entity to the ids of its segments, in order.
+        segments: these segments in (document id, index) order, if texts were requested.
     """
 
     names: Mapping[str, str]
@@ -303,12 +310,11 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """Who is named in some segments.
+    """The entities that occur in some segments.
 
     Attributes:
-        named: id of each segment that is there to pairs of a surface form in it and the key of its
-            entity.
-        places: entity key to the ids of its segments, in order, where these were asked for.
+        named: id of each existing segment to pairs of a surface form and its entity's key.
+        places: entity key to the ids of all its segments, in order, where requested.
     """
 
     named: Mapping[str, Sequence[tuple[str, str]]]
@@ -317,7 +323,7 @@ class Mentions:
 
 @dataclass(frozen=True, slots=True)
 class EntityCount:
-    """An entity in a listing: how many segments it occurs in."""
+    """An entity in a listing, with the number of its segments."""
 
     key: str
     name: str
@@ -326,7 +332,7 @@ class EntityCount:
 
 
 def by_frequency(forms: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Return surface forms, most frequent first, then longer, then smaller."""
+    """Return surface forms, most frequent first, then longest, then alphabetically."""
     return tuple(sorted(forms.items(), key=lambda pair: (-pair[1], -len(pair[0]), pair[0])))
 
 

@@ -1,4 +1,4 @@
-"""Blanks the words of deleted segments in recorded runs; ids, scores and counts stay."""
+"""Blanks the words of deleted segments in recorded runs; it keeps ids, scores and counts."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from qrmem.types import Citation, ScoredEdge, ScoredSegment, Step, Trail
 
 REMOVED = "[removed]"
-"""What stands in a trail for the words of a deleted document."""
+"""Replaces the words of a deleted document in a trail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What goes with some segments.
+    """Deleted segments, and the data that is deleted with them.
 
     Attributes:
-        segments: their ids.
-        relations: keys of the relations that one of their facts belonged to.
-        entities: keys and names of the entities that vanished with them.
+        segments: ids of the segments.
+        relations: keys of the relations that had a fact in them.
+        entities: keys and names of the entities that occurred only in them.
     """
 
     segments: Collection[str]
@@ -25,10 +25,10 @@ class Removal:
 
 
 def blanked(trail: Trail, removal: Removal) -> Trail:
-    """Return the trail without the words of the removed segments; the same object if it has none.
+    """Return the trail without words of the removed segments; the same object if it has none.
 
-    The answer goes if it cites one of them, or cites nothing although one of them was read; a
-    reasoner's words go from the first step on that read one of them.
+    The answer is blanked if it cites a removed segment, or if it cites nothing and a removed
+    segment was read. The model's words are blanked from the first step that read one.
     """
     citations = tuple(_citation(citation, removal) for citation in trail.citations)
     steps, was_read = [], False
@@ -46,7 +46,7 @@ def blanked(trail: Trail, removal: Removal) -> Trail:
 
 
 def emptied(trail: Trail) -> Trail:
-    """Return a trail without any words: what was asked, what came out, and whose it was."""
+    """Return a trail without words: question, answer, choices, steps and user are removed."""
     answer, choices = REMOVED if trail.answer else "", tuple(REMOVED for _ in trail.choices)
     return replace(
         trail, question=REMOVED, answer=answer, choices=choices, steps=(), citations=(), user=""
@@ -54,7 +54,7 @@ def emptied(trail: Trail) -> Trail:
 
 
 def seen(trail: Trail) -> set[str]:
-    """Return the ids of the segments whose words a run saw."""
+    """Return the ids of the segments that a run cited or read."""
     return {one.segment_id for one in trail.citations}.union(*map(_read_by, trail.steps))
 
 
@@ -78,7 +78,7 @@ def _step(step: Step, removal: Removal, was_read: bool) -> Step:
 
 
 def _read_by(step: Step) -> set[str]:
-    """Return the ids of the segments whose words a step saw."""
+    """Return the ids of the segments that a step read."""
     return {s.segment_id for s in step.read} | {id for node in step.nodes for id in node.segments}
 
 
@@ -96,7 +96,7 @@ def _edge(edge: ScoredEdge, removal: Removal) -> ScoredEdge:
 
 
 def _segment(found: ScoredSegment, removal: Removal) -> ScoredSegment:
-    """How a segment was reached goes with it, and with those that it was reached over."""
+    """Blank a segment's `via` if it, or a segment on the way to it, is removed."""
     is_told = removal.segments and not {found.segment_id, *found.over}.isdisjoint(removal.segments)
     return replace(found, via=REMOVED) if found.via and is_told else found
 

@@ -1,9 +1,9 @@
-"""Statements merged into relations: by the words alone, or by what a chat model made of them.
+"""Statements merged into relations: by rules, or by a chat model.
 
-A chat model merges what the segments of one document state of one pair, direction and type, from
-the left, in segment order. What is merged so far is a cached value (`fold`) under the statements
-that went in, with the questions Q_s that it settled: it goes with its last segment, and a statement
-that is gone leads to another key.
+A chat model folds the statements of one document about one pair, direction and type from the left,
+in segment order. Each intermediate text is a cached value (`fold`) with the questions Q_s that it
+settled; its key is a digest of the statements in it. It is deleted with its last segment; after
+another deletion the key differs.
 """
 
 import hashlib
@@ -16,24 +16,24 @@ from qrmem.text.words import THRESHOLD, rouge_l, tokens
 from qrmem.types import Fact, Relation
 
 LONGEST = 600
-"""Characters of a folded description; the facts keep the rest."""
+"""Maximum length in characters of a relation's description; the facts keep the full text."""
 
 SEPARATOR = "; "
 BACKWARD = "← "
 
 Told = tuple[Fact, ...]
-"""What one segment states of a pair of entities, in one direction and of one type."""
+"""The statements of one segment about a pair of entities, in one direction and of one type."""
 
 
 def fold(facts: Iterable[Fact]) -> list[Relation]:
-    """Return what some facts say of each unordered pair of entities, by key, without a model.
+    """Merge facts into one relation per unordered pair of entities, by key, without a model.
 
     Args:
-        facts: in (document id, segment index, n) order, as a store gives them.
+        facts: in (document id, segment index, n) order.
 
     Returns:
-        One relation for each pair; facts of an entity with itself are left out. In the
-        description `←` stands before what goes from the relation's tail to its head.
+        One relation per pair; facts that join an entity with itself are left out. In the
+        description `←` marks a statement from the relation's tail to its head.
     """
     pairs: dict[str, list[Fact]] = {}
     for fact in facts:
@@ -46,10 +46,10 @@ def fold(facts: Iterable[Fact]) -> list[Relation]:
 
 
 def merged_text(facts: Sequence[Fact]) -> str:
-    """Join the descriptions that say something new, in order, as far as they fit.
+    """Join the descriptions of facts in order, without near duplicates, up to `LONGEST` characters.
 
     Args:
-        facts: of one pair, one at least.
+        facts: facts of one pair; at least one.
     """
     kept: list[str] = []
     said: dict[str, list[Sequence[str]]] = {}
@@ -73,11 +73,12 @@ def _are_alike(first: Sequence[str], second: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What the segments of one document state of one pair, in one direction and of one type.
+    """The statements of one document about one pair, in one direction and of one type.
 
     Attributes:
-        told: what each segment states that no earlier one does, in order.
-        facts: all of it.
+        document_id: id of the document.
+        told: the statements of each segment that no earlier segment has, in order.
+        facts: all statements.
     """
 
     document_id: str
@@ -86,17 +87,17 @@ class Chain:
 
     @property
     def key(self) -> str:
-        """Under which is kept what a chat model merged it into; "" for a single segment's."""
+        """Cache key of the text that a chat model merged it into; "" for a single segment."""
         return fold_key(self.told) if len(self.told) > 1 else ""
 
 
 def chains(facts: Iterable[Fact], document_of: Mapping[str, str]) -> list[Chain]:
-    """Return the chains of some facts, in the order of their first ones.
+    """Return the chains of some facts, in the order of their first facts.
 
     Args:
-        facts: in (document id, segment index, n) order; those of an entity with itself are left
-            out.
-        document_of: document id by segment id.
+        facts: in (document id, segment index, n) order; facts that join an entity with itself are
+            left out.
+        document_of: segment id to document id.
     """
     apart: dict[tuple[str, str, str, str], list[Fact]] = {}
     for fact in facts:
@@ -117,21 +118,22 @@ def _by_segment(facts: Iterable[Fact]) -> tuple[Told, ...]:
 
 
 def fold_key(told: Sequence[Told]) -> str:
-    """Return the key under which a folded description is kept."""
+    """Return the cache key of a folded description."""
     facts = [fact for stated in told for fact in stated]
     made = repr([(f.head, f.tail, f.description, f.segment_id) for f in facts])
     return "fold:" + hashlib.sha256(made.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def folded_key(document_id: str, digest: str) -> str:
-    """Return the key under which is kept that all relations of a document's text are folded."""
+    """Return the cache key of the mark that all relations of a document are folded."""
     return f"folded:{digest}:{document_id}"
 
 
 def folded_facts(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) -> list[Fact]:
-    """Return facts; a chain that a chat model merged is one fact, with the merged text.
+    """Return the facts of chains; a chain that a chat model merged gives one fact with its text.
 
     Args:
+        found: the chains.
         kept: cached values by the keys of chains.
     """
     said: list[Fact] = []
@@ -143,15 +145,15 @@ def folded_facts(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) 
 
 
 def relation_id(head: str, tail: str, type: str = "") -> str:
-    """Return what tells the relation of a pair, direction and type from the others."""
+    """Return the key of the relation of a pair, direction and type."""
     return f"{head}|{tail}|{type}" if type else f"{head}|{tail}"
 
 
 def relations_of(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) -> list[Relation]:
-    """Return the relations of some chains: one for each pair, direction and type, by key.
+    """Return the relations of some chains: one per pair, direction and type, by key.
 
     Args:
-        found: by document, in order; all of these pairs.
+        found: all chains of these pairs, in the order of documents.
         kept: cached values by the keys of chains.
     """
     grouped: dict[tuple[str, str, str], list[Chain]] = {}

@@ -1,25 +1,25 @@
-"""Every exception this package raises on purpose, split by what the caller can do.
+"""Every exception that this package raises, grouped by what the caller can do.
 
-QrmemError                    catch this to catch everything of ours
+QrmemError                    base class: catch it to catch every error of qrmem
 ├── UsageError                wrong use or bad input: change the call          (exit 2)
 │   ├── BadDocument           a document cannot be read or is not text
-│   ├── BadImport             a file to import is cut, altered or not in its form
+│   ├── BadImport             a file to import is truncated, altered or malformed
 │   ├── WindowTooSmall        the question and the prompt alone exceed the window
 │   ├── ContextExceeded       the model's own context is smaller than the window
-│   ├── NotFound              no document, entity, trail or namespace of that name
+│   ├── NotFound              no document, entity, trail or namespace has that name
 │   └── PromptError           a template and its inputs do not match
 ├── MissingError              something needed is missing or refused           (exit 3)
 │   ├── EmbedderMismatch      the memory was embedded by another model
-│   └── AccessRefused         a key, a password or a model name was refused
-├── OutOfReach                store or model does not answer: retry later      (exit 4)
+│   └── AccessRefused         a key, a password or a model name was rejected
+├── OutOfReach                a store or a model does not answer: retry later  (exit 4)
 │   ├── ModelUnavailable      the chat or embedding server failed
-│   ├── ModelUnusable         the chat model answers, and nothing that can be read
-│   ├── TaggerUnavailable     an entity tagger does not answer; a segment goes on without it
-│   ├── WorkersUnavailable    no worker of the chosen executor comes up
+│   ├── ModelUnusable         the chat model's replies cannot be read
+│   ├── TaggerUnavailable     an entity tagger does not answer; segments are read without it
+│   ├── WorkersUnavailable    the chosen executor starts no worker
 │   └── StoreUnavailable      the database failed, is locked or read-only
-├── StoreConflict             somebody else changed the namespace; retried inside
+├── StoreConflict             another writer changed the namespace; qrmem retries
 ├── CapReached                a cap on calls, tokens, money or time was reached (exit 1)
-├── OutputFailed              what a command printed cannot be written        (exit 1)
+├── OutputFailed              a command's output cannot be written            (exit 1)
 └── ModelOutputError          a model's reply does not parse; keeps `.raw`
 """
 
@@ -36,9 +36,9 @@ _SHOULD = re.compile(r"\w+ (should .+)", re.DOTALL)
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra beside the qrmem that runs.
+    """Return the command that installs an extra for the running qrmem.
 
-    Of a qrmem that is installed, from wherever, pip and uv then fetch what the extra names alone.
+    If qrmem is installed, pip and uv then fetch only the extra's packages.
     """
     from importlib.metadata import PackageNotFoundError, version
 
@@ -54,38 +54,44 @@ def install(extra: str) -> str:
 
 
 def place(memory: str | None, namespace: str | None) -> str:
-    """Return the options that lead a command to a namespace, each after a blank; "" for none."""
+    """Return the options that select a namespace, each after a blank; "" for none."""
     given = (("-m", memory), ("-n", namespace))
     return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value)
 
 
 def missing_extra(extra: str, what: str) -> "MissingError":
-    """Return the error for something that needs an extra which is not installed."""
+    """Return the error for a feature whose extra is not installed.
+
+    Args:
+        extra: name of the extra.
+        what: the feature; the message begins with it.
+    """
     return MissingError(f"{what} needs the extra `{extra}`: {install(extra)}")
 
 
 def require_extra(extra: str, what: str, *modules: str) -> None:
-    """Refuse something that needs an extra, where one of its modules is not there.
+    """Check that the modules of an extra are installed.
 
     Raises:
-        MissingError: it is not; the message begins with `what` and names the command.
+        MissingError: a module is missing; the message begins with `what` and gives the install
+            command.
     """
     if not all(map(find_spec, modules)):
         raise missing_extra(extra, what)
 
 
 def refused(errors: Iterable[Mapping[str, Any]]) -> str:
-    """Put Pydantic's errors into plain words: `query is missing; k should be a valid integer`.
+    """Return Pydantic's errors in plain words: `query is missing; k should be a valid integer`.
 
     Args:
-        errors: its `errors()`, whose `loc` begins with the name of the value.
+        errors: the list from `ValidationError.errors()`; each `loc` begins with the value's name.
     """
     found = list(errors)
     kinds: dict[tuple[Any, ...], set[Any]] = {}
     for error in found:
         *name, kind = error["loc"] or ("",)
         kinds.setdefault(tuple(name), set()).add(kind)
-    # What may be of several types is refused once for each of them.
+    # A value that may have several types gives one error for each type.
     scalars = [name for name, of in kinds.items() if of >= _SCALARS]
     said = (
         f"{'.'.join(map(str, error['loc'][:-1]))} should be text, a number, true or false"
@@ -107,24 +113,26 @@ def _refused(error: Mapping[str, Any]) -> str:
 
 
 class QrmemError(Exception):
-    """Base class: catch this to catch everything of ours."""
+    """Base class of every error that qrmem raises."""
 
     exit_code = 1
 
     def __init__(self, message: str = "", *, private: str = "") -> None:
-        """Make one.
+        """Create an error.
 
         Args:
-            private: the rest of the message, only for the person who runs the program.
+            message: the message.
+            private: appended to the message for the person who runs the program; `public` omits
+                it.
         """
         super().__init__(message + private)
         self._public = message
 
     def public(self, location: str) -> str:
-        """Return the message for a client of a server, without the place of the memory.
+        """Return the message for a client of a server, without the location of the memory.
 
         Args:
-            location: of the memory.
+            location: the memory's location; "the memory" replaces it.
         """
         return self._public.replace(location, "the memory")
 
@@ -140,18 +148,18 @@ class BadDocument(UsageError):
 
 
 class BadImport(UsageError):
-    """A file to import is missing, cut, altered or not in its form; nothing of it is kept."""
+    """A file to import is missing, truncated, altered or malformed; nothing of it is kept."""
 
 
 class WindowTooSmall(UsageError):
-    """Question, options and prompt skeleton alone exceed the window."""
+    """The question, its options and the prompt template alone exceed the window."""
 
 
 class ContextExceeded(UsageError):
-    """The server takes less than the window that was set; choose a smaller one.
+    """The server's context is smaller than the window that was set; set a smaller window.
 
     Attributes:
-        limit: the tokens that it takes, where it says so, else 0.
+        limit: the server's context in tokens; 0 if the server does not state it.
     """
 
     def __init__(self, message: str, *, limit: int = 0) -> None:
@@ -163,7 +171,7 @@ class NotFound(UsageError):
     """No document, entity, trail or namespace has this name.
 
     Attributes:
-        near: names of entities that look like it, which the message lists.
+        near: names of similar entities; the message lists them.
     """
 
     def __init__(self, message: str = "", *, private: str = "", near: tuple[str, ...] = ()) -> None:
@@ -172,7 +180,7 @@ class NotFound(UsageError):
 
 
 class PromptError(UsageError):
-    """A template and its inputs do not match."""
+    """A prompt template and its inputs do not match."""
 
 
 class MissingError(QrmemError):
@@ -186,7 +194,7 @@ class EmbedderMismatch(MissingError):
 
 
 class AccessRefused(MissingError):
-    """A key, a password or a model name was refused; retrying does not help."""
+    """A key, a password or a model name was rejected; retrying does not help."""
 
 
 class OutOfReach(QrmemError):
@@ -200,15 +208,15 @@ class ModelUnavailable(OutOfReach):
 
 
 class ModelUnusable(OutOfReach):
-    """No reply of a chat model can be read; try another model, or check how it is served."""
+    """No reply of a chat model can be parsed; try another model, or check how it is served."""
 
 
 class TaggerUnavailable(OutOfReach):
-    """An entity tagger does not start, does not answer, or not in time."""
+    """An entity tagger does not start, or does not answer in time."""
 
 
 class WorkersUnavailable(OutOfReach):
-    """No worker of the chosen executor comes up, or all of them end at once."""
+    """The chosen executor starts no worker, or all its workers ended."""
 
 
 class StoreUnavailable(OutOfReach):
@@ -224,14 +232,15 @@ class CapReached(QrmemError):
 
 
 class OutputFailed(QrmemError):
-    """What a command printed cannot be written (a full disk); everything done is kept."""
+    """A command's output cannot be written (a full disk); everything done is kept."""
 
 
 class ModelOutputError(QrmemError):
-    """A model's reply does not parse.
+    """A model's reply cannot be parsed.
 
     Attributes:
-        is_refusal: whether the model, or a filter of its server, refuses the text.
+        raw: the reply.
+        is_refusal: whether the model, or its server's content filter, refused the text.
     """
 
     def __init__(self, message: str, *, raw: str, is_refusal: bool = False) -> None:
@@ -241,10 +250,10 @@ class ModelOutputError(QrmemError):
 
 
 def require_text(value: object, what: str) -> None:
-    """Refuse what is not a text, or is empty.
+    """Check that a value is a text and not blank.
 
     Raises:
-        UsageError: it is; the message begins with `what`.
+        UsageError: it is not; the message begins with `what`.
     """
     if not isinstance(value, str):
         raise UsageError(f"{what} must be text, not {type(value).__name__}")
@@ -253,19 +262,20 @@ def require_text(value: object, what: str) -> None:
 
 
 LONGEST_NAME = 200
-"""Characters of a user's or a session's name."""
+"""Maximum length in characters of a user's or a session's name."""
 _JOINERS = "\u200c\u200d"
-"""They shape letters of some scripts, and emoji; the other format characters only hide."""
+"""Format characters that some scripts and emoji need; the others only hide differences."""
 
 
 def clean_name(value: object, what: str) -> str:
-    """Return the name of a user or a session in its one form, NFC; "" is nobody's.
+    """Return the name of a user or a session in NFC form; "" means no name.
 
-    Every name goes through this where it comes in, so that what is kept is what is read.
+    Every name passes through this function on entry, so that stored and queried names agree.
 
     Raises:
-        UsageError: it is no text, or text that can look like another name: with line breaks,
-            control or hidden characters, half letters, blanks around it, or too long.
+        UsageError: the value is not a text, is longer than `LONGEST_NAME`, begins or ends with a
+            blank, or has line breaks, control or hidden characters or unpaired surrogates. Such a
+            name can look like another name.
     """
     if not isinstance(value, str):
         raise UsageError(f"{what} must be text, not {type(value).__name__}")
@@ -286,10 +296,10 @@ def clean_name(value: object, what: str) -> str:
 
 
 def require_count(value: object, what: str) -> None:
-    """Refuse what is no whole number from 1.
+    """Check that a value is a whole number of at least 1.
 
     Raises:
-        UsageError: it is; the message begins with `what`.
+        UsageError: it is not; the message begins with `what`.
     """
     if not isinstance(value, int) or isinstance(value, bool):
         raise UsageError(f"{what} must be a whole number, not {value!r}")
@@ -298,10 +308,10 @@ def require_count(value: object, what: str) -> None:
 
 
 def require_ids(value: object) -> None:
-    """Refuse what is no list of ids; of one text the letters would be looked up.
+    """Check that a value is a list of ids. A single text would be read as its letters.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is a text or cannot be iterated.
     """
     if isinstance(value, str):
         raise UsageError("ids are a list, not one text")

@@ -1,1 +1,1 @@
-"""qrmem inside of other frameworks."""
+"""Adapters of qrmem for other frameworks."""

@@ -1,4 +1,4 @@
-"""A memory in LangChain: tools for agents, and a retriever for chains."""
+"""LangChain adapters: tools for agents, and a retriever for chains."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from qrmem.memory import Memory
 from qrmem.types import Hit
 
 TOOLS = ("search_memory", "ask_memory", "look_up_entity")
-"""Tools that are offered unless others are named."""
+"""The default tools."""
 _AWAITED = "this memory is asynchronous: use ainvoke, or open it with qrmem.sync.open"
 
 
@@ -29,17 +29,18 @@ def tools(
 ) -> list[BaseTool]:
     """Return tools bound to one memory: `search_memory`, `ask_memory` and `look_up_entity`.
 
-    Each returns text: what a model reads next. A wrong argument comes back as text, too. Tools of a
-    memory that `qrmem.open` gave are awaited; those of `qrmem.sync.open` can be called either way.
+    Each tool returns text for the model; an error is returned as text, too. With a memory from
+    `qrmem.open` the tools are asynchronous only (`ainvoke`); with a memory from `qrmem.sync.open`
+    they also work synchronously (`invoke`).
 
     Args:
-        names: which, of the methods of `qrmem.integrations.toolset.Toolset`; those three, if none
-            is named.
-        user: whose turns and documents alone are read and written; "": everybody's. A user has no
-            `look_up_entity`, which tells of all users together.
+        memory: an open memory.
+        names: names of methods of `qrmem.integrations.toolset.Toolset`; empty: the three above.
+        user: limits the tools to the turns and documents of this user; "" sets no limit. With a
+            user there is no `look_up_entity`, which shows data of all users.
 
     Raises:
-        UsageError: it is no memory, or there is no function of a name.
+        UsageError: `memory` is not an open memory, or no tool has one of the names.
     """
     if not isinstance(memory, Memory | sync.Memory):
         raise UsageError(f"tools need an open memory, not {type(memory).__name__}")
@@ -83,7 +84,7 @@ def _tool(memory: Memory | sync.Memory, name: str, user: str) -> StructuredTool:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Let a model read what ends a call: an agent goes on without its memory."""
+    """Turn an error into text for the model, so that the agent can go on without its memory."""
     try:
         yield
     except QrmemError as exc:
@@ -94,9 +95,9 @@ class MemoryRetriever(BaseRetriever):
     """Ranked segments of a memory as LangChain documents; no chat model is called.
 
     Attributes:
-        memory: of `qrmem.open` (then it is awaited) or of `qrmem.sync.open` (either way).
-        k: how many segments.
-        where: only documents with this metadata.
+        memory: from `qrmem.open` (asynchronous use only) or from `qrmem.sync.open` (both).
+        k: upper bound on the number of segments, at least 1.
+        where: limits the search to documents with this metadata.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)

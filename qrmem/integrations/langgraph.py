@@ -1,7 +1,7 @@
-"""LangGraph's long-term store over a memory: what an agent puts there is a document of the memory.
+"""LangGraph's long-term store over a memory: each item of the store is a document of the memory.
 
-So `store.search` ranks by words, vectors and the graph, and the same memory can be asked, inspected
-and exported. Items of the store are found by `Memory.search` and `Memory.ask`, too.
+So `store.search` ranks by words, vectors and the graph. The same memory can be asked, inspected and
+exported; `Memory.search` and `Memory.ask` find items of the store, too.
 """
 
 import json
@@ -35,12 +35,12 @@ from qrmem.types import Document, MetaValue, Scalar
 _ID = "langgraph/"
 _KEY, _VALUE, _AT, _INDEXED = "store_key", "store_value", "store_at", "store_indexed"
 _LEVEL = "store_{}"
-"""Metadata by which items below a namespace are found: its first labels, joined by dots."""
+"""Metadata key for the first n labels of an item's namespace, joined by dots."""
 _NO_TEXT = "-"
-"""Text of an item whose key and value have none."""
+"""Text of an item without text in its key and value."""
 _MORE = 4
-"""Segments asked for instead of one item: an item may have several. If these are of too few
-items, so many times as many are asked for."""
+"""Number of segments to search per item, as an item may have several. If they belong to too few
+items, the number is multiplied by this again."""
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "$eq": lambda value, other: value == other,
@@ -55,13 +55,16 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 class MemoryStore(BaseStore):
     """A LangGraph store in a memory.
 
-    It behaves like LangGraph's `InMemoryStore`, except that a query always ranks, that an update
-    keeps `created_at`, and that a namespace without items is not listed. Items do not expire.
+    It behaves like LangGraph's `InMemoryStore` with three differences: a query always ranks, an
+    update keeps `created_at`, and a namespace without items is not listed. Items do not expire.
 
     Args:
-        memory: of `qrmem.open` (then the store is awaited) or of `qrmem.sync.open` (either way).
-        fields: paths of the texts in a value that are indexed, such as `text` or
-            `facts[*].text`; default: all texts in it. `put(index=…)` overrides it for an item.
+        memory: from `qrmem.open` (asynchronous methods only) or from `qrmem.sync.open` (both).
+        fields: paths of the texts in a value to index, such as `text` or `facts[*].text`; `None`
+            indexes all texts. `put(index=…)` overrides it for an item.
+
+    Raises:
+        UsageError: `memory` is not an open memory, or `fields` is a text.
     """
 
     def __init__(
@@ -75,7 +78,11 @@ class MemoryStore(BaseStore):
         self._fields = fields
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations; reads see what was there before the batch."""
+        """Carry out operations; reads see the state before the batch.
+
+        Raises:
+            UsageError: the memory is asynchronous, or a value is not JSON.
+        """
         if isinstance(self._memory, Memory):
             raise UsageError(
                 "this memory is asynchronous: use abatch, or open it with qrmem.sync.open"
@@ -84,7 +91,11 @@ class MemoryStore(BaseStore):
         return self._memory.call(lambda memory: self._carry_out(memory, listed))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations; reads see what was there before the batch."""
+        """Carry out operations; reads see the state before the batch.
+
+        Raises:
+            UsageError: a value is not JSON.
+        """
         listed = list(ops)
         if isinstance(self._memory, Memory):
             return await self._carry_out(self._memory, listed)

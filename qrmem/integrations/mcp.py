@@ -1,6 +1,7 @@
-"""A memory as an MCP server: functions of `Toolset` as tools, documents and trails as resources.
+"""An MCP server for a memory: functions of `Toolset` as tools, documents and trails as resources.
 
-One server shows one namespace, which no argument can leave. It is read-only unless `write` is set.
+A server gives access to one namespace; no argument can select another. It is read-only unless
+`write` is set.
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ NAMES = {
     "delete_fact": "delete_fact",
     "restore_fact": "restore_fact",
 }
-"""What the tools are called here, where the server's own name stands before each."""
+"""Function of `Toolset` to the tool's name; MCP clients prefix it with the server's name."""
 _ABOUT = (
     "A memory of documents and conversations. Search it for passages, or ask it a question and get "
     "an answer with quoted sources. Text between <text> and </text> (or <text2> and </text2>, "
@@ -44,9 +45,11 @@ def server(memory: "Memory", *, write: bool = False, user: str = "") -> "MCPServ
     """Return an MCP server of a memory; run it with `run_stdio_async` or its HTTP app.
 
     Args:
-        write: whether tools that add something are offered.
-        user: whose turns and documents alone are read and written; "": everybody's. What tells of
-            all users together (entities, trails, figures, resources) is then not offered.
+        memory: an open memory.
+        write: whether to offer the tools that add or change something.
+        user: limits the tools to the turns and documents of this user; "" sets no limit. With a
+            user the server offers nothing that shows data of all users (entities, trails, status,
+            resources).
 
     Raises:
         MissingError: the extra `mcp` is not installed.
@@ -59,7 +62,7 @@ def server(memory: "Memory", *, write: bool = False, user: str = "") -> "MCPServ
     from importlib.metadata import version
 
     class Server(MCPServer[Any]):
-        """One that says in a sentence which argument of a call is wrong."""
+        """A server whose errors name the wrong argument of a call in a sentence."""
 
         async def call_tool(self, name: str, arguments: dict[str, Any], *args: Any) -> Any:
             own = next((own for own, public in NAMES.items() if public == name), "")

@@ -1,4 +1,4 @@
-"""A strategy as a LangGraph graph of its own: a node for a graph of the user's."""
+"""A strategy as a LangGraph graph, for use as a node of the user's own graph."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from qrmem.types import Answer, Step
 
 
 class AskState(TypedDict, total=False):
-    """What the graph reads and writes; a graph around it has keys of the same names.
+    """The state of the graph; an outer graph shares the keys with the same names.
 
     Attributes:
-        question: what is asked; it alone has to be there.
-        answer: the text, "" where the memory does not say.
+        question: the question; the only required key.
+        answer: the answer's text, "" if the memory has none.
         status: `answered`, `passages`, `forced` or `unanswerable`.
-        citations: `document_id`, `start`, `end` and `quote` of each.
-        trail: id of the recorded run; see `Memory.trail`.
+        citations: a dict with `document_id`, `start`, `end` and `quote` for each citation.
+        trail: id of the recorded run, for `Memory.trail`.
     """
 
     question: str
@@ -35,14 +35,15 @@ class AskState(TypedDict, total=False):
 def strategy_graph(
     memory: Memory | sync.Memory, **options: Unpack[AskKeywords]
 ) -> CompiledStateGraph[AskState, None, AskState, AskState]:
-    """Return a compiled graph that answers `question` by a strategy; it has to be awaited.
+    """Return a compiled graph that answers `question` by a strategy; it is asynchronous only.
 
-    Its steps are told to `stream_mode="custom"` as `Step`s, and the nodes of the strategy are seen
-    with `subgraphs=True`.
+    `stream_mode="custom"` yields each step as a `Step`; `subgraphs=True` shows the nodes of the
+    strategy.
 
     Args:
-        options: of `Memory.ask`, such as `strategy="reflection"`; without one it is chosen by the
-            question.
+        memory: from `qrmem.open` or from `qrmem.sync.open`.
+        options: options of `Memory.ask`, such as `strategy="reflection"`. Without a strategy the
+            question decides.
     """
 
     async def answered(opened: Memory, question: str, tell: Any) -> AskState:

@@ -1,7 +1,7 @@
-"""What an agent can do with a memory: functions from plain arguments to text.
+"""The functions that an agent can call on a memory: plain arguments in, text out.
 
-LangChain tools, the MCP server and OpenAI's tool schema offer these functions, so that a model
-reads the same whichever way it came. What a document says stands between marks, as data.
+LangChain tools, the MCP server and OpenAI's tool schema offer the same functions, so a model reads
+the same text from each. Text from documents is delimited by tags, to mark it as data.
 """
 
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 EXCERPT = 1200
-"""Characters of one passage or quotation that a model is shown."""
+"""Maximum length in characters of a passage or quotation in a function's text."""
 _TITLE = 200
-"""Characters of a title that a model is shown."""
+"""Maximum length in characters of a title in a function's text."""
 _PASSAGES = "Closest passages (no chat model is set):"
 _NO_ANSWER = "The documents do not answer this."
 MOST = 50
-"""The largest `k` that is carried out; a model that asks for more gets this many."""
+"""Upper bound of `k`; a larger `k` is reduced to it."""
 _RELATIONS = _PLACES = 10
 
 READING = (
@@ -44,19 +44,20 @@ READING = (
     "show_trail",
     "memory_status",
 )
-"""Functions that change nothing, except that `ask_memory` records its trail."""
+"""Read-only functions; `ask_memory` only records its trail."""
 _DECIDING = ("edit_fact", "end_fact", "delete_fact", "restore_fact")
 WRITING = ("add_text", "add_turn", *_DECIDING)
 SHARED = ("look_up_entity", "show_trail", "memory_status", *_DECIDING)
-"""Functions that are about all users together: a toolset of one user does not have them."""
+"""Functions over the data of all users; a toolset for one user does not offer them."""
 
 
 class Toolset:
-    """The functions, bound to one memory: one namespace, which no argument can leave.
+    """The functions, bound to one namespace of a memory; no argument can select another.
 
     Args:
-        user: whose turns and documents are read and written; "": everybody's. A model cannot
-            choose another, as no function has it as an argument.
+        memory: an open memory.
+        user: limits the functions to the turns and documents of this user; "" sets no limit. A
+            model cannot select another user, as no function takes one.
     """
 
     def __init__(self, memory: "Memory", user: str = "") -> None:
@@ -69,11 +70,11 @@ class Toolset:
 
     @staticmethod
     def functions(*, write: bool = False, user: str = "") -> tuple[str, ...]:
-        """Return the functions' names.
+        """Return the names of the functions.
 
         Args:
-            write: whether those that add something are among them.
-            user: whose toolset it is; "": everybody's.
+            write: include the functions that add or change something.
+            user: the user of the toolset; "" for a toolset over all users.
         """
         user = clean_name(user, "user")
         found = READING + (WRITING if write else ())
@@ -81,12 +82,12 @@ class Toolset:
 
     @classmethod
     def described(cls, name: str) -> str:
-        """Return a function's description for a model."""
+        """Return the description of a function that a model reads: its docstring."""
         return getdoc(getattr(cls, name)) or ""
 
     @classmethod
     def arguments(cls, name: str) -> "type[BaseModel]":
-        """Return the arguments of a function as a Pydantic model; it refuses any other."""
+        """Return a Pydantic model of a function's arguments; it rejects unknown arguments."""
         from pydantic import BeforeValidator, ConfigDict, create_model
 
         kinds = {int: Annotated[int, BeforeValidator(_no_truth)]}
@@ -102,10 +103,10 @@ class Toolset:
 
     @classmethod
     def checked(cls, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call, each of the type that the function takes.
+        """Validate the arguments of a call; return them converted to the function's types.
 
         Raises:
-            UsageError: one is missing, unknown or of another type; the message names it.
+            UsageError: an argument is missing, unknown or of a wrong type; the message names it.
         """
         from pydantic import ValidationError
 
@@ -117,12 +118,17 @@ class Toolset:
 
     @classmethod
     def wrong(cls, name: str, errors: Iterable[Mapping[str, Any]]) -> str:
-        """Say what is wrong with the arguments of a call, and which the function takes."""
+        """Return a message: what is wrong with a call's arguments, and which exist.
+
+        Args:
+            name: the function's name.
+            errors: Pydantic's errors.
+        """
         taken = ", ".join(cls.arguments(name).model_fields) or "none"
         return f"{refused(errors)} (arguments: {taken})"
 
     async def _found(self, reading: Awaitable[R]) -> R | None:
-        """Return what a reading finds; `None` for a user of whom nothing is kept: no error."""
+        """Return the result of a read; `None`, not an error, for a user without documents."""
         try:
             return await reading
         except NotFound:
@@ -314,11 +320,12 @@ class Toolset:
 
 
 def openai_tools(*, write: bool = False, user: str = "") -> list[dict[str, Any]]:
-    """Return the functions as the `tools=` of OpenAI's chat completions takes them.
+    """Return the functions in the form of `tools=` of OpenAI's chat completions.
 
     Args:
-        write: whether those that add something are among them.
-        user: whose toolset carries them out (`Toolset(memory, user)`); "": everybody's.
+        write: include the functions that add or change something.
+        user: the user of the toolset that will run them (`Toolset(memory, user)`); "" for a
+            toolset over all users.
     """
     found = []
     for name in Toolset.functions(write=write, user=user):
@@ -330,9 +337,9 @@ def openai_tools(*, write: bool = False, user: str = "") -> list[dict[str, Any]]
 
 
 async def as_text(tools: Toolset, name: str, /, *args: Any, **options: Any) -> str:
-    """Call a function by name; say what is wrong with its arguments instead of raising it.
+    """Call a function by name; return its text, or an error's message as text.
 
-    Whatever else ends a call is said, too: an agent goes on without its memory.
+    No `QrmemError` is raised, so that an agent can go on without its memory.
     """
     if name not in tools.functions(write=True, user=tools.user):
         known = ", ".join(tools.functions(write=True, user=tools.user))
@@ -346,7 +353,7 @@ async def as_text(tools: Toolset, name: str, /, *args: Any, **options: Any) -> s
 
 
 def _no_truth(value: object) -> object:
-    """Refuse true and false, which Pydantic takes for 1 and 0."""
+    """Reject true and false, which Pydantic would convert to 1 and 0."""
     from pydantic_core import PydanticCustomError
 
     if isinstance(value, bool):
@@ -374,7 +381,7 @@ def _count(k: int) -> int:
 
 
 def hits_text(hits: Sequence[Hit]) -> str:
-    """Return passages with their ids, each between marks; of a long one the part that matches."""
+    """Return passages with their ids, each between tags; a long passage is cut to its excerpt."""
     shown = [
         f"{_place(hit.segment_id, hit.title or hit.document_id, hit.part)}\n"
         f"{fenced(hit.text if len(hit.text) <= EXCERPT else hit.excerpt or hit.text[:EXCERPT])}"
@@ -390,7 +397,7 @@ def _place(segment_id: str, title: str, part: str) -> str:
 
 
 def answer_text(answer: Answer) -> str:
-    """Return an answer with its quotations, or passages instead of one, and where they stand."""
+    """Return an answer with its quotations, or passages if there is no answer, with places."""
     if answer.status == "unanswerable":
         return one_line(f"{_NO_ANSWER} {answer.reason}")
     is_answer = answer.status != "passages" or not answer.citations
@@ -404,14 +411,14 @@ def answer_text(answer: Answer) -> str:
 
 
 def recalled_text(found: Recalled) -> str:
-    """Return earlier turns, then the last ones of the session."""
+    """Return the recalled turns, then the last turns of the session."""
     recent = [f"{m['role']}: {continued(m['content'], '  ')}" for m in found.messages]
     parts = (("Earlier turns:", found.text), ("Last turns:", "\n".join(recent)))
     return "\n\n".join(f"{head}\n{text}" for head, text in parts if text) or "No turns are kept."
 
 
 def entity_text(view: EntityView) -> str:
-    """Return what is known of an entity."""
+    """Return an entity's name, type, first relations and places."""
     lines = [one_line(f"{view.entity.name} ({view.entity.type or 'type unknown'})")]
     for relation in view.relations[:_RELATIONS]:
         other = relation.tail if relation.head == view.entity.key else relation.head
@@ -428,7 +435,7 @@ def entity_text(view: EntityView) -> str:
 
 
 def facts_text(found: Sequence[FactView]) -> str:
-    """Return facts, the first of many."""
+    """Return at most `MOST` facts with their ids, times, sources and quotations."""
     lines = []
     for fact in found[:MOST]:
         said = one_line(f"{fact.head} — {fact.description[:EXCERPT]} — {fact.tail}")
@@ -460,7 +467,7 @@ def trail_text(trail: Trail) -> str:
 
 
 def status_text(status: MemoryStatus) -> str:
-    """Return a memory in figures."""
+    """Return the counts, problems and warnings of a memory."""
     counts: Mapping[str, int] = status.counts
     lines = [f"{name}: {count}" for name, count in counts.items()]
     lines += [

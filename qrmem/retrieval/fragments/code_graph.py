@@ -1,8 +1,8 @@
-"""The repository graph, the strength of paths in it, and what is kept of both (FragRel, Eq. 8).
+"""The repository graph, the strengths of its paths, and their cache (FragRel, Equation 8).
 
-Nodes are directories, files and syntax nodes; a file is the root of its own syntax tree, which the
-paper ties to it by a weight of 1. The strength of two nodes is the product along the best path.
-Paths are sought between the nodes of the files' shapes, which have no leaves.
+Nodes are directories, files and syntax nodes. A file is the root of its own syntax tree; the paper
+joins the two by an edge of weight 1. The strength between two nodes is the product of the weights
+along the best path. Paths run between the nodes of each file's `Shape`, which leaves out leaves.
 """
 
 import asyncio
@@ -34,25 +34,25 @@ DIRECTORY = 0.3
 CALL = 0.8
 
 _MIXED = DIRECTORY**2 * SYNTAX * CALL
-"""What the best path over both directories and calls can have. Above it, directories are no part of
-the search: without calls their way is known."""
+"""Upper bound of the strength of a path that uses both directories and calls. For a cut-off above
+it the search leaves directories out: `folder_strength` gives paths without calls in closed form."""
 _LEAST = 0.1
-"""Share of the cut-off below which a weight is not kept."""
+"""Weights below this share of the cut-off are dropped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strengths:
     """How strongly the fragments of all source files are related.
 
-    Fragments are numbered through all files, file by file.
+    Fragments are numbered consecutively over all files, file by file.
 
     Attributes:
-        paths: of the files, in order.
-        sizes: `(files,)`, how many fragments each has.
-        reach: `(n,)`, how strongly each fragment is tied to its file, mean over its nodes.
-        heads: `(k,)`, one fragment of each pair; all pairs are there both ways.
-        tails: `(k,)`, the other one.
-        weights: `(k,)`, what Equation 8 gives more than the way over the directories.
+        paths: paths of the files, in order.
+        sizes: `(files,)`, number of fragments of each file.
+        reach: `(n,)`, strength between each fragment and its file, the mean over its nodes.
+        heads: `(k,)`, first fragment of each pair; each pair is stored in both directions.
+        tails: `(k,)`, second fragment of each pair.
+        weights: `(k,)`, strength by Equation 8 minus the strength of the path over directories.
     """
 
     paths: Sequence[str]
@@ -64,19 +64,19 @@ class Strengths:
 
     @classmethod
     def none(cls) -> "Strengths":
-        """Return those of no file."""
+        """Return the strengths of an empty repository."""
         numbers, weights = np.zeros(0, np.int32), np.zeros(0, np.float32)
         return cls((), numbers, weights, numbers, numbers, weights)
 
     def packed(self) -> str:
-        """Return it as text; `unpacked` makes it again."""
+        """Serialise to text; `unpacked` reverses it."""
         return pack(
             list(self.paths), [self.sizes, self.reach, self.heads, self.tails, self.weights]
         )
 
     @classmethod
     def unpacked(cls, packed: str) -> "Strengths":
-        """Return what was packed."""
+        """Return the strengths that `packed` serialised."""
         kinds = (np.int32, np.float32, np.int32, np.int32, np.float32)
         paths, arrays = unpack(packed, kinds)
         return cls(paths, *arrays)
@@ -95,8 +95,9 @@ class CodeGraph:
 
         Args:
             files: by path.
-            edges: each file's calls.
-            cutoff: strength below which a path does not count; one edge more on either end does.
+            edges: calls of each file, by path.
+            cutoff: paths with a lower strength are ignored. The edges of leaves that `Shape` left
+                out do not count.
         """
         self._files = files
         self._cutoff = cutoff
@@ -113,7 +114,7 @@ class CodeGraph:
         self._reach = self._reaches()
 
     def strengths(self) -> Strengths:
-        """Return how strongly all fragments are related."""
+        """Return the strengths between all pairs of fragments."""
         found = [self._of_file(number) for number in range(len(self._paths))]
         heads, tails, weights = (np.concatenate(part) for part in zip(*found, strict=True))
         return Strengths(
@@ -148,7 +149,7 @@ class CodeGraph:
     def _calls(
         self, edges: Mapping[str, Sequence[Edge]]
     ) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
-        """Return the places of all calls, and of what they call."""
+        """Return the node numbers of all calls, and of the definitions that they call."""
         of_file = [len(edges.get(path, ())) for path in self._paths]
         found = list(chain.from_iterable(edges.get(path, ()) for path in self._paths))
         mine = np.repeat(np.arange(len(self._paths)), of_file)
@@ -179,10 +180,10 @@ class CodeGraph:
         return pairs, self._count + len(numbers)
 
     def _covers(self) -> "tuple[csr_array, csr_array, NDArray[np.int64]]":
-        """Return what stands for each fragment, and each fragment's file.
+        """Return two matrices of the nodes that cover each fragment, and each fragment's file.
 
-        The first matrix has the shares of its nodes, those of leaves times an edge at their
-        parents; the second, times itself, what leaves have with themselves beyond that.
+        The first has the share of each node; a leaf's share is times the weight of one edge, at the
+        leaf's parent. The second, times its transpose, gives what leaves add with themselves.
         """
         from scipy.sparse import csr_array
 
@@ -217,7 +218,7 @@ class CodeGraph:
     def _of_file(
         self, number: int
     ) -> "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]":
-        """Return what a file's fragments are related to beyond the way over the directories."""
+        """Return the pairs of a file's fragments, with strengths beyond the directories' paths."""
         first, after = np.searchsorted(self._owner, [number, number + 1])
         mine = np.arange(first, after)
         sources = np.unique(self._cover[mine].indices).astype(np.int64)
@@ -225,7 +226,7 @@ class CodeGraph:
         strengths = np.exp(-self._costs(sources, near))
         touched = self._covered[near]
         others = np.unique(touched.indices).astype(np.int64)
-        # From the left, so that what is dense stays thin.
+        # Multiply from the left, so that dense matrices stay narrow.
         joined = touched[:, others].T @ (self._cover[mine][:, sources] @ strengths).T
         weights = joined.T + (self._twins[mine] @ self._twins[others].T).toarray()
         owners, at = np.unique(self._owner[others], return_inverse=True)
@@ -249,7 +250,7 @@ class CodeGraph:
     ) -> "NDArray[np.float64]":
         """Return `(sources, near)`: the cost of the best path, infinite beyond the cut-off.
 
-        What lies on a path within the cut-off is itself within it, so nothing outside is missed.
+        Every node on a path within the cut-off is within the cut-off, so no path is missed.
         """
         from scipy.sparse.csgraph import dijkstra
 
@@ -260,7 +261,7 @@ class CodeGraph:
 
 
 def folder_strength(one: str, other: str) -> float:
-    """Return the strength of the way from file to file over the directories."""
+    """Return the strength of the path between two files over directories, in (0, 1]."""
     if one == other:
         return 1.0
     mine, theirs = one.split("/"), other.split("/")
@@ -273,7 +274,7 @@ def folder_strength(one: str, other: str) -> float:
 def _symmetric(
     heads: "NDArray[np.int64]", tails: "NDArray[np.int64]", costs: "NDArray[np.float64]", count: int
 ) -> "csr_array":
-    """Return the graph both ways; of several edges between two nodes, the strongest."""
+    """Return the graph with edges in both directions; of parallel edges the strongest is kept."""
     from scipy.sparse import csr_array
 
     between = np.concatenate([heads * count + tails, tails * count + heads])
@@ -289,12 +290,12 @@ def _symmetric(
 # The code relation of one namespace: outlines are kept file by file, strengths as a whole.
 
 VERSION = 8
-"""Of what is kept; another number makes everything again."""
+"""Version of the cached form; a new number makes every cached entry stale."""
 
 
 @dataclass(slots=True)
 class CodeIndex:
-    """The source files of one namespace and how their fragments are related.
+    """The source files of one namespace, and the strengths between their fragments.
 
     The strengths stay in memory until a file changes.
     """
@@ -304,9 +305,9 @@ class CodeIndex:
     _strengths: dict[float, tuple[str, Strengths]] = field(default_factory=dict)
 
     async def strengths(self, cutoff: float) -> Strengths:
-        """Return how strongly the fragments of all source files are related.
+        """Return the strengths between the fragments of all source files.
 
-        They are computed when a question first needs them after a change, and kept in the store.
+        The first question after a change computes them; the store caches them.
 
         Raises:
             MissingError: the extra `code` is not installed.
@@ -337,7 +338,7 @@ class CodeIndex:
         return found
 
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
-        """Return all files' outlines: kept, or made now."""
+        """Return the outlines of all files, from the cache where it has them."""
         keys = {path: f"code:file:{path}" for path in sorted(digests)}
         kept = {
             one.key: one.value
@@ -368,7 +369,7 @@ class CodeIndex:
     # --- the store --------------------------------------------------------------------------------
 
     async def _digests(self) -> dict[str, str]:
-        """Return what each source file's text and fragments are, by path."""
+        """Return a digest of each source file's text and fragments, by path."""
         return {
             info.id: f"{VERSION}:{info.segments}:{info.digest}"
             for info in await self.store.documents(self.ns)

@@ -1,4 +1,4 @@
-"""The fragments of a memory as FragRel sees them: in order, with their place and own worth."""
+"""The fragments of a memory for FragRel: their order, places, vectors and independent scores."""
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ class Fragments:
     """All fragments that a question may find, in order.
 
     Attributes:
-        ids: of their segments.
-        documents: what is known of the documents that they are of.
-        document_of: `(n,)`, each fragment's place in `documents`, ascending.
-        sequences: `(n,)`, ascending: what runs on from fragment to fragment, a document or the
-            session of a conversation.
-        places: `(n,)`, `loc` of Equation 7: the place in its sequence.
-        vectors: `(n, dimension)`, the direction of a fragment's windows together; zeros where there
-            is none.
-        segments: the segments themselves; empty unless a relation of one's own is to see them.
+        ids: segment ids.
+        documents: the documents that contain the fragments.
+        document_of: `(n,)`, index into `documents` of each fragment.
+        sequences: `(n,)`, ascending: number of the sequence of each fragment. A sequence is a
+            document, or a session of a conversation.
+        places: `(n,)`, position of each fragment in its sequence: `loc` of Equation 7.
+        vectors: `(n, dimension)`, normalised sum of the vectors of a fragment's windows; a row of
+            zeros for a fragment without vectors.
+        segments: the segments themselves; only set for a relation that the user supplies.
     """
 
     ids: Sequence[str]
@@ -55,7 +55,11 @@ class Fragments:
 
 
 async def gather(searcher: "Searcher", documents: frozenset[str] | None) -> Fragments:
-    """Return the fragments of a namespace, in order of sequence and place."""
+    """Return the fragments of a namespace, ordered by sequence, then by place.
+
+    Args:
+        documents: ids of the documents to include; `None` includes all.
+    """
     store, ns = searcher.store, searcher.ns
     ids = [row.segment_id for row in await store.ledger(ns, *sorted(documents or ()))]
     entries = [
@@ -84,7 +88,7 @@ async def gather(searcher: "Searcher", documents: frozenset[str] | None) -> Frag
 
 
 def _sequences(documents: "Sequence[DocumentInfo]") -> "tuple[NDArray[np.int64], ...]":
-    """Return the number of each document's sequence, and of its turn there (-1: it is no turn)."""
+    """Return each document's sequence number and turn number (-1 if it is not a turn)."""
     numbers: dict[tuple[str, str], int] = {}
     sequence_of, turn_of = [], []
     for info in documents:
@@ -96,7 +100,7 @@ def _sequences(documents: "Sequence[DocumentInfo]") -> "tuple[NDArray[np.int64],
 
 
 async def _directions(searcher: "Searcher", entries: "Sequence[Entry]") -> "NDArray[np.float32]":
-    """Return one vector of unit length per segment: the direction of its windows together."""
+    """Return one unit vector per segment: the normalised sum of its windows' vectors."""
     row_of = {entry.id: row for row, entry in enumerate(entries)}
     found = await searcher.store.vectors(searcher.ns, "segment", list(row_of))
     result = np.zeros((len(entries), found.matrix.shape[1]), dtype=np.float32)
@@ -107,7 +111,7 @@ async def _directions(searcher: "Searcher", entries: "Sequence[Entry]") -> "NDAr
 
 
 def preset(fragments: Fragments) -> "FragmentSettings":
-    """Return the paper's settings for what most fragments are."""
+    """Return the paper's settings for the most frequent kind of fragment: text, code or turns."""
     kinds = np.array(
         [
             1 if CODE_KEY in info.metadata else 2 if turn_number(info.id, info.metadata) else 0
@@ -127,10 +131,13 @@ _BATCH = 2_000
 async def scores(
     searcher: "Searcher", fragments: "Fragments", question: str, settings: "FragmentSettings"
 ) -> "Vector":
-    """Return the independent score of every fragment.
+    """Return the independent score of every fragment (FragRel, Equation 4).
+
+    Returns:
+        `(n,)`; 0 for a fragment that the score does not rank.
 
     Raises:
-        UsageError: cosines are wanted, and the memory has no vectors.
+        UsageError: the score is `cosine` and the memory has no vectors.
     """
     kind = settings.score
     has_vectors = searcher.embedder is not None and bool(fragments.vectors.any())
@@ -164,12 +171,17 @@ async def _jaccards(
 
 
 def jaccard(one: Set[object], other: Set[object]) -> float:
-    """Return the share of what two sets have in common, in [0, 1]; 0 for two empty ones."""
+    """Return the Jaccard index of two sets, in [0, 1]; 0 if both are empty."""
     together = len(one | other)
     return len(one & other) / together if together else 0.0
 
 
 def within_words(counts: Sequence[int], limit: int) -> int:
-    """Return how many fragments, taken in order, have at most `limit` words; at least one."""
+    """Return how many of the first fragments have at most `limit` words together; at least 1.
+
+    Args:
+        counts: number of words of each fragment, in order.
+        limit: upper bound on the sum.
+    """
     total = np.cumsum(np.asarray(counts, dtype=np.int64))
     return max(1, int(np.searchsorted(total, limit, side="right")))

@@ -1,7 +1,7 @@
 """Relations between fragments (FragRel, Equations 5 to 8) as linear operators.
 
-Scores need a relation's products with vectors, never its matrix: none is stored, and those with a
-closed form need no matrix at all.
+The scores need only products of a relation with vectors. No matrix is stored, and a relation with a
+closed form computes none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,40 +22,40 @@ if TYPE_CHECKING:
 
 
 EXACT = 10_000
-"""Fragments up to which the semantic relation is computed whole, in blocks."""
+"""Up to this many fragments the semantic relation is exact; it is computed in blocks."""
 SAMPLE = 4_096
-"""Fragments, evenly spread, that stand for all of them beyond that."""
+"""Beyond `EXACT`, this many evenly spaced fragments are used as a sample of all."""
 _DOUBLE = 2_048
-"""Fragments up to which it is computed in float64; beyond, products are float32."""
+"""Up to this many fragments products are float64, beyond that float32."""
 _BLOCK = 1_024
 _NOTHING = 1e-17
 
 
 @runtime_checkable
 class Relation(Protocol):
-    """W of Equation 5: query-independent, never negative, larger is stronger."""
+    """The matrix W of Equation 5: independent of the query, weights of at least 0."""
 
     @property
     def size(self) -> int:
-        """Number of fragments, n."""
+        """Number n of fragments; W is `(n, n)`."""
         ...
 
     def times(self, columns: "Matrix") -> "Matrix":
-        """Return W times `(n, m)`."""
+        """Return the product of W and a matrix `(n, m)`, as `(n, m)`."""
         ...
 
     def diagonal(self) -> "Matrix":
-        """Return `(n,)`: how strongly each fragment is related to itself."""
+        """Return the diagonal of W, `(n,)`: the weight between each fragment and itself."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """`w_rel ** |loc_i - loc_j|` within a document, nothing across (Equation 7); 0^0 is 1.
+    """`w_rel ** |loc_i - loc_j|` within a document, 0 between documents (Equation 7); 0 ** 0 is 1.
 
     Attributes:
-        documents: `(n,)`, ascending: the document that each fragment is of.
-        places: `(n,)`, ascending within a document: `loc`.
+        documents: `(n,)`, ascending: number of each fragment's document.
+        places: `(n,)`, ascending within a document: `loc` of each fragment.
         w_rel: in [0, 1].
     """
 
@@ -69,7 +69,7 @@ class Structure:
         return int(self.places.size)
 
     def times(self, columns: "Matrix") -> "Matrix":
-        """Return W times columns, diagonal by diagonal until they vanish."""
+        """Return the product of W and a matrix; diagonals with negligible weights are skipped."""
         result = columns.copy()
         for lag in range(1, self.size):
             same = self.documents[lag:] == self.documents[:-lag]
@@ -83,18 +83,18 @@ class Structure:
         return result
 
     def diagonal(self) -> "Matrix":
-        """Return ones."""
+        """Return the diagonal of W: ones."""
         return np.ones(self.size)
 
 
 @dataclass(frozen=True, slots=True)
 class Semantic:
-    """Cosine of the fragments' vectors, below 0 clipped to 0 (FragRel, Equation 6).
+    """Cosine similarity of the fragments' vectors, negative values set to 0 (FragRel, Equation 6).
 
     Attributes:
-        vectors: `(n, dimension)`, rows of unit length, or of zeros where there is none.
-        is_printed: `1 - cosine`, as the paper prints the equation.
-        is_sampled: whether `SAMPLE` fragments stand for all: the work then grows with n, not n².
+        vectors: `(n, dimension)`, unit vectors; a row of zeros for a fragment without a vector.
+        is_printed: use `1 - cosine`, the equation as the paper prints it.
+        is_sampled: estimate sums from `SAMPLE` fragments; the work then grows with n, not n².
     """
 
     vectors: "NDArray[np.float32]"
@@ -107,7 +107,7 @@ class Semantic:
         return int(self.vectors.shape[0])
 
     def times(self, columns: "Matrix") -> "Matrix":
-        """Return W times columns, in blocks: of two that mirror each other, one is computed."""
+        """Return the product of W and a matrix, in blocks; symmetric blocks are computed once."""
         if self.is_printed:
             thin = self.vectors.astype(np.float64)
             printed: Matrix = columns.sum(axis=0) - thin @ (thin.T @ columns)
@@ -126,7 +126,10 @@ class Semantic:
         return total
 
     def diagonal(self) -> "Matrix":
-        """Return 1 for every fragment with a vector; 0 as the equation is printed."""
+        """Return the diagonal of W: 1 for a fragment with a vector, else 0.
+
+        With `is_printed` it is 0 for a fragment with a vector, else 1.
+        """
         vectors = self.vectors.astype(np.float64)
         squares: Matrix = np.einsum("ij,ij->i", vectors, vectors)
         return 1.0 - squares if self.is_printed else squares
@@ -146,7 +149,7 @@ class Semantic:
         return cosines
 
     def _sampled(self, columns: "Matrix") -> "Matrix":
-        """Return what a sample says of all, and of each fragment itself what is true."""
+        """Estimate the product from a sample; the diagonal's part is exact."""
         some = np.unique(np.linspace(0, self.size - 1, min(SAMPLE, self.size)).round())
         rows = some.astype(np.int64)
         share = self.size / rows.size
@@ -161,14 +164,18 @@ class Semantic:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Weighted pairs of fragments; what is not named is not related.
+    """Weighted pairs of fragments; every other pair has weight 0.
 
     Attributes:
         size: number of fragments.
         heads: `(k,)`, rows of W.
-        tails: `(k,)`, columns of W; a pair that is given twice counts twice.
-        weights: `(k,)`.
-        own: how strongly each fragment is related to itself, unless a pair says so.
+        tails: `(k,)`, columns of W; the weights of a repeated pair add up.
+        weights: `(k,)`, finite, at least 0.
+        own: added to the diagonal: the weight between each fragment and itself.
+
+    Raises:
+        UsageError: a pair names a fragment that does not exist, or a weight is negative, infinite
+            or not a number.
     """
 
     size: int
@@ -178,7 +185,7 @@ class Links:
     own: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse places that no fragment has, and weights that are negative or no numbers."""
+        """Check the fragment numbers and the weights."""
         for places in (self.heads, self.tails):
             if places.size and not 0 <= places.min() <= places.max() < self.size:
                 named = f"{places.min()} to {places.max()}"
@@ -190,14 +197,20 @@ class Links:
     def both_ways(
         cls, size: int, pairs: "Sequence[tuple[int, int, float]]", *, own: float = 1.0
     ) -> "Links":
-        """Return links that hold in both directions."""
+        """Return links in both directions.
+
+        Args:
+            size: number of fragments.
+            pairs: two fragment numbers and a weight each.
+            own: added to the diagonal.
+        """
         table = np.array(pairs, dtype=np.float64).reshape(-1, 3)
         one, other = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
         heads, tails = np.concatenate([one, other]), np.concatenate([other, one])
         return cls(size, heads, tails, np.tile(table[:, 2], 2), own)
 
     def times(self, columns: "Matrix") -> "Matrix":
-        """Return W times columns."""
+        """Return the product of W and a matrix `(n, m)`."""
         result = self.own * columns
         for n in range(columns.shape[1]):
             given = self.weights * columns[self.tails, n]
@@ -205,7 +218,7 @@ class Links:
         return result
 
     def diagonal(self) -> "Matrix":
-        """Return what each fragment has with itself."""
+        """Return the diagonal of W, `(n,)`."""
         selves = self.heads == self.tails
         result = np.zeros(self.size)
         np.add.at(result, self.heads[selves], self.weights[selves])
@@ -224,11 +237,11 @@ class Blend:
         return self.parts[0].size
 
     def times(self, columns: "Matrix") -> "Matrix":
-        """Return W times columns."""
+        """Return the product of W and a matrix `(n, m)`."""
         return _mean([part.times(columns) for part in self.parts])
 
     def diagonal(self) -> "Matrix":
-        """Return the mean of the parts'."""
+        """Return the mean of the parts' diagonals."""
         return _mean([part.diagonal() for part in self.parts])
 
 
@@ -239,18 +252,18 @@ def _mean(found: "Sequence[Matrix]") -> "Matrix":
 
 # The code relation over a memory's fragments (Equation 8).
 #
-# Between files, the way over the directories factors: how strongly a fragment is tied to its file,
-# times the way from file to file. Only what syntax and calls give beyond that is kept, pair by
-# pair.
+# Between files, the strength over directories factors: the strength between a fragment and its
+# file, times the strength between the files. Pairs are stored only where syntax and calls add to
+# that.
 
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The tree of directories with files as leaves: products of weights over its ways.
+    """The tree of directories with files as leaves; a path weighs the product of its edges.
 
     Attributes:
-        parents: `(nodes,)`; the files come first, a root is its own parent.
-        levels: nodes by their depth, the roots first.
+        parents: `(nodes,)`, parent of each node; files come first, a root is its own parent.
+        levels: node numbers by depth, roots first.
         files: number of files.
     """
 
@@ -260,7 +273,7 @@ class Folders:
 
     @classmethod
     def of(cls, paths: Sequence[str]) -> "Folders":
-        """Return the tree of some files."""
+        """Return the tree over the given file paths."""
         numbers: dict[str, int] = {}
         parents = [0] * len(paths)
         depths = [len(PurePosixPath(path).parents) for path in paths]
@@ -278,7 +291,11 @@ class Folders:
         return cls(np.array(parents, dtype=np.int64), levels, len(paths))
 
     def times(self, columns: "Matrix") -> "Matrix":
-        """Return, for every file, the sum of all files' values times the way to them."""
+        """Return, for each file, the sum of all files' rows, each times the weight of its path.
+
+        Args:
+            columns: `(files, m)`.
+        """
         below = np.zeros((self.parents.size, columns.shape[1]))
         below[: self.files] = columns
         for nodes in reversed(self.levels[1:]):
@@ -292,13 +309,14 @@ class Folders:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """W of Equation 8.
+    """The relation `code` (W of Equation 8).
 
     Attributes:
-        folders: over the files.
-        file_of: `(n,)`, each fragment's file.
-        reach: `(n,)`, how strongly a fragment is tied to its file; 0 for what is no code.
-        links: what is stronger than that, pair by pair.
+        folders: the tree of directories over the files.
+        file_of: `(n,)`, number of each fragment's file.
+        reach: `(n,)`, strength between each fragment and its file; 0 for a fragment that is not
+            code.
+        links: strength of pairs beyond the path over directories.
     """
 
     folders: Folders
@@ -308,9 +326,9 @@ class Code:
 
     @classmethod
     def over(cls, fragments: "Fragments", strengths: Strengths) -> "Code":
-        """Return the relation over a memory's fragments from what is known of its source files.
+        """Return the relation over the fragments of a memory.
 
-        What is no source file is related to itself alone.
+        A fragment that is not source code is related to itself only.
         """
         starts = np.searchsorted(fragments.document_of, np.arange(len(fragments.documents) + 1))
         paths = [info.id for info in fragments.documents]
@@ -334,7 +352,7 @@ class Code:
         return int(self.reach.size)
 
     def times(self, columns: "Matrix") -> "Matrix":
-        """Return W times columns."""
+        """Return the product of W and a matrix `(n, m)`."""
         tied = self.reach[:, None] * columns
         by_file = np.zeros((self.folders.files, columns.shape[1]))
         np.add.at(by_file, self.file_of, tied)
@@ -343,16 +361,16 @@ class Code:
         return result
 
     def diagonal(self) -> "Matrix":
-        """Return what each fragment has with itself."""
+        """Return the diagonal of W, `(n,)`."""
         return self.reach**2 + self.links.diagonal()
 
 
 def _places(
     numbers: Mapping[str, int], starts: "NDArray[np.int64]", strengths: Strengths
 ) -> "NDArray[np.int64]":
-    """Return where a memory's fragments have those of the source files; -1 where they have not.
+    """Return the place of each source file's fragments among a memory's fragments, else -1.
 
-    A file may be left out of a question, or have changed since.
+    It is -1 if the question leaves the file out, or if the file has changed since.
     """
     place = np.full(strengths.reach.size, -1, dtype=np.int64)
     after = np.cumsum(strengths.sizes)

@@ -1,4 +1,4 @@
-"""Fragments of one memory against a question: independent, environment, relation-aware scores."""
+"""FragRel's scores of a memory's fragments: independent, environment and relation-aware."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # FragRel's scores: a fragment is worth what it says, and what its surroundings say (Eq. 9-11).
 
 _NOTHING = 1e-6
-"""Sum of weights up to which a fragment is related to nothing: vectors are float32."""
+"""A fragment whose weights sum to no more than this is unrelated; vectors are float32."""
 
 
 def environment(
@@ -35,14 +35,14 @@ def environment(
     with_self: bool = True,
     counts: "Vector | None" = None,
 ) -> "Vector":
-    """Return the environment scores (Equation 9): the mean score of what a fragment is related to.
+    """Return the environment scores (Equation 9): the weighted mean score of related fragments.
 
     Args:
-        relation: over n fragments.
-        independent: `(n,)`, scores by themselves.
-        with_self: whether a fragment belongs to its own surroundings. The paper's prose says no,
-            its equation yes, and only then does `w_rel = 0` fall back to the independent ranking.
-        counts: `(n,)`, 0 for fragments that must not be seen, else 1; `None`: all are.
+        relation: a relation over n fragments.
+        independent: `(n,)`, independent scores.
+        with_self: whether a fragment is part of its own environment. The paper's text excludes it,
+            its equation includes it. Only if included, `w_rel = 0` gives the independent ranking.
+        counts: `(n,)`, 0 for hidden fragments, else 1; `None` hides none.
 
     Returns:
         `(n,)`; 0 for a fragment that is related to nothing.
@@ -69,14 +69,14 @@ def best(scores: "Vector", k: int) -> list[int]:
     return [int(row) for row in order[:k]]
 
 
-# From a relation's name, or a function of one's own, to the relation over a memory's fragments.
+# From a relation's name, or a user's function, to the relation over a memory's fragments.
 
 GROUP = "qrmem.relations"
-"""Entry points of relations that come with other packages."""
+"""Entry point group by which other packages add relations."""
 
 
 def name_of(relation: "str | Relate") -> str:
-    """Return what a relation is called: a function's own name, an object's class's."""
+    """Return a relation's name: itself if text, else the name of the function or class."""
     if isinstance(relation, str):
         return relation
     return str(getattr(relation, "__name__", type(relation).__name__))
@@ -88,11 +88,11 @@ async def related(
     settings: "FragmentSettings",
     index: CodeIndex,
 ) -> "Relation":
-    """Return how fragments are related by the settings; the mean, where several are named.
+    """Return the relation that the settings name; the mean if they name several.
 
     Raises:
-        UsageError: no relation has that name, or it needs vectors that are not there, or it is
-            over another number of fragments.
+        UsageError: no relation has that name, it needs vectors and the memory has none, or a
+            user's relation has another number of fragments or a negative weight.
     """
     parts: list[Relation] = []
     for wanted in settings.relations:
@@ -150,10 +150,10 @@ class Assessed:
     """Every fragment's scores for one question.
 
     Attributes:
-        settings: what they were made by.
-        alone: `(n,)`, s_ind of Equation 4.
-        around: `(n,)`, s_env of Equation 9.
-        scores: `(n,)`, s_rel of Equation 10.
+        settings: the settings that were used.
+        alone: `(n,)`, independent scores, s_ind of Equation 4.
+        around: `(n,)`, environment scores, s_env of Equation 9.
+        scores: `(n,)`, relation-aware scores, s_rel of Equation 10; -inf for hidden fragments.
     """
 
     fragments: "Fragments"
@@ -168,19 +168,23 @@ class Assessed:
         return {self.fragments.ids[row]: float(self.scores[row]) for row in rows}
 
     def documents(self, k: int | None) -> list[str]:
-        """Return the ids of the documents with the best fragments, best first; `None`: of all."""
+        """Return the ids of the k documents with the best fragments, best first.
+
+        Args:
+            k: upper bound on the number; `None` returns all.
+        """
         rows = best(self.scores, self.scores.size)
         places = (int(self.fragments.document_of[r]) for r in rows if np.isfinite(self.scores[r]))
         return [self.fragments.documents[place].id for place in list(dict.fromkeys(places))[:k]]
 
     def surrounded(self, k: int) -> int:
-        """Return how many of the k best would not be there without their surroundings."""
+        """Return how many of the k best fragments are not among the k best by `alone`."""
         alone = {row for row in best(self.alone, k) if self.alone[row] > 0}
         return sum(self.scores[r] > 0 and r not in alone for r in best(self.scores, k))
 
 
 class FragmentScorer:
-    """Assesses the fragments of one namespace; keeps their relations until the memory changes."""
+    """Scores the fragments of one namespace; caches their relations until the memory changes."""
 
     def __init__(self, searcher: "Searcher") -> None:
         """Take a namespace's searcher."""
@@ -197,17 +201,18 @@ class FragmentScorer:
         documents: Collection[str] | None = None,
         hidden: Collection[str] = (),
     ) -> Assessed | None:
-        """Score every fragment of some documents, or `None` if there is none.
+        """Score every fragment of some documents; return `None` if there is none.
 
         Args:
-            settings: `None` takes the paper's for what most fragments are: text, code or turns.
-            documents: ids of the only documents that count; `None`: all.
-            hidden: ids of segments that must not be seen: neither found nor anybody's
-                surroundings.
+            settings: `None` uses the paper's settings for the most frequent kind of fragment: text,
+                code or turns.
+            documents: ids of the documents to score; `None` scores all.
+            hidden: ids of segments to leave out of the results and of every environment.
 
         Raises:
-            UsageError: a relation or score has no name here, or needs vectors that are not there.
-            MissingError: the code relation needs the extra `code`.
+            UsageError: the settings name an unknown relation or score, or one that needs vectors
+                that the memory does not have.
+            MissingError: the relation `code` needs the extra `code`.
         """
         fragments = await self._gather(None if documents is None else frozenset(documents))
         if fragments is None or not fragments.size:
@@ -222,7 +227,7 @@ class FragmentScorer:
         return Assessed(fragments, chosen, alone, around, scores)
 
     async def _gather(self, documents: frozenset[str] | None) -> "Fragments | None":
-        """Return the fragments; gathered again when the memory changed or vectors were missing."""
+        """Return the fragments; gather them again if the memory changed or vectors are missing."""
         info = await self._searcher.store.namespace(self._searcher.ns)
         if info is None:
             return None
@@ -246,5 +251,5 @@ class FragmentScorer:
 
 
 def _are_whole(fragments: "Fragments") -> bool:
-    """Return whether each fragment has a vector."""
+    """Return whether every fragment has a vector."""
     return bool(fragments.vectors.any(axis=1).all())

@@ -1,4 +1,4 @@
-"""Source files as the repository graph sees them, and what their calls mean."""
+"""Source files for the repository graph, and the definitions that their calls refer to."""
 
 import base64
 import json
@@ -17,18 +17,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# Arrays and names as text, as a store keeps values: sizes first, then the numbers themselves.
+# Serialisation of names and arrays to text, which a store can keep: sizes first, then numbers.
 
 
 def pack(names: object, arrays: "Sequence[NDArray[Any]]") -> str:
-    """Return a JSON value and arrays as text; `unpack` needs to be told the arrays' types."""
+    """Serialise a JSON value and arrays to text; `unpack` reverses it, given the arrays' types."""
     head = json.dumps([names, [array.size for array in arrays]], separators=(",", ":"))
     data = head.encode() + b"\n" + b"".join(array.tobytes() for array in arrays)
     return base64.b64encode(zlib.compress(data, 1)).decode()
 
 
 def unpack(packed: str, kinds: Sequence[Any]) -> "tuple[Any, list[NDArray[Any]]]":
-    """Return what was packed."""
+    """Return the JSON value and the arrays that `pack` serialised.
+
+    Args:
+        kinds: dtype of each array.
+    """
     head, _, data = zlib.decompress(base64.b64decode(packed)).partition(b"\n")
     names, sizes = json.loads(head)
     arrays, at = [], 0
@@ -38,25 +42,27 @@ def unpack(packed: str, kinds: Sequence[Any]) -> "tuple[Any, list[NDArray[Any]]]
     return names, arrays
 
 
-# A source file's syntax tree as paths need it: without leaves, with its fragments' shares in it.
+# A source file's syntax tree for the path search: without leaves, with each fragment's nodes.
 #
-# Four nodes of five are leaves without a call: every path from one goes through its parent. So
-# paths are sought between parents only, and a leaf takes its parent's times the weight of one edge;
-# just with itself it has a strength of 1.
+# Four nodes of five are leaves without a call, and every path from a leaf goes through its parent.
+# So the search runs between parents only. The strength of a leaf is its parent's strength times the
+# weight of one edge; its strength with itself is 1.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """Arrays over the nodes that stay, and over the pairs of a fragment and a node of its own.
+    """A syntax tree without most leaves, and the nodes that cover each fragment, as arrays.
 
     Attributes:
-        parents: of the nodes that stay, by their new numbers; the root, -1, first.
-        depths: below the root.
-        numbers: what the outline calls the nodes that stay, ascending.
-        counts: for each fragment in order, how many nodes stand for it.
-        nodes: these nodes, as the outline calls them.
-        anchors: new number of each of these: its own, or its parent's for a leaf.
-        lengths: how much of the fragment each has, in characters.
+        parents: `(nodes,)`, parent of each kept node, by the new numbers; the root comes first, its
+            parent is -1.
+        depths: `(nodes,)`, depth of each kept node below the root.
+        numbers: `(nodes,)`, number of each kept node in the outline, ascending.
+        counts: `(fragments,)`, number of nodes that cover each fragment.
+        nodes: `(pairs,)`, number in the outline of each covering node, fragment by fragment.
+        anchors: `(pairs,)`, new number of each covering node, or of its parent for a leaf that was
+            left out.
+        lengths: `(pairs,)`, number of the fragment's characters in each covering node.
     """
 
     parents: "NDArray[np.int32]"
@@ -74,9 +80,10 @@ class Shape:
         """Return the shape of a tree.
 
         Args:
-            parents: of all nodes; a parent comes before its children, the root, -1, first.
-            stay: nodes that stay though they are leaves.
-            covers: for each fragment, node to length.
+            parents: parent of each node. A parent comes before its children; the root comes first,
+                its parent is -1.
+            stay: leaves to keep.
+            covers: for each fragment, the nodes that cover it, with lengths in characters.
         """
         above = np.asarray(parents, dtype=np.int32)
         stays = np.zeros(above.size, dtype=bool)
@@ -100,7 +107,7 @@ class Shape:
 
     @property
     def size(self) -> int:
-        """Number of nodes that stay."""
+        """Number of kept nodes."""
         return int(self.parents.size)
 
     @property
@@ -110,12 +117,12 @@ class Shape:
 
     @property
     def leaves(self) -> "NDArray[np.bool_]":
-        """For each pair of fragment and node, whether the node is a leaf that was left out."""
+        """`(pairs,)`: whether each covering node is a leaf that was left out."""
         result: NDArray[np.bool_] = self.numbers[self.anchors] != self.nodes
         return result
 
     def shares(self) -> "NDArray[np.float64]":
-        """Return, for each pair, the share of the fragment that the node has."""
+        """Return `(pairs,)`: the share of the fragment in each covering node, in (0, 1]."""
         if not self.counts.size:
             return np.zeros(0)
         totals = np.add.reduceat(self.lengths, np.cumsum(self.counts) - self.counts)
@@ -124,28 +131,28 @@ class Shape:
 
     @property
     def arrays(self) -> "list[NDArray[np.int32]]":
-        """What it consists of, in the order in which `Shape` takes it."""
+        """All fields, in the order of the constructor."""
         return [getattr(self, field.name) for field in fields(self)]
 
 
 HUB = 50
-"""Calls beyond which a definition, like a stop word, relates nobody to anybody."""
+"""A definition with more calls than this is ignored, like a stop word."""
 AMBIGUOUS = 8
-"""Definitions of one name beyond which a call of it says nothing."""
+"""A call of a name with more definitions than this is ignored as ambiguous."""
 _PACKAGES = {"__init__", "index", "mod", "lib"}
-"""Files that stand for their folder."""
+"""Names of files that are imported by the name of their folder."""
 _OWN_CRATE = {"crate", "self", "super"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calls:
-    """A file's calls by what they say: thousands of objects for each file would slow every look.
+    """A file's calls, grouped by name and base; arrays, as objects for each call would be slow.
 
     Attributes:
-        names: of what is called, for each way of saying it.
-        bases: what stands before the dot there.
-        starts: where the calls of each begin in `nodes`, and the end.
-        nodes: of the outline, the calls themselves.
+        names: name of each group: the function that is called.
+        bases: base of each group: the text before the dot, "" without one.
+        starts: `(groups + 1,)`, start of each group in `nodes`, then the end.
+        nodes: numbers of the calls in the outline.
     """
 
     names: Sequence[str]
@@ -155,7 +162,7 @@ class Calls:
 
     @classmethod
     def of(cls, calls: Iterable[Call]) -> "Calls":
-        """Group some calls, without repeats."""
+        """Group calls by name and base, without duplicates."""
         found: dict[tuple[str, str], dict[int, None]] = defaultdict(dict)
         for call in calls:
             found[call.name, call.base][call.node] = None
@@ -165,7 +172,7 @@ class Calls:
         return cls(names, bases, starts, nodes)
 
     def said(self) -> Iterator[tuple[str, str, slice]]:
-        """Yield name, base and the places of the calls."""
+        """Yield name, base and the slice of `nodes` of each group."""
         bounds = self.starts.tolist()
         for name, base, start, end in zip(
             self.names, self.bases, bounds[:-1], bounds[1:], strict=True
@@ -174,17 +181,20 @@ class Calls:
 
     @property
     def arrays(self) -> "list[NDArray[np.int32]]":
-        """Its arrays, in the order in which `Calls` takes them."""
+        """The array fields, in the order of the constructor."""
         return [self.starts, self.nodes]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a repository: its outline without the text, and its fragments' nodes.
+    """A file of a repository: its outline without the text, and the nodes of its fragments.
 
     Attributes:
-        path: relative to what was added; the document's id.
-        shape: of its syntax tree; definitions and calls name nodes as the outline does.
+        path: the document's id: the path relative to the folder that was added.
+        shape: shape of the syntax tree.
+        definitions: definitions in the file, by the outline's node numbers.
+        calls: calls in the file, by the outline's node numbers.
+        imports: imports of the file.
     """
 
     path: str
@@ -197,7 +207,7 @@ class SourceFile:
     def of(
         cls, path: str, text: str, outline: Outline, fragments: Iterable[tuple[int, int]]
     ) -> "SourceFile":
-        """Return a file from its outline and the spans of its fragments."""
+        """Return a file from its outline and the spans of its fragments (offsets in `text`)."""
         cover = Cover(outline, text)
         # A fragment without any text in it belongs to the file as a whole.
         covers = [cover.of(start, end) or {0: 1} for start, end in fragments]
@@ -206,7 +216,7 @@ class SourceFile:
         return cls(path, shape, outline.definitions, Calls.of(outline.calls), outline.imports)
 
     def packed(self) -> str:
-        """Return it as text; `unpacked` makes it again."""
+        """Serialise to text; `unpacked` reverses it."""
         names = [
             [[d.name, d.node, d.kind, d.owner] for d in self.definitions],
             self.calls.names,
@@ -217,7 +227,7 @@ class SourceFile:
 
     @classmethod
     def unpacked(cls, path: str, packed: str) -> "SourceFile":
-        """Return what was packed."""
+        """Return the file that `packed` serialised."""
         of_shape, of_calls = len(fields(Shape)), 2
         names, arrays = unpack(packed, [np.int32] * (of_shape + of_calls))
         definitions, called, bases, imports = names
@@ -231,7 +241,13 @@ class SourceFile:
 
 
 class Edge(NamedTuple):
-    """A call to a definition: from a node of one file to one of another, or of the same."""
+    """A call: from a node of one file to a definition in the same or another file.
+
+    Attributes:
+        node: number of the call in its file's outline.
+        path: path of the file with the definition.
+        target: number of the definition in that file's outline.
+    """
 
     node: int
     path: str
@@ -239,7 +255,7 @@ class Edge(NamedTuple):
 
 
 def resolved(files: Mapping[str, SourceFile]) -> dict[str, list[Edge]]:
-    """Return where the calls of all files lead, without those to what everybody calls."""
+    """Return the calls of all files, by path, without calls to definitions above `HUB`."""
     resolver = Resolver(files)
     edges = {path: resolver.edges(file) for path, file in files.items()}
     called = Counter((edge.path, edge.target) for found in edges.values() for edge in found)
@@ -250,7 +266,7 @@ def resolved(files: Mapping[str, SourceFile]) -> dict[str, list[Edge]]:
 
 
 class Resolver:
-    """Finds the definitions that calls mean, over all files of a repository."""
+    """Finds the definitions that calls refer to, over all files of a repository."""
 
     def __init__(self, files: Mapping[str, SourceFile]) -> None:
         self._places: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -267,7 +283,7 @@ class Resolver:
                 self._modules[module[-1]].append((module, path))
 
     def edges(self, file: SourceFile) -> list[Edge]:
-        """Return where a file's calls lead, without repeats, in order."""
+        """Return the definitions that a file's calls refer to, in order, without duplicates."""
         imported = {found.name: found for found in file.imports}
         nodes = file.calls.nodes.tolist()
         edges: dict[Edge, None] = {}
@@ -283,7 +299,7 @@ class Resolver:
     def _meant(
         self, name: str, base: str, path: str, imported: Mapping[str, Import]
     ) -> Sequence[tuple[str, int]]:
-        """Same file first, then what is imported, then the repository; of several, all."""
+        """Look in the same file, then in imports, then in the repository; return all matches."""
         own = self._local[path].get(name, ())
         known = imported.get(base) or imported.get(base.partition(".")[0] if base else name)
         if known is not None and (base or not own):
@@ -302,7 +318,7 @@ class Resolver:
         return list(dict.fromkeys(found))
 
     def _files(self, module: tuple[str, ...], path: str) -> list[str]:
-        """Return the files that a module is, seen from a file; none for one from elsewhere."""
+        """Return the files of a module that a file imports; none for a foreign module."""
         is_relative = bool(module) and not module[0].strip(".")
         seen_from = path.rpartition("/")[0] if is_relative else ""
         asked = module, seen_from
@@ -328,7 +344,7 @@ def _few(found: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
 
 
 def _modules_of(path: str) -> list[tuple[str, ...]]:
-    """Return what a file can be imported as: its path, and its folder, as parts."""
+    """Return the module names by which a file can be imported, as parts."""
     pure = PurePosixPath(path)
     folder = pure.parent.parts
     if pure.stem in _PACKAGES:
