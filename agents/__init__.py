@@ -6,10 +6,10 @@ They are loaded when they are first named: a worker that only reads does without
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from qrmem.agents.build_state import BuildDeps, BuildOutcome
     from qrmem.agents.building import build_documents
     from qrmem.agents.search.run import Search
     from qrmem.agents.search.state import Outcome
-    from qrmem.agents.state import BuildDeps, BuildOutcome
     from qrmem.agents.strategies import STRATEGIES, run_strategy, strategy_of
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
 
 _LAZY = {
     "STRATEGIES": "qrmem.agents.strategies",
-    "BuildDeps": "qrmem.agents.state",
-    "BuildOutcome": "qrmem.agents.state",
+    "BuildDeps": "qrmem.agents.build_state",
+    "BuildOutcome": "qrmem.agents.build_state",
     "Outcome": "qrmem.agents.search.state",
     "Search": "qrmem.agents.search.run",
     "build_documents": "qrmem.agents.building",

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
+from qrmem.agents.build_state import BuildDeps, BuildOutcome
 from qrmem.agents.embedding import alike_by, embed_segments
 from qrmem.agents.executor import InProcess
 from qrmem.agents.folding import fold_documents
 from qrmem.agents.reading import Reader, shares
-from qrmem.agents.state import BuildDeps, BuildOutcome
 from qrmem.errors import CapReached, OutOfReach
 from qrmem.graph.merging import merge_documents
-from qrmem.graph.view import decided
+from qrmem.graph.view_rows import decided
 from qrmem.graphstore.relations import folded_key
 from qrmem.llm.parallel import each
 from qrmem.types import (

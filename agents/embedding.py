@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.graph.merging import Similar
 from qrmem.graph.name_parents import NUMERIC
 from qrmem.graphstore.protocol import GraphStore, NameRow

@@ -9,7 +9,7 @@ build that was stopped goes on where it was.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from qrmem.agents.state import BuildDeps
+from qrmem.agents.build_state import BuildDeps
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import cached_value, entities_in, kept_folds
 from qrmem.graphstore.relations import (

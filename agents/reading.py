@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from qrmem.agents.build_state import BuildDeps
 from qrmem.agents.executor import LOCAL_BATCH
-from qrmem.agents.state import BuildDeps
 from qrmem.llm.parallel import in_batches
 from qrmem.types import (
     CallRecord,

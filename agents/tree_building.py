@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.extraction.summaries import NodeText, Summarised
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import cached_value
@@ -39,7 +39,7 @@ from qrmem.retrieval.trees.nodes import (
     texts_of,
 )
 from qrmem.types import CallRecord, Embedder, Event, Listener, Segment
-from qrmem.types.trees import Tree, TreeKind, TreeNode
+from qrmem.types.tree_nodes import Tree, TreeKind, TreeNode
 from qrmem.types.usage import Course
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 import qrmem
 from benchmarks.frame import Figure, note
 from qrmem.eval.datasets.conversations import beam
-from qrmem.eval.records import Context, Item
+from qrmem.eval.items import Context, Item
 from qrmem.types import Turn
 from qrmem.types.turns import CHAT_KEY, ROLE_KEY
 

@@ -26,7 +26,7 @@ import numpy as np
 import qrmem
 from benchmarks.frame import Figure, note
 from qrmem.eval.datasets.conversations import beam, locomo
-from qrmem.eval.records import Context, Item
+from qrmem.eval.items import Context, Item
 from qrmem.memory.chat.conversation import Chat
 from qrmem.memory.chat.recall import recalled
 from qrmem.retrieval import turn_ranking

@@ -37,7 +37,7 @@ from benchmarks.frame import Figure
 from qrmem.answering.local import LocalReasoner
 from qrmem.graph.segmenting import cut
 from qrmem.llm.budget import Budget
-from qrmem.llm.chat import Chat
+from qrmem.llm.chat_model import Chat
 from qrmem.llm.meter import Meter
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import ask

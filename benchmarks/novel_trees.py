@@ -22,7 +22,7 @@ import qrmem
 from benchmarks.frame import Figure, note
 from benchmarks.novel_answers import _holds
 from benchmarks.passages import novels
-from qrmem.eval.systems.retrieval import bm25_of_texts
+from qrmem.eval.systems.retrieval_baselines import bm25_of_texts
 from qrmem.extraction.summaries import NodeText, extractive
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.text.sentences import sentences

@@ -9,7 +9,7 @@ from contract.suite.samples import contents, text
 from hypothesis import strategies as st
 
 from qrmem.graph.merging import merge_documents, refresh_names
-from qrmem.graph.view import decided
+from qrmem.graph.view_rows import decided
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.types import Contribution, LedgerRow, Mention, MergeDecision, Segment, Statement
 

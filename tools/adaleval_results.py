@@ -17,7 +17,7 @@ import shutil
 from pathlib import Path
 
 from benchmarks import multihop
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.config import Settings
 from qrmem.eval import RunOptions, RunSpec, preset_named, read_results, run_task
 from qrmem.eval.registry import build

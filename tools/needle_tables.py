@@ -27,11 +27,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks import multihop
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.config import Settings
 from qrmem.eval import RunOptions, RunSpec, run_task
 from qrmem.eval.datasets.needles import needle_score, shown_spans
-from qrmem.eval.records import Corpus, Item
+from qrmem.eval.items import Corpus, Item
 from qrmem.eval.registry import DATASETS, build
 from qrmem.eval.run_folder import RunFolder
 

@@ -11,7 +11,7 @@ from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.graph.merging import near_names
 from qrmem.graph.name_parents import NameUse
 from qrmem.graph.resolution import resolve
-from qrmem.graph.view import Read, Rows, rows_of, uses_of
+from qrmem.graph.view_rows import Read, Rows, rows_of, uses_of
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.protocol import EntityRow, NameRow
 from qrmem.graphstore.reads import BestEffortWriter

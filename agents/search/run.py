@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from qrmem.agents.build_state import silent
 from qrmem.agents.search.memory_graph import MemoryGraph
 from qrmem.agents.search.state import SearchState, plain_usage, summed
-from qrmem.agents.state import silent
 from qrmem.answering.excerpts import absent_names
 from qrmem.graph import expansion
 from qrmem.graphstore.codec import to_plain

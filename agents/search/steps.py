@@ -23,7 +23,7 @@ from qrmem.answering import citations as quotes
 from qrmem.graph import dialog
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.types import Citation, Event, Passage, Verdict
-from qrmem.types.trees import TreeKind
+from qrmem.types.tree_nodes import TreeKind
 
 # What later turns correct or later statements replace: the newer is read with the older.
 

@@ -35,7 +35,7 @@ from qrmem.retrieval.trees.retrieving import (
 from qrmem.text.numbers import counted
 from qrmem.types import Citation, Event, Passage, Verdict
 from qrmem.types.answers import NodeKind, ScoredNode
-from qrmem.types.trees import TreeKind
+from qrmem.types.tree_nodes import TreeKind
 
 if TYPE_CHECKING:
     from qrmem.llm.prompting import Caller

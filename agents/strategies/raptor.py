@@ -28,7 +28,7 @@ from qrmem.agents.strategies.inner_loop import (
 from qrmem.answering.multiple_choice import shown
 from qrmem.prompts import fenced
 from qrmem.retrieval.trees.retrieving import Entry, Table
-from qrmem.types.trees import TreeKind
+from qrmem.types.tree_nodes import TreeKind
 
 KIND: TreeKind = "raptor"
 

@@ -43,7 +43,7 @@ _NAME = re.compile(r"^// :: (.+)$", re.MULTILINE)
 
 @cache
 def statement(name: str) -> str:
-    """Return the text of a statement, e.g. `documents.put`.
+    """Return the text of a statement, e.g. `stored_documents.put`.
 
     Raises:
         KeyError: there is none of that name.

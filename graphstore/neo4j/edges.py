@@ -11,8 +11,8 @@ from typing import Any
 
 from qrmem.graphstore.neo4j import runs
 from qrmem.graphstore.neo4j.connection import Properties, Work
+from qrmem.graphstore.neo4j.database_schema import relationship_type
 from qrmem.graphstore.neo4j.keys import short
-from qrmem.graphstore.neo4j.schema import relationship_type
 from qrmem.graphstore.protocol import CacheKind
 from qrmem.graphstore.relations import chains, relations_of
 from qrmem.text.dates import end_of, start_of
@@ -35,14 +35,14 @@ async def draw(work: Work, pairs: Collection[Pair]) -> None:
     if told and (told.single or is_judged):
         heads = sorted({head for head, _ in wanted})
         types = None if is_judged else sorted(told.single)
-        beside = await work.each("changes.pairs_beside", heads, types=types)
+        beside = await work.each("view_writes.pairs_beside", heads, types=types)
         wanted |= {(head, tail) for head, tail in beside if head != tail}
-    await work.together([("changes.put_relations", await _edges(work, wanted, is_judged))])
+    await work.together([("view_writes.put_relations", await _edges(work, wanted, is_judged))])
 
 
 async def misdrawn(work: Work) -> int:
     """Return how many edges are not what is stated of their ends, or are missing."""
-    ((drawn, stated),) = await work.rows("changes.drawn")
+    ((drawn, stated),) = await work.rows("view_writes.drawn")
     found = Counter(_comparable(head, tail, type_, dict(own)) for head, tail, type_, own in drawn)
     pairs = {(head, tail) for head, tail, *_ in (*drawn, *stated)}
     expected = Counter(
@@ -83,7 +83,7 @@ async def _stated(work: Work, pairs: Sequence[Pair]) -> tuple[list[Fact], dict[s
     """Return what is stated of some pairs, pair by pair, and the document of each segment."""
     stated: dict[Pair, list[tuple[str, int, int, Fact]]] = defaultdict(list)
     document_of: dict[str, str] = {}
-    for row in await work.gathered("changes.statements", [list(pair) for pair in pairs]):
+    for row in await work.gathered("view_writes.statements", [list(pair) for pair in pairs]):
         head, tail, document, index, n, *said, type_, own = row
         properties = tuple((name, value) for name, value in own)
         fact = replace(Fact(*said), type=type_, properties=properties)
@@ -123,7 +123,7 @@ async def drop_cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> None:
 
 
 async def _draw_stated(work: Work, segments: Iterable[str]) -> None:
-    rows = await work.gathered("changes.stated", sorted(set(map(short, segments))))
+    rows = await work.gathered("view_writes.stated", sorted(set(map(short, segments))))
     await draw(work, {(short(head), short(tail)) for _, _, head, tail in rows})
 
 

@@ -10,8 +10,16 @@ from neo4j import AsyncDriver, AsyncGraphDatabase, NotificationMinimumSeverity
 
 from qrmem.config import Settings, shown
 from qrmem.errors import UsageError
-from qrmem.graphstore.neo4j import changes, edges, facts, runs, schema, view, words
-from qrmem.graphstore.neo4j import documents as texts
+from qrmem.graphstore.neo4j import (
+    database_schema,
+    edges,
+    full_text,
+    runs,
+    stored_facts,
+    view_reads,
+    view_writes,
+)
+from qrmem.graphstore.neo4j import stored_documents as texts
 from qrmem.graphstore.neo4j import vectors as arrays
 from qrmem.graphstore.neo4j.connection import (
     MAX_WRITERS,
@@ -62,7 +70,7 @@ async def open_neo4j(uri: str, settings: Settings, *, create: bool = True) -> "N
         if is_too_old(agent):
             raise too_old(location, agent)
         await connection.settle()
-        await schema.prepare(connection, create=create)
+        await database_schema.prepare(connection, create=create)
     except BaseException:
         await connection.close()
         raise
@@ -190,34 +198,34 @@ class Neo4jStore:
     states = _reads(texts.states)
     delete_documents = _writes(texts.delete_documents)
     segments = _reads(texts.segments)
-    ledger = _reads(facts.ledger)
-    record = _writes(facts.record)
-    contributions = _reads(facts.contributions)
-    override_merge = _writes(facts.override_merge)
+    ledger = _reads(stored_facts.ledger)
+    record = _writes(stored_facts.record)
+    contributions = _reads(stored_facts.contributions)
+    override_merge = _writes(stored_facts.override_merge)
 
     async def clear_view(self, ns: str) -> None:
         """Drop all that follows from the facts, in portions."""
         await texts.clear_view(self.db, ns)
 
-    apply = _writes(changes.apply)
-    unmerged = _reads(facts.unmerged)
-    names = _reads(view.names)
-    entities = _reads(view.entities)
-    list_entities = _reads(view.list_entities)
-    types = _reads(view.types)
-    segments_of_types = _reads(view.segments_of_types)
-    mentions = _reads(view.mentions)
-    shared_entities = _reads(view.shared_entities)
-    around = _reads(view.around)
-    relations = _reads(view.relations)
+    apply = _writes(view_writes.apply)
+    unmerged = _reads(stored_facts.unmerged)
+    names = _reads(view_reads.names)
+    entities = _reads(view_reads.entities)
+    list_entities = _reads(view_reads.list_entities)
+    types = _reads(view_reads.types)
+    segments_of_types = _reads(view_reads.segments_of_types)
+    mentions = _reads(view_reads.mentions)
+    shared_entities = _reads(view_reads.shared_entities)
+    around = _reads(view_reads.around)
+    relations = _reads(view_reads.relations)
     misdrawn = _reads(edges.misdrawn)
-    questions = _reads(view.questions)
-    counts = _reads(view.counts)
-    vocabulary = _reads(words.vocabulary)
-    matching = _reads(words.matching)
+    questions = _reads(view_reads.questions)
+    counts = _reads(view_reads.counts)
+    vocabulary = _reads(full_text.vocabulary)
+    matching = _reads(full_text.matching)
     nearest = _reads(arrays.nearest)
-    entries = _reads(words.entries)
-    titled = _reads(words.titled)
+    entries = _reads(full_text.entries)
+    titled = _reads(full_text.titled)
 
     async def put_vectors(
         self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"

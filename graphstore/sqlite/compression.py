@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from qrmem.graphstore.codec import dumps
+from qrmem.graphstore.sqlite.database_schema import USUAL
 from qrmem.graphstore.sqlite.lookup import rows_in
-from qrmem.graphstore.sqlite.schema import USUAL
 from qrmem.text.names import split_key
 from qrmem.types import Properties
 

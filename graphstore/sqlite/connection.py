@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from qrmem.config import shown
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
-from qrmem.graphstore.sqlite.errors import not_there, translated
-from qrmem.graphstore.sqlite.schema import make, prepare, require_version
+from qrmem.graphstore.sqlite.database_schema import make, prepare, require_version
+from qrmem.graphstore.sqlite.driver_errors import not_there, translated
 
 _File: TypeAlias = tuple[int, int] | None
 P = ParamSpec("P")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from qrmem.graphstore.checking import check_removable
 from qrmem.graphstore.protocol import relation_key
 from qrmem.graphstore.redaction import Removal
-from qrmem.graphstore.sqlite import changes, runs, vectors, words
+from qrmem.graphstore.sqlite import full_text, runs, vectors, view_writes
 from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in
 
 _INDEX = ("words", "words_config", "words_data", "words_idx", "vocabulary", "occurrence")
@@ -23,10 +23,10 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
     numbers = segments.values()
     has_trails = runs.has_trails(db, ns)
     stated = _relations(db, numbers) if has_trails else set()
-    touched = changes.Touched()
-    changes.clear(db, ns, numbers, touched)
-    gone = changes.settle(db, ns, touched)
-    words.forget(db)
+    touched = view_writes.Touched()
+    view_writes.clear(db, ns, numbers, touched)
+    gone = view_writes.settle(db, ns, touched)
+    full_text.forget(db)
     vectors.drop(db, ns, numbers)
     vectors.drop_relations(db, ns)
     runs.drop_cached_about(db, ns, segments.keys())
@@ -44,7 +44,7 @@ def delete_namespace(db: sqlite3.Connection, name: str, *, importing: str | None
         query = "SELECT importing, EXISTS (SELECT 1 FROM document WHERE ns = num) FROM namespace"
         for token, has_documents in db.execute(f"{query} WHERE num = ?", (ns,)):
             check_removable(name, importing, token, bool(has_documents))
-    words.delete(db, ns)
+    full_text.delete(db, ns)
     for table in ("mention", "fact", "question", "merged"):
         db.execute(
             f"DELETE FROM {table} WHERE segment IN (SELECT num FROM segment WHERE ns = ?)", (ns,)

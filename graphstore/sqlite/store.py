@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.reads import merged_relations
-from qrmem.graphstore.sqlite import changes, facts, removal, runs, view, words
-from qrmem.graphstore.sqlite import documents as texts
+from qrmem.graphstore.sqlite import full_text, removal, runs, stored_facts, view_reads, view_writes
+from qrmem.graphstore.sqlite import stored_documents as texts
 from qrmem.graphstore.sqlite import vectors as arrays
 from qrmem.graphstore.sqlite.connection import OpenMode, Worker
-from qrmem.graphstore.sqlite.errors import refused_write
-from qrmem.graphstore.sqlite.schema import check
+from qrmem.graphstore.sqlite.database_schema import check
+from qrmem.graphstore.sqlite.driver_errors import refused_write
 from qrmem.types import Relation
 
 if TYPE_CHECKING:
@@ -121,33 +121,33 @@ class SqliteStore:
     states = _reads(texts.states)
     delete_documents = _writes(texts.delete_documents, forgets=True)
     segments = _reads(texts.segments)
-    ledger = _reads(facts.ledger)
-    record = _writes(facts.record)
-    contributions = _reads(facts.contributions)
-    override_merge = _writes(facts.override_merge)
+    ledger = _reads(stored_facts.ledger)
+    record = _writes(stored_facts.record)
+    contributions = _reads(stored_facts.contributions)
+    override_merge = _writes(stored_facts.override_merge)
 
-    apply = _writes(changes.apply)
-    clear_view = _writes(changes.clear_view)
-    unmerged = _reads(facts.unmerged)
-    names = _reads(view.names)
-    entities = _reads(view.entities)
-    list_entities = _reads(view.list_entities)
-    types = _reads(view.types)
-    segments_of_types = _reads(view.segments_of_types)
-    mentions = _reads(view.mentions)
-    shared_entities = _reads(view.shared_entities)
-    around = _reads(view.around)
-    questions = _reads(view.questions)
-    counts = _reads(view.counts)
+    apply = _writes(view_writes.apply)
+    clear_view = _writes(view_writes.clear_view)
+    unmerged = _reads(stored_facts.unmerged)
+    names = _reads(view_reads.names)
+    entities = _reads(view_reads.entities)
+    list_entities = _reads(view_reads.list_entities)
+    types = _reads(view_reads.types)
+    segments_of_types = _reads(view_reads.segments_of_types)
+    mentions = _reads(view_reads.mentions)
+    shared_entities = _reads(view_reads.shared_entities)
+    around = _reads(view_reads.around)
+    questions = _reads(view_reads.questions)
+    counts = _reads(view_reads.counts)
 
     async def misdrawn(self, ns: str) -> int:
         """Return 0: no edge is kept, each is made of what is stated when it is read."""
         return 0
 
-    vocabulary = _reads(words.vocabulary)
-    matching = _reads(words.matching)
-    entries = _reads(words.entries)
-    titled = _reads(words.titled)
+    vocabulary = _reads(full_text.vocabulary)
+    matching = _reads(full_text.matching)
+    entries = _reads(full_text.entries)
+    titled = _reads(full_text.titled)
 
     async def relations(self, ns: str, keys: Sequence[str]) -> Sequence[Relation]:
         """Return the relations with an end in some entities, computed from what is kept."""

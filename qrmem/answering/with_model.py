@@ -9,7 +9,7 @@ from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.extraction import batched, compact, paper
 from qrmem.extraction import reply_items as items
-from qrmem.extraction.facts import facts, verdicts
+from qrmem.extraction.fact_extraction import facts, verdicts
 from qrmem.extraction.paper import fold
 from qrmem.extraction.prompt_context import PromptContext, pieces
 from qrmem.extraction.summaries import Summariser

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         import asyncio
 
         from qrmem.cli.commands import COMMANDS
-        from qrmem.cli.options import tell_misspelt
+        from qrmem.cli.parsed_arguments import tell_misspelt
 
         tell_misspelt(arguments)
         ending.code = asyncio.run(COMMANDS[arguments.command](arguments))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
 from qrmem.cli.arguments import Common
-from qrmem.cli.facts import add_types
-from qrmem.cli.options import agreed, opened, user_name
+from qrmem.cli.fact_commands import add_types
+from qrmem.cli.parsed_arguments import agreed, opened, user_name
 from qrmem.cli.progress import Warnings
 from qrmem.errors import BadDocument, UsageError
 from qrmem.text.decoding import ByteBudget, open_file

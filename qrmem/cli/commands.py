@@ -6,10 +6,10 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from qrmem.cli import costing, facts, lines, output, serving, settings_file
+from qrmem.cli import costing, fact_commands, lines, output, serving, settings_file
 from qrmem.cli.chatting import chat, correction_lines
 from qrmem.cli.costing import AGAIN, AGAIN_AFTER_REBUILD, go_on
-from qrmem.cli.options import (
+from qrmem.cli.parsed_arguments import (
     agreed,
     ask_options,
     given_settings,
@@ -20,7 +20,7 @@ from qrmem.cli.options import (
     sources_of,
 )
 from qrmem.cli.progress import Progress, Warnings, Writing
-from qrmem.cli.trees import tree, tree_report_lines
+from qrmem.cli.tree_commands import tree, tree_report_lines
 from qrmem.config import Settings, find
 from qrmem.errors import NotFound, UsageError, place
 from qrmem.memory import Memory
@@ -398,7 +398,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "eval": evaluate,
     "plan": costing.plan,
     "usage": costing.usage,
-    **facts.COMMANDS,
+    **fact_commands.COMMANDS,
     "prune": costing.prune,
     "init": settings_file.init,
     "trust": settings_file.trust,

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qrmem.cli import output
-from qrmem.cli.options import ask_options, opened, question_of, settings_of, sources_of
 from qrmem.cli.output import already_read, safe, shortened
+from qrmem.cli.parsed_arguments import ask_options, opened, question_of, settings_of, sources_of
 from qrmem.errors import NotFound
 from qrmem.text.numbers import counted
 from qrmem.types import UsageRow

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from qrmem.config import Found, Settings, revealed, stages
 from qrmem.errors import ModelOutputError, QrmemError, install
-from qrmem.llm.chat import Chat
+from qrmem.llm.chat_model import Chat
 from qrmem.llm.negotiation import Form
 from qrmem.llm.structured import Structured, ask
 from qrmem.text.numbers import counted
@@ -283,7 +283,7 @@ async def _model(settings: Settings) -> Finding:
             True,
             "none set: built-in rules read, and questions get the closest passages",
         )
-    from qrmem.llm.chat import Chat
+    from qrmem.llm.chat_model import Chat
     from qrmem.types import ChatRequest, Message
 
     try:
@@ -299,7 +299,7 @@ async def _probed(settings: Settings) -> list[Finding]:
     """Say what works with a chat model, and how many names of a known passage it finds."""
     if not settings.model:
         return [Finding("chat model", False, "no model is set: qrmem doctor --model M", 2)]
-    from qrmem.llm.chat import Chat
+    from qrmem.llm.chat_model import Chat
 
     try:
         async with Chat(settings) as chat:

@@ -14,11 +14,12 @@ from typing import Any
 from qrmem.cli import output
 from qrmem.cli.arguments import BUILT
 from qrmem.cli.costing import aligned
-from qrmem.cli.options import settings_of
+from qrmem.cli.parsed_arguments import settings_of
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError, install
 from qrmem.eval.console import Progress, listing, listing_lines
 from qrmem.eval.harness import RunOptions
+from qrmem.eval.items import Corpus
 from qrmem.eval.judging import judge
 from qrmem.eval.planning import forecasts, plan_lines
 from qrmem.eval.preset import (
@@ -29,7 +30,6 @@ from qrmem.eval.preset import (
     run_preset,
     runs_of,
 )
-from qrmem.eval.records import Corpus
 from qrmem.eval.registry import DATASETS, build
 from qrmem.eval.report.preset_report import write_preset_report
 from qrmem.eval.report.results import Results, read_results
@@ -42,10 +42,10 @@ from qrmem.eval.report.tables import (
 )
 from qrmem.eval.run_folder import REPORT, RunFolder, preset_in, runs_in, written
 from qrmem.eval.running import PreparedRun, RunSpec, prepared, run_task
-from qrmem.llm.chat import Chat
+from qrmem.llm.chat_model import Chat
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels
-from qrmem.memory.models import caps_of
+from qrmem.memory.runtime import caps_of
 from qrmem.text.numbers import counted
 from qrmem.types import ChatModel
 

@@ -18,10 +18,10 @@ from qrmem.cli.arguments import (
     add_tapes,
 )
 from qrmem.cli.chatting import add_chat
-from qrmem.cli.facts import add_as_of, add_facts, add_types
+from qrmem.cli.fact_commands import add_as_of, add_facts, add_types
 from qrmem.cli.serving import add_serving
 from qrmem.cli.settings_file import add_settings
-from qrmem.cli.trees import add_build_options, add_tree
+from qrmem.cli.tree_commands import add_build_options, add_tree
 from qrmem.errors import UsageError
 from qrmem.types import Strategy
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
 from qrmem.cli.arguments import Common
-from qrmem.cli.options import opened, settings_of, user_name
+from qrmem.cli.parsed_arguments import opened, settings_of, user_name
 from qrmem.config import Settings
 from qrmem.errors import UsageError, require_extra
 from qrmem.types import Segment, Trail
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from qrmem.memory import Memory
     from qrmem.web.guard import Grant
     from qrmem.web.jobs import Jobs
-    from qrmem.web.metrics import Metrics
+    from qrmem.web.prometheus import Metrics
 
 HOST, PORT = "127.0.0.1", 8321
 DOCS = ("/docs", "/openapi.json", "/static-offline-docs/")
@@ -108,7 +108,7 @@ async def serve(arguments: argparse.Namespace) -> int:
     """Serve REST clients until interrupted."""
     from qrmem.memory import open
     from qrmem.web.jobs import Jobs
-    from qrmem.web.metrics import Metrics, door
+    from qrmem.web.prometheus import Metrics, door
 
     settings = settings_of(arguments)
     table = _table(arguments, settings)
@@ -150,7 +150,7 @@ def _service(
     """
     from qrmem.web.api import api
     from qrmem.web.guard import digest
-    from qrmem.web.metrics import figures
+    from qrmem.web.prometheus import figures
 
     secured = grant.sha256 != digest("")
     app = api(memory, write=grant.write, secured=secured, user=grant.user, jobs=jobs)
@@ -196,7 +196,7 @@ async def view(arguments: argparse.Namespace) -> int:
     import webbrowser
 
     from qrmem.web.guard import listening, run
-    from qrmem.web.view import view as page
+    from qrmem.web.local_view import view as page
 
     require_extra("serve", "the page", "fastapi")
     async with opened(arguments) as memory:

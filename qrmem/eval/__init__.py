@@ -14,12 +14,12 @@ A run from Python is what `qrmem eval run` does:
     print(results.systems["search"].mean("f1"), results.difference("search", "bm25:k=3", "f1"))
 """
 
+from qrmem.eval.datasets.data_files import load
 from qrmem.eval.datasets.multihop import Arrangement, arranged
-from qrmem.eval.datasets.reading import load
 from qrmem.eval.harness import RunOptions
+from qrmem.eval.items import Context, Corpus, Dataset, Item, Prediction, Row
 from qrmem.eval.judging import judge
 from qrmem.eval.preset import Preset, preset_named, preset_names
-from qrmem.eval.records import Context, Corpus, Dataset, Item, Prediction, Row
 from qrmem.eval.registry import (
     DATASETS,
     SYSTEMS,

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError, install, require_extra
+from qrmem.eval.items import Build, Built, Context, Item
 from qrmem.eval.memories import IDLE, Memories, OpenMemory, new_space
-from qrmem.eval.records import Build, Built, Context, Item
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import open_store
 from qrmem.llm.budget import Budget, Caps, Price, prices_of
-from qrmem.llm.chat import Chat
+from qrmem.llm.chat_model import Chat
 from qrmem.llm.embedders import (
     close_embedder,
     counted_embedder,
@@ -26,7 +26,7 @@ from qrmem.llm.embedders import (
 from qrmem.llm.prompting import Caller
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.tokenizers import open_tokenizer
-from qrmem.memory.models import Models, Run
+from qrmem.memory.runtime import Models, Run
 from qrmem.prompts import load_prompts
 from qrmem.types import (
     AskContext,

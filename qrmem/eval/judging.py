@@ -8,7 +8,7 @@ from pathlib import Path
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, UsageError
 from qrmem.eval.harness import Harness, RunOptions, open_harness, resolved
-from qrmem.eval.records import Item, Row
+from qrmem.eval.items import Item, Row
 from qrmem.eval.run_folder import RATINGS, RunFolder, runs_in
 from qrmem.eval.running import at_once
 from qrmem.graphstore.codec import dumps, loads

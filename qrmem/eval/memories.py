@@ -14,13 +14,13 @@ from filelock import AsyncFileLock
 
 from qrmem.config import Settings
 from qrmem.errors import CapReached
-from qrmem.eval.records import Build, Built, Context
+from qrmem.eval.items import Build, Built, Context
 from qrmem.extraction.taggers import open_tagger
 from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.llm.budget import Budget
 from qrmem.llm.totals import usage
 from qrmem.memory.add import Adder
-from qrmem.memory.models import Models, measured, new_namespace
+from qrmem.memory.runtime import Models, measured, new_namespace
 from qrmem.prompts import load_prompts
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
@@ -31,7 +31,7 @@ from qrmem.types.usage import Course
 
 if TYPE_CHECKING:
     from qrmem.llm.routing import ChatModels
-    from qrmem.memory.trees import TreePreset
+    from qrmem.memory.summary_trees import TreePreset
 
 NAMESPACE = "eval"
 IDLE = 8
@@ -208,7 +208,7 @@ class Memories:
         """
         if not build.tree:
             return 0, 0, False
-        from qrmem.memory.trees import run_build
+        from qrmem.memory.summary_trees import run_build
 
         ids = await store.document_ids(NAMESPACE)
         run = tools.run("construction", self.listener)

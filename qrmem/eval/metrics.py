@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rapidfuzz.distance import LCSseq, Levenshtein
 
-from qrmem.eval.records import Item, Row, Rule
+from qrmem.eval.items import Item, Row, Rule
 from qrmem.eval.registry import METRICS, metric
 from qrmem.text.words import tokens
 

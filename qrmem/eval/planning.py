@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.eval.harness import RunOptions
 from qrmem.eval.report.results import Result, Spent, read_results
 from qrmem.eval.report.tables import number

@@ -11,10 +11,10 @@ from typing import Literal
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
+from qrmem.eval.datasets.data_files import data_file
 from qrmem.eval.datasets.multihop import Arrangement
-from qrmem.eval.datasets.reading import data_file
 from qrmem.eval.harness import RunOptions, require, resolved
-from qrmem.eval.records import Corpus
+from qrmem.eval.items import Corpus
 from qrmem.eval.registry import DATASETS, needs, parse
 from qrmem.eval.run_folder import mark_preset
 from qrmem.eval.running import PreparedRun, RunSpec, RunStats, prepared, run_made

@@ -33,7 +33,7 @@ from typing import (
 
 from qrmem.errors import StoreUnavailable, UsageError
 from qrmem.eval.builders.writing import MANIFEST, Made, read_manifest, write_manifest
-from qrmem.eval.records import Context, Corpus, Dataset, Item, Prediction, Row, Rule
+from qrmem.eval.items import Context, Corpus, Dataset, Item, Prediction, Row, Rule
 
 if TYPE_CHECKING:
     from qrmem.eval.harness import Harness
@@ -43,7 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 GROUP = "qrmem.eval"
 _MODULES = (
     "qrmem.eval.datasets",
-    "qrmem.eval.systems.strategies",  # ours first, in every list
+    "qrmem.eval.systems.strategy_systems",  # ours first, in every list
     "qrmem.eval.systems",
     "qrmem.eval.metrics",
     "qrmem.eval.builders",

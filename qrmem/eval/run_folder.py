@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from filelock import FileLock, Timeout
 
 from qrmem.errors import StoreUnavailable, UsageError
-from qrmem.eval.records import Built, Item, Row
+from qrmem.eval.items import Built, Item, Row
 from qrmem.graphstore.codec import dumps, loads
 
 CONFIG, ITEMS, ROWS, MEMORIES = "run.json", "items.jsonl", "rows.jsonl", "memories.jsonl"

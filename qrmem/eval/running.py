@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.config import Address, Secret, Settings
 from qrmem.errors import (
     AccessRefused,
@@ -23,10 +23,10 @@ from qrmem.errors import (
     OutOfReach,
     UsageError,
 )
+from qrmem.eval.datasets.data_files import load
 from qrmem.eval.datasets.multihop import Arrangement, arranged
-from qrmem.eval.datasets.reading import load
 from qrmem.eval.harness import Harness, RunOptions, open_harness, price_of, require, resolved
-from qrmem.eval.records import WHOLE, Context, Corpus, Dataset, Item, Prediction, Row
+from qrmem.eval.items import WHOLE, Context, Corpus, Dataset, Item, Prediction, Row
 from qrmem.eval.registry import System, needs, parse, ranks
 from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.statistics import sample, sample_digest

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qrmem.errors import UsageError
-from qrmem.eval.records import Item
+from qrmem.eval.items import Item
 
 
 def sample(

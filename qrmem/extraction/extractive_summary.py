@@ -12,7 +12,7 @@ from qrmem.text.boilerplate import apparatus
 from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 from qrmem.types import Mention, Segment
-from qrmem.types.graph import SPEAKER
+from qrmem.types.knowledge_graph import SPEAKER
 
 # A segment as the local reasoner sees it: sentences, and who is named where.
 

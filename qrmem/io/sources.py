@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import BadDocument, QrmemError, UsageError
-from qrmem.io.web import fetched, is_address
+from qrmem.io.web_fetch import fetched, is_address
 from qrmem.text import files
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.decoding import LEFT_OUT

@@ -11,7 +11,7 @@ from typing import Any
 from qrmem.config import captures_content
 from qrmem.errors import ModelUnusable, QrmemError
 from qrmem.llm.budget import Amount, Budget
-from qrmem.llm.chat import Call, Chat
+from qrmem.llm.chat_model import Call, Chat
 from qrmem.llm.prompting import TokenBudget
 from qrmem.llm.recorder import Entry
 from qrmem.llm.routing import ChatModels

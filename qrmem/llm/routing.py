@@ -7,7 +7,7 @@ from pathlib import Path
 from qrmem.config import Settings, stages
 from qrmem.errors import UsageError
 from qrmem.llm.budget import Budget
-from qrmem.llm.chat import Chat
+from qrmem.llm.chat_model import Chat
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.types import ChatModel
 

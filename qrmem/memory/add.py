@@ -23,7 +23,7 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.memory.add_state import FileIds, IngestState, Tally, is_described_anew, is_one_document
 from qrmem.memory.inspect import low_yields
-from qrmem.memory.models import Models, Run, caps_of
+from qrmem.memory.runtime import Models, Run, caps_of
 from qrmem.retrieval.turn_ranking import PART_TOKENS
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY

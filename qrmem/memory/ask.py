@@ -15,7 +15,7 @@ from qrmem.graphstore.reads import BestEffortWriter
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.memory import observability
 from qrmem.memory.add_state import IngestState
-from qrmem.memory.models import Models, Run, caps_of, open_budget
+from qrmem.memory.runtime import Models, Run, caps_of, open_budget
 from qrmem.memory.session import Session
 from qrmem.memory.statements import ended_in
 from qrmem.text.dates import as_of_moment

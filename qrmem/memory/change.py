@@ -19,8 +19,8 @@ from qrmem.io.sources import Source
 from qrmem.llm.parallel import in_batches
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.memory import observability, statements
-from qrmem.memory.models import caps_of, check_embedder
-from qrmem.memory.models import reembed as change_embedder
+from qrmem.memory.runtime import caps_of, check_embedder
+from qrmem.memory.runtime import reembed as change_embedder
 from qrmem.memory.session import Session
 from qrmem.settings_files import PLAIN_EMBEDDERS
 from qrmem.text.tokens import BuiltinTokenizer
@@ -34,7 +34,7 @@ from qrmem.types import (
     Repair,
 )
 from qrmem.types.options import AddOptions, CapOptions
-from qrmem.types.trees import Tree, TreeKind, TreeReport
+from qrmem.types.tree_nodes import Tree, TreeKind, TreeReport
 from qrmem.types.turns import FACT_KEY, USER_KEY
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ async def build_tree(
     preset: Literal["default", "paper"],
 ) -> TreeReport:
     """See `Memory.build_tree`."""
-    from qrmem.memory.trees import build
+    from qrmem.memory.summary_trees import build
 
     session.require_writable()
     bounds = caps_of(session.settings, **caps)
@@ -213,7 +213,7 @@ async def build_tree(
 
 async def trees(session: Session, document_ids: Sequence[str], kind: TreeKind) -> Sequence[Tree]:
     """See `Memory.trees`."""
-    from qrmem.memory.trees import require_known
+    from qrmem.memory.summary_trees import require_known
     from qrmem.retrieval.trees.nodes import load_trees
 
     require_known(kind, "default")

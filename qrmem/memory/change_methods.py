@@ -19,7 +19,7 @@ from qrmem.types import (
     Repair,
 )
 from qrmem.types.options import AddOptions, CapOptions
-from qrmem.types.trees import Tree, TreeKind, TreeReport
+from qrmem.types.tree_nodes import Tree, TreeKind, TreeReport
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

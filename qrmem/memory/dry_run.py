@@ -13,7 +13,7 @@ from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, StubChat, Used
 from qrmem.llm.routing import ChatModels, chosen_stages
 from qrmem.llm.totals import Phase
-from qrmem.memory.models import Models, Run
+from qrmem.memory.runtime import Models, Run
 from qrmem.prompts import stage_names
 from qrmem.types import Embedder, Event, Listener, Tokenizer
 from qrmem.types.usage import Course

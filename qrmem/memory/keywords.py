@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from qrmem.config import Secret
 from qrmem.types import BuildMode, Orientation, Strategy, Where
 from qrmem.types.options import CapOptions
-from qrmem.types.trees import TreeKind
+from qrmem.types.tree_nodes import TreeKind
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.llm.totals import By
-from qrmem.memory import inspect, statements, trees
+from qrmem.memory import inspect, statements, summary_trees
 from qrmem.memory.handle import Handle
 from qrmem.types import (
     Document,
@@ -23,7 +23,7 @@ from qrmem.types import (
     UsageRow,
     Where,
 )
-from qrmem.types.trees import TreeNode, TreeTop
+from qrmem.types.tree_nodes import TreeNode, TreeTop
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
@@ -181,11 +181,11 @@ class LookMethods(Handle):
 
     async def tree_tops(self) -> Sequence[TreeTop]:
         """Return all trees without their nodes; `tree_nodes` returns these."""
-        return await trees.tops(self._session)
+        return await summary_trees.tops(self._session)
 
     async def tree_nodes(self, keys: Iterable[str]) -> Sequence[TreeNode]:
         """Return nodes of trees by their keys, in this order; unknown keys are left out."""
-        return await trees.nodes(self._session, keys)
+        return await summary_trees.nodes(self._session, keys)
 
     async def trail(self, trail_id: str | None = None) -> Trail:
         """Return a recorded run, or the last.

@@ -9,7 +9,7 @@ from qrmem.config import Settings, revealed
 from qrmem.errors import UsageError
 from qrmem.memory.facade import Memory
 from qrmem.memory.keywords import OpenOptions
-from qrmem.memory.models import check_embedder
+from qrmem.memory.runtime import check_embedder
 from qrmem.types import Listener
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, cast
 
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.config import Settings
 from qrmem.errors import QrmemError
 from qrmem.graphstore import scratch_store
@@ -26,15 +26,15 @@ from qrmem.memory.add_state import FileIds, IngestState
 from qrmem.memory.ask import resolved
 from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
 from qrmem.memory.inspect import read_otherwise
-from qrmem.memory.models import new_namespace
 from qrmem.memory.plan_ask import plan_question
+from qrmem.memory.runtime import new_namespace
 from qrmem.memory.session import Session
-from qrmem.memory.trees import TreePreset, require_known, run_build
+from qrmem.memory.summary_trees import TreePreset, require_known, run_build
 from qrmem.retrieval.trees.clustering import require_tree_extra
 from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.types import Document, Segment
 from qrmem.types.options import AddOptions, AskOptions, PlanOptions
-from qrmem.types.trees import TreeKind
+from qrmem.types.tree_nodes import TreeKind
 from qrmem.types.usage import Course, Plan, Price, StagePlan
 from qrmem.workers.processes import cores
 

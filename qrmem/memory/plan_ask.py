@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from qrmem.agents import Search, strategy_of
+from qrmem.agents.build_state import silent
 from qrmem.agents.search.start import sides
 from qrmem.agents.search.steps import Calls, Step
-from qrmem.agents.state import silent
 from qrmem.agents.strategies import overview
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.llm.budget import Prices, prices_of

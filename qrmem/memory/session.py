@@ -12,7 +12,7 @@ from qrmem.errors import NotFound, StoreUnavailable, UsageError, place
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder
-from qrmem.memory.models import Models, namespace_embedder, new_namespace
+from qrmem.memory.runtime import Models, namespace_embedder, new_namespace
 from qrmem.settings_files import Address
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.names import camel_case, type_key

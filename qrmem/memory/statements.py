@@ -27,12 +27,12 @@ from qrmem.graph.superseding import (
     pair_key,
     place_of,
 )
-from qrmem.graph.view import readings, rows_of, statement_key
+from qrmem.graph.view_rows import readings, rows_of, statement_key
 from qrmem.graphstore.protocol import Around, FactRow
 from qrmem.graphstore.reads import entities_in, names_said
 from qrmem.llm.parallel import in_batches
 from qrmem.memory.inspect import entity_key
-from qrmem.memory.models import Run, caps_of
+from qrmem.memory.runtime import Run, caps_of
 from qrmem.memory.session import Session
 from qrmem.text.dates import Validity, as_of_moment, checked, checked_validity, said_at, today
 from qrmem.text.normalise import normalise
@@ -432,7 +432,7 @@ class _Judging:
         """Judge some pairs by one call; what is not said of one is told, and asked again."""
         store, ns = self.session.store, self.session.ns
         segments = sorted({fact.segment_id for pair in batch for fact in pair})
-        from qrmem.extraction.facts import VERDICTS
+        from qrmem.extraction.fact_extraction import VERDICTS
 
         why, found = f"the reply says none of {', '.join(VERDICTS)} of them", dict[int, str]()
         try:

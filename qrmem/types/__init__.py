@@ -22,7 +22,7 @@ from qrmem.types.answers import (
     Words,
 )
 from qrmem.types.documents import Document, MetaValue, Part, Properties, Scalar, Segment, Where
-from qrmem.types.graph import (
+from qrmem.types.knowledge_graph import (
     Contribution,
     ContributionKind,
     Entity,

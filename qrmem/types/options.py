@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_ar
 
 from qrmem.errors import UsageError, clean_name, require_count, require_text
 from qrmem.types.documents import Where
-from qrmem.types.trees import TreeKind
+from qrmem.types.tree_nodes import TreeKind
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from qrmem.types.documents import MetaValue, Segment
-from qrmem.types.graph import Entity, MergeDecision, Question, Relation
+from qrmem.types.knowledge_graph import Entity, MergeDecision, Question, Relation
 from qrmem.types.shown import Short
 from qrmem.types.usage import Price, Usage
 

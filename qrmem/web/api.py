@@ -19,13 +19,13 @@ from qrmem.types import (
     Trail,
     Turn,
 )
-from qrmem.types.trees import TreeNode, TreeTop
+from qrmem.types.tree_nodes import TreeNode, TreeTop
 from qrmem.types.usage import UsageRow
 from qrmem.web import changing, user_api
 from qrmem.web.asking import MOST, asking, error_of, note_length, own
 from qrmem.web.entities import conversing, naming
 from qrmem.web.jobs import Jobs, handing_over
-from qrmem.web.replies import (
+from qrmem.web.response_models import (
     BriefTrail,
     MarkedSegment,
     RecalledTurns,

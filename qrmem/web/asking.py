@@ -22,7 +22,7 @@ from qrmem.text.words import cut_note
 from qrmem.types import Answer, Step, Strategy, Where, Words
 from qrmem.types.turns import USER_KEY
 from qrmem.web.guard import log
-from qrmem.web.replies import Refusal, of, whole
+from qrmem.web.response_models import Refusal, of, whole
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response

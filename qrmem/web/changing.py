@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from qrmem.memory import Memory
 from qrmem.types import AddReport, FactView, MetaValue
 from qrmem.web.jobs import Jobs
-from qrmem.web.replies import Added, Decision, Deleted, DeletedCount, of, whole
+from qrmem.web.response_models import Added, Decision, Deleted, DeletedCount, of, whole
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

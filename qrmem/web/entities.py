@@ -8,7 +8,16 @@ from qrmem.memory import EntityCount, Memory
 from qrmem.text.dates import said_at
 from qrmem.types import DocumentInfo, EntityView, GraphPart, Relation, Segment, Turn
 from qrmem.types.turns import CHAT_KEY, FACT_KEY, ROLE_KEY, USER_KEY, turn_number
-from qrmem.web.replies import Around, RelationRow, SaidTurn, Session, SourcedFact, Totals, of, part
+from qrmem.web.response_models import (
+    Around,
+    RelationRow,
+    SaidTurn,
+    Session,
+    SourcedFact,
+    Totals,
+    of,
+    part,
+)
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

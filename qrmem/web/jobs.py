@@ -34,7 +34,7 @@ from qrmem.memory import Memory
 from qrmem.types import Document, Event
 from qrmem.types.turns import USER_KEY
 from qrmem.web.guard import log
-from qrmem.web.replies import Job, of, part
+from qrmem.web.response_models import Job, of, part
 from qrmem.web.user_api import of_user
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from qrmem.memory import Memory
 from qrmem.text.normalise import normalise
 from qrmem.types import AddReport, Document, DocumentInfo, FactView, MetaValue, Turn
 from qrmem.types.turns import SCOPES, USER_KEY, document_id_of
-from qrmem.web.replies import Added, Deleted, counted, of, part, whole
+from qrmem.web.response_models import Added, Deleted, counted, of, part, whole
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

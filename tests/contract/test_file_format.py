@@ -19,7 +19,7 @@ import pytest
 import qrmem
 from qrmem.errors import MissingError, StoreUnavailable
 from qrmem.graphstore.sqlite import OpenMode, SqliteStore
-from qrmem.graphstore.sqlite.schema import SCHEMA, USUAL, VERSION, migrate
+from qrmem.graphstore.sqlite.database_schema import SCHEMA, USUAL, VERSION, migrate
 
 DATA = Path(__file__).with_name("data")
 KEPT = DATA / f"version-{VERSION}.db.gz"

@@ -21,9 +21,9 @@ from qrmem.errors import MissingError, NotFound, QrmemError, StoreUnavailable, U
 from qrmem.graph.merging import refresh_names
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.graphstore.protocol import ViewUpdate
-from qrmem.graphstore.sqlite import OpenMode, SqliteStore, words
+from qrmem.graphstore.sqlite import OpenMode, SqliteStore, full_text
 from qrmem.graphstore.sqlite.connection import PAGE_SIZE
-from qrmem.graphstore.sqlite.schema import SCHEMA, VERSION, make
+from qrmem.graphstore.sqlite.database_schema import SCHEMA, VERSION, make
 from qrmem.types import LedgerRow
 
 NOBODY = 65534
@@ -368,13 +368,13 @@ def test_thousands_of_deletions_leave_an_index_that_can_be_read() -> None:
             "INSERT INTO segment VALUES (?, 1, ?, ?, 0, 0, 0, 0, '')",
             (number, number, f"s{number}"),
         )
-    words.add(db, 1, {1: {f"kept{n}": 1 for n in range(2000)}})  # of several pages
+    full_text.add(db, 1, {1: {f"kept{n}": 1 for n in range(2000)}})  # of several pages
     for n in range(1100):
-        words.add(db, 1, {2: {f"secret{n}": 1}})
-        words.drop(db, 1, [2])
-        words.forget(db)
+        full_text.add(db, 1, {2: {f"secret{n}": 1}})
+        full_text.drop(db, 1, [2])
+        full_text.forget(db)
     db.execute("INSERT INTO words (words) VALUES ('integrity-check')")
-    assert words.matching(db, "n", [["kept7"]], 10) == ["s1"]
+    assert full_text.matching(db, "n", [["kept7"]], 10) == ["s1"]
     blocks = b"".join(block for (block,) in db.execute("SELECT block FROM words_data"))
     assert b"secret" not in blocks
     db.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from servers.openai_server import OpenAIServer, in_thread
 
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.cli import main
 from qrmem.config import Settings
 from qrmem.eval import RunOptions, RunSpec, read_results, run_task

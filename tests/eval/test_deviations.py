@@ -13,7 +13,7 @@ from qrmem.config import Settings
 from qrmem.eval.deviations import DEVIATIONS, Paper, deviations
 from qrmem.eval.preset import preset_named, preset_names
 from qrmem.eval.running import _SHAPING
-from qrmem.eval.systems import adaleval, code_completion, conversation
+from qrmem.eval.systems import adaleval_prompting, code_completion, session_replay
 from qrmem.extraction.summaries import RETRY_TEMPERATURE
 from qrmem.graph.expansion import QUERY_TOKENS
 from qrmem.graph.segmenting import MILESTONE
@@ -80,7 +80,7 @@ def test_every_switch_is_as_in_the_paper_or_in_the_list() -> None:
     assert f"up to {TIE} for its own" in told
     assert f"over {EXACT:,} fragments {SAMPLE:,} of" in told
     assert f"k1 {K1} and b {B}" in told
-    assert f"{conversation.REPLY} in a chat, {code_completion.REPLY} in code" in told
+    assert f"{session_replay.REPLY} in a chat, {code_completion.REPLY} in code" in told
     told_of = {one.setting for one in DEVIATIONS}
     assert set(_SHAPING) - {"model", "base_url"} <= told_of
     assert all(one.why for one in DEVIATIONS)
@@ -104,7 +104,11 @@ def test_what_ilm_tr_and_ada_leval_leave_open_is_in_the_list_with_the_code_s_val
             "one text of the table",
             "tokens counted by",
         ],
-        "Ada-LEval": [f"{adaleval.REPLY} tokens", "the model's sampling", "tokens counted by"],
+        "Ada-LEval": [
+            f"{adaleval_prompting.REPLY} tokens",
+            "the model's sampling",
+            "tokens counted by",
+        ],
     }
     for paper, words in wanted.items():
         assert [word for word in words if word not in told[paper]] == []

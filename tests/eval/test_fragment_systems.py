@@ -9,7 +9,7 @@ import pytest
 from qrmem.cli import main
 from qrmem.eval import parse, preset_named, read_results
 from qrmem.eval.report.plots import Point, panels
-from qrmem.eval.systems.retrieval import Fragmented
+from qrmem.eval.systems.retrieval_baselines import Fragmented
 
 DATA = Path(__file__).parent / "data"
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import pytest
 
 from qrmem.config import Settings
+from qrmem.eval.items import Build, Context
 from qrmem.eval.memories import Memories
-from qrmem.eval.records import Build, Context
 from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.llm.budget import Budget
 from qrmem.types import Document

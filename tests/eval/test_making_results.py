@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from servers.openai_server import OpenAIServer, in_thread
 from servers.relay import relaying
 
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.config import Settings
 from qrmem.eval import (
     DATASETS,
@@ -25,8 +25,8 @@ from qrmem.eval import (
     read_results,
     run_task,
 )
-from qrmem.eval.datasets.reading import data_file
-from qrmem.llm.chat import Chat
+from qrmem.eval.datasets.data_files import data_file
+from qrmem.llm.chat_model import Chat
 from qrmem.types import ChatRequest, Message
 from tools.evaluation_tables import PUBLISHED, RESULTS, SEEN, page
 from tools.short_data import write_data

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from qrmem.eval import Corpus, load
-from qrmem.eval.systems.reading import cited_sentences
+from qrmem.eval.systems.passage_reader import cited_sentences
 from qrmem.types import Citation
 
 DATASET = load("hotpotqa", Path(__file__).parent / "data" / "hotpot.json", Corpus())

@@ -14,7 +14,7 @@ from qrmem.config import Settings
 from qrmem.errors import NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.protocol import EntityRow, MentionRow, ViewUpdate
 from qrmem.graphstore.sqlite import OpenMode, SqliteStore
-from qrmem.graphstore.sqlite.errors import error
+from qrmem.graphstore.sqlite.driver_errors import error
 from qrmem.memory import Memory
 from qrmem.types import Document, Event, Segment
 

@@ -17,7 +17,7 @@ from contract.suite.samples import add, contents, text
 from servers.openai_server import serving
 
 import qrmem
-from qrmem.agents.state import silent
+from qrmem.agents.build_state import silent
 from qrmem.config import Settings
 from qrmem.errors import (
     BadImport,

@@ -13,7 +13,7 @@ from servers.openai_server import serving
 import qrmem
 from qrmem.errors import NotFound
 from qrmem.graphstore.sqlite.connection import Worker
-from qrmem.memory.models import Models
+from qrmem.memory.runtime import Models
 from qrmem.retrieval.exploring import explore
 
 TEXTS = [

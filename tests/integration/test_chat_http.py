@@ -13,7 +13,7 @@ from servers.openai_server import OpenAIServer, form_of, serving
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ContextExceeded, ModelOutputError, ModelUnavailable
-from qrmem.llm.chat import Call, Chat
+from qrmem.llm.chat_model import Call, Chat
 from qrmem.llm.negotiation import FORMS
 from qrmem.llm.replies import strict_schema
 from qrmem.llm.structured import ask

@@ -10,7 +10,7 @@ from servers.openai_server import OpenAIServer
 
 import qrmem
 from qrmem import Schema
-from qrmem.cli.facts import fact_lines
+from qrmem.cli.fact_commands import fact_lines
 
 TEXT = (
     "Ann Lee took her post at Acme Ltd in May 2019. Bo Ray was with Acme Ltd: it began on 3 May"

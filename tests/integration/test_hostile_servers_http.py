@@ -21,7 +21,7 @@ import qrmem
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ModelUnavailable, QrmemError
 from qrmem.llm.budget import Budget, Caps
-from qrmem.llm.chat import Chat
+from qrmem.llm.chat_model import Chat
 from qrmem.llm.embedders import RemoteEmbedder
 from qrmem.llm.servers import endpoint, in_words
 from qrmem.text.tokens import BuiltinTokenizer

@@ -13,7 +13,7 @@ import qrmem
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError
 from qrmem.llm.budget import prices_of
-from qrmem.llm.chat import Chat
+from qrmem.llm.chat_model import Chat
 from qrmem.llm.client import is_elsewhere
 from qrmem.types import Answer, ChatRequest, Message, Words
 

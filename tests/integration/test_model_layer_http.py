@@ -21,7 +21,7 @@ from qrmem.cli.doctor import probe
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailable, UsageError
 from qrmem.llm.budget import Caps
-from qrmem.llm.chat import Chat
+from qrmem.llm.chat_model import Chat
 from qrmem.llm.meter import ReplyCache
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels

@@ -14,11 +14,28 @@ from qrmem.graphstore.neo4j.connection import statements
 pytestmark = pytest.mark.neo4j
 
 EVERYDAY = {
-    "keeping a document": ("documents.put", "documents.put_segments", "documents.chain"),
-    "looking at a document": ("documents.some", "documents.segments_of", "facts.read"),
-    "recording what was read": ("facts.lock", "facts.put_ledger", "facts.put_contributions"),
-    "changing the view": tuple(f"changes.{name}" for name in statements("changes")),
-    "looking around entities": ("view.around", "view.entities", "view.mentions", "view.shared"),
+    "keeping a document": (
+        "stored_documents.put",
+        "stored_documents.put_segments",
+        "stored_documents.chain",
+    ),
+    "looking at a document": (
+        "stored_documents.some",
+        "stored_documents.segments_of",
+        "stored_facts.read",
+    ),
+    "recording what was read": (
+        "stored_facts.lock",
+        "stored_facts.put_ledger",
+        "stored_facts.put_contributions",
+    ),
+    "changing the view": tuple(f"view_writes.{name}" for name in statements("view_writes")),
+    "looking around entities": (
+        "view_reads.around",
+        "view_reads.entities",
+        "view_reads.mentions",
+        "view_reads.shared",
+    ),
     "recording a run": ("runs.put_trail", "runs.entity_keys", "runs.trails", "runs.drop_cached"),
 }
 
@@ -33,7 +50,7 @@ async def test_nothing_is_scanned(neo4j: Server, step: str) -> None:
         assert not [operator for operator in operators if "Scan" in operator], name
 
 
-@pytest.mark.parametrize("name", ["documents.ids", "runs.trails"])
+@pytest.mark.parametrize("name", ["stored_documents.ids", "runs.trails"])
 async def test_the_last_are_found_without_reading_the_others(neo4j: Server, name: str) -> None:
     neo4j.clear()
     await (await open_store(neo4j.uri, neo4j.settings)).close()
@@ -51,14 +68,26 @@ def _operators(plan: dict[str, object]) -> list[str]:
 
 
 def test_nothing_needs_a_plugin() -> None:
-    texts = [text for file in ("changes", "view", "browser") for text in statements(file).values()]
+    texts = [
+        text
+        for file in ("view_writes", "view_reads", "browser")
+        for text in statements(file).values()
+    ]
     assert not [text for text in texts if re.search(r"\b(apoc|gds)\.", text, re.IGNORECASE)]
 
 
 def test_all_values_but_the_namespace_are_in_one_map() -> None:
     """The server plans a statement again for lists of another size, unless they are in a map."""
-    files = ("changes", "documents", "facts", "namespaces", "runs", "schema", "vectors", "view")
-    texts = [text for file in (*files, "words") for text in statements(file).values()]
+    stored = (
+        "stored_documents",
+        "stored_facts",
+        "view_reads",
+        "view_writes",
+        "full_text",
+        "vectors",
+    )
+    files = (*stored, "namespaces", "runs", "database_schema")
+    texts = [text for file in files for text in statements(file).values()]
     assert {name for text in texts for name in re.findall(r"\$(?!any\()(\w+)", text)} == {
         "ns",
         "all",

@@ -16,7 +16,7 @@ from qrmem.errors import EmbedderMismatch, MissingError
 from qrmem.graphstore import open_store
 from qrmem.graphstore.neo4j import browser_queries
 from qrmem.graphstore.neo4j.connection import statements
-from qrmem.graphstore.neo4j.schema import LABELS, RELATES, SHOWN, TYPES, VERSION
+from qrmem.graphstore.neo4j.database_schema import LABELS, RELATES, SHOWN, TYPES, VERSION
 
 pytestmark = pytest.mark.neo4j
 
@@ -60,7 +60,16 @@ async def test_the_server_knows_all_that_ready_queries_ask_for(neo4j: Server) ->
 
 
 def test_the_schema_names_all_that_statements_use() -> None:
-    files = ("browser", "changes", "documents", "facts", "runs", "vectors", "view", "words")
+    files = (
+        "browser",
+        "view_writes",
+        "stored_documents",
+        "stored_facts",
+        "runs",
+        "vectors",
+        "view_reads",
+        "full_text",
+    )
     texts = [text for file in files for text in statements(file).values()]
     found = [re.findall(r"-\[\w*:([A-Z_|]+)", text) for text in texts]
     assert {name for names in found for each in names for name in each.split("|")} == {*TYPES} - {

@@ -10,7 +10,7 @@ from servers.faults import Faults
 from servers.openai_server import OpenAIServer, serving
 
 from qrmem.config import Settings
-from qrmem.llm.chat import Chat
+from qrmem.llm.chat_model import Chat
 from qrmem.llm.structured import ask
 from qrmem.types import ChatRequest, Event, Message
 

@@ -15,7 +15,7 @@ import qrmem
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, ModelOutputError, ModelUnavailable
 from qrmem.llm.budget import Budget
-from qrmem.llm.chat import Call, Chat
+from qrmem.llm.chat_model import Call, Chat
 from qrmem.llm.meter import ReplyCache
 from qrmem.llm.replies import strict_schema
 from qrmem.llm.structured import ask

@@ -17,7 +17,7 @@ from servers.loopback import served
 
 import qrmem as library
 from qrmem.errors import BadDocument, OutOfReach
-from qrmem.io import web
+from qrmem.io import web_fetch
 from qrmem.web.api import api
 
 __all__ = ["qrmem"]
@@ -80,17 +80,21 @@ def pages() -> Iterator[Pages]:
 
 
 async def test_the_kind_is_what_the_server_says_else_what_the_path_ends_in(pages: Pages) -> None:
-    page = await web.fetched(pages.has("/boats?x=1", PAGE, "text/html; charset=utf-8") + "#Nell")
+    page = await web_fetch.fetched(
+        pages.has("/boats?x=1", PAGE, "text/html; charset=utf-8") + "#Nell"
+    )
     assert (page.id, page.title) == (f"{pages.url}/boats?x=1", "The Harbour")
     assert page.metadata["source"] == page.id
     assert page.text == "Boats\n\nNell is a boat."
-    assert (await web.fetched(pages.has("/a.pdf", pdf("One.")))).text == "One."
-    assert (await web.fetched(pages.has("/report", pdf("Two."), "application/pdf"))).text == "Two."
-    assert "Marigold" in (await web.fetched(pages.has("/boats.xlsx", xlsx_file()))).text
+    assert (await web_fetch.fetched(pages.has("/a.pdf", pdf("One.")))).text == "One."
+    assert (
+        await web_fetch.fetched(pages.has("/report", pdf("Two."), "application/pdf"))
+    ).text == "Two."
+    assert "Marigold" in (await web_fetch.fetched(pages.has("/boats.xlsx", xlsx_file()))).text
     greek = pages.has("/a.txt", "Ναυαγός".encode("iso-8859-7"), "text/plain; charset=iso-8859-7")
-    assert (await web.fetched(greek)).text == "Ναυαγός"
+    assert (await web_fetch.fetched(greek)).text == "Ναυαγός"
     packed = pages.has("/b.txt", gzip.compress(b"Packed."), "text/plain", Content_Encoding="gzip")
-    assert (await web.fetched(packed)).text == "Packed."
+    assert (await web_fetch.fetched(packed)).text == "Packed."
 
 
 async def test_pages_are_added_updated_and_refused_one_by_one(pages: Pages, tmp_path: Path) -> None:
@@ -133,18 +137,18 @@ def test_the_command_line_adds_a_page_with_a_title(qrmem: Shell, pages: Pages) -
 )
 async def test_other_addresses_are_refused(address: str, says: str) -> None:
     with pytest.raises(BadDocument, match=says) as refused:
-        await web.fetched(address)
+        await web_fetch.fetched(address)
     assert "secret" not in str(refused.value)
 
 
 async def test_redirects_lead_to_pages_alone(pages: Pages) -> None:
     page = pages.has("/boats", PAGE, "text/html")
     moved = pages.leads("/old", "/boats")
-    assert (await web.fetched(moved)).id == moved
+    assert (await web_fetch.fetched(moved)).id == moved
     with pytest.raises(BadDocument, match=r"leads to file://"):
-        await web.fetched(pages.leads("/file", "file:///etc/passwd"))
+        await web_fetch.fetched(pages.leads("/file", "file:///etc/passwd"))
     with pytest.raises(BadDocument, match="more than 5"):
-        await web.fetched(pages.leads("/round", "/round"))
+        await web_fetch.fetched(pages.leads("/round", "/round"))
     assert page
 
 
@@ -154,13 +158,13 @@ async def test_no_redirect_leads_from_outside_into_ones_own_network(
     with serving("127.0.0.2") as inside:
         secret = inside.has("/secret", PAGE, "text/html")
         lured = pages.leads("/lure", secret)
-        assert (await web.fetched(lured)).title == "The Harbour"  # both are on this machine
+        assert (await web_fetch.fetched(lured)).title == "The Harbour"  # both are on this machine
         inside.asked.clear()
-        monkeypatch.setattr(web, "_is_outside", lambda server: server == "127.0.0.1")
+        monkeypatch.setattr(web_fetch, "_is_outside", lambda server: server == "127.0.0.1")
         with pytest.raises(BadDocument, match=r"leads to 127\.0\.0\.2, in the network"):
-            await web.fetched(lured)
+            await web_fetch.fetched(lured)
         assert inside.asked == []
-        assert (await web.fetched(secret)).title == "The Harbour"  # the user named it
+        assert (await web_fetch.fetched(secret)).title == "The Harbour"  # the user named it
 
 
 @pytest.mark.parametrize(
@@ -178,7 +182,7 @@ async def test_no_redirect_leads_from_outside_into_ones_own_network(
     ],
 )
 def test_what_is_outside(server: str, is_outside: bool) -> None:
-    assert web._is_outside(server) is is_outside
+    assert web_fetch._is_outside(server) is is_outside
 
 
 async def test_what_is_too_large_or_too_slow_is_given_up(
@@ -186,11 +190,11 @@ async def test_what_is_too_large_or_too_slow_is_given_up(
 ) -> None:
     bomb = gzip.compress(bytes(101_000_000), 1)
     with pytest.raises(BadDocument, match="more than 100 MB"):
-        await web.fetched(pages.has("/bomb", bomb, "text/plain", Content_Encoding="gzip"))
-    monkeypatch.setattr(web, "SECONDS", 0.5)
+        await web_fetch.fetched(pages.has("/bomb", bomb, "text/plain", Content_Encoding="gzip"))
+    monkeypatch.setattr(web_fetch, "SECONDS", 0.5)
     pages.seconds = 0.05
     with pytest.raises(OutOfReach, match="did not answer within"):
-        await web.fetched(pages.has("/slow", PAGE, "text/html"))
+        await web_fetch.fetched(pages.has("/slow", PAGE, "text/html"))
 
 
 async def test_what_an_agent_or_a_client_sends_is_a_text_and_never_fetched(pages: Pages) -> None:

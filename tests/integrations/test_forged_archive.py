@@ -12,7 +12,7 @@ from archives import rewritten
 from mcp import Client
 
 import qrmem
-from qrmem.cli import chatting, facts
+from qrmem.cli import chatting, fact_commands
 from qrmem.integrations.mcp import server
 from qrmem.memory import Memory
 from qrmem.web.api import api
@@ -100,7 +100,7 @@ async def test_the_command_line_prints_no_line_of_a_forged_archive(archive: Path
         assert any(corrected.values())
         stated = await memory.facts(superseded=True)
         assert stated
-    rows = facts.fact_lines(stated, 20)
+    rows = fact_commands.fact_lines(stated, 20)
     for lines in (told, chatting.correction_lines(corrected), rows):
         assert_plain(lines)
 

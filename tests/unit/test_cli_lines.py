@@ -9,10 +9,10 @@ from qrmem.cli import doctor
 from qrmem.cli.doctor import Finding, finding_lines
 from qrmem.cli.output import reader
 from qrmem.cli.progress import Warnings
-from qrmem.cli.trees import outline
+from qrmem.cli.tree_commands import outline
 from qrmem.errors import install
 from qrmem.types import Event
-from qrmem.types.trees import Tree, TreeNode
+from qrmem.types.tree_nodes import Tree, TreeNode
 
 
 def retry(number: int) -> Event:

@@ -20,7 +20,7 @@ from qrmem.config import (
     stages,
 )
 from qrmem.errors import UsageError
-from qrmem.memory.models import caps_of
+from qrmem.memory.runtime import caps_of
 from qrmem.settings_files import PROMPT_SETS
 
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, Field, RootModel, 
 import qrmem
 from qrmem.cli import main
 from qrmem.errors import UsageError
-from qrmem.graphstore.neo4j.schema import LABELS, TYPES
+from qrmem.graphstore.neo4j.database_schema import LABELS, TYPES
 from qrmem.schema import OF_THE_STORE, Schema, load_schema
 from qrmem.text.names import camel_case, type_key
 

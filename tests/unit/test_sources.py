@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import qrmem
-from qrmem.cli.options import pairs
+from qrmem.cli.parsed_arguments import pairs
 from qrmem.errors import BadDocument
 from qrmem.io.sources import identified
 from qrmem.text import files

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.graph.view import Read, Rows, readings, rows_of
+from qrmem.graph.view_rows import Read, Rows, readings, rows_of
 from qrmem.graphstore.protocol import FactRow, MentionRow
 from qrmem.text.names import Occurrences
 from qrmem.types import Contribution, Mention, Segment, Statement

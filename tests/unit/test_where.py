@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import qrmem
-from qrmem.cli.options import narrowed
+from qrmem.cli.parsed_arguments import narrowed
 from qrmem.cli.parser import build_parser
 from qrmem.errors import NotFound, UsageError
 from qrmem.types.documents import conditions, written

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
-from qrmem.eval.builders.books import Book, book_files, books
+from qrmem.eval.builders.book_paragraphs import Book, book_files, books
 from qrmem.eval.builders.writing import Made, case_files, counter_of, lengths_of
 from qrmem.eval.registry import builder
 
@@ -74,7 +74,7 @@ def build(
     """Write `tsort_LENGTH.jsonl` for each length.
 
     Args:
-        data: a book, or a folder of books (see `qrmem.eval.builders.books`).
+        data: a book, or a folder of books (see `qrmem.eval.builders.book_paragraphs`).
         length: tokens of a whole case with its prompt: `8k`, or several with commas.
         seed: of the order of the parts, and of which cases are drawn.
         count: cases of each length at most; 0: all.

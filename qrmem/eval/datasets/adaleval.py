@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.eval import designations
-from qrmem.eval.datasets.reading import dataset_of, each, text_of, texts_of
-from qrmem.eval.records import WHOLE, Context, Dataset, Item, Row, Rule
+from qrmem.eval.datasets.data_files import dataset_of, each, text_of, texts_of
+from qrmem.eval.items import WHOLE, Context, Dataset, Item, Row, Rule
 from qrmem.eval.registry import dataset, metric
 from qrmem.text.normalise import normalise
 from qrmem.types import Document

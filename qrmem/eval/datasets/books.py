@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
-from qrmem.eval.datasets.reading import (
+from qrmem.eval.datasets.data_files import (
     dataset_of,
     each,
     source_file,
@@ -16,7 +16,7 @@ from qrmem.eval.datasets.reading import (
     text_of,
     texts_of,
 )
-from qrmem.eval.records import WHOLE, Context, Dataset, Item
+from qrmem.eval.items import WHOLE, Context, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.text.files import from_bytes
 from qrmem.text.normalise import normalise

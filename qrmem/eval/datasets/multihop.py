@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from qrmem.errors import UsageError
-from qrmem.eval.datasets.reading import each, read_json, source_file, text_of, texts_of
-from qrmem.eval.records import Context, Corpus, Dataset, Item
+from qrmem.eval.datasets.data_files import each, read_json, source_file, text_of, texts_of
+from qrmem.eval.items import Context, Corpus, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
 from qrmem.types import Document

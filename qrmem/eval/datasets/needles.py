@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qrmem.eval.datasets.reading import dataset_of, each, text_of, texts_of
-from qrmem.eval.records import Context, Dataset, Item, Row, Rule
+from qrmem.eval.datasets.data_files import dataset_of, each, text_of, texts_of
+from qrmem.eval.items import Context, Dataset, Item, Row, Rule
 from qrmem.eval.registry import dataset, metric
 from qrmem.types import Document
 

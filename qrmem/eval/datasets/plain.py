@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
-from qrmem.eval.datasets.reading import dataset_of, each, text_of, texts_of
-from qrmem.eval.records import Context, Dataset, Item
+from qrmem.eval.datasets.data_files import dataset_of, each, text_of, texts_of
+from qrmem.eval.items import Context, Dataset, Item
 from qrmem.eval.registry import dataset
 from qrmem.text.normalise import normalise
 from qrmem.types import Document

@@ -8,9 +8,9 @@ from pathlib import Path
 from qrmem.config import Settings
 from qrmem.errors import UsageError
 from qrmem.eval.deviations import deviations
+from qrmem.eval.items import Item, Row
 from qrmem.eval.memories import NAMESPACE
 from qrmem.eval.preset import Part, Preset, folder_of
-from qrmem.eval.records import Item, Row
 from qrmem.eval.report.plots import NAMES, OF_TEN, draw, draw_heat_maps, heat_maps, panels, run_by
 from qrmem.eval.report.results import Result, Results, read_results
 from qrmem.eval.report.tables import Table, conditions, heading, number, percent, write_report

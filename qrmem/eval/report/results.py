@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from qrmem.errors import UsageError
+from qrmem.eval.items import Built, Item, Row
 from qrmem.eval.judging import Rating, ratings
 from qrmem.eval.metrics import abstention, scores
-from qrmem.eval.records import Built, Item, Row
 from qrmem.eval.registry import DATASETS
 from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.statistics import Difference, Mean, difference, mean

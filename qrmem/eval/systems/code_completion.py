@@ -7,12 +7,12 @@ from typing import Literal
 
 from qrmem.errors import UsageError
 from qrmem.eval.harness import Harness
+from qrmem.eval.items import Build, Context, Item, Prediction
 from qrmem.eval.memories import OpenMemory
 from qrmem.eval.metrics import edit_similarity
-from qrmem.eval.records import Build, Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import ranking
-from qrmem.eval.systems.retrieval import DEPTH
+from qrmem.eval.systems.passage_reader import ranking
+from qrmem.eval.systems.retrieval_baselines import DEPTH
 from qrmem.prompts.replies import CodeReply
 from qrmem.retrieval.fragments import FragmentSettings
 from qrmem.text.code.languages import CODE_KEY

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import Harness
-from qrmem.eval.records import Context, Item, Prediction, Round
+from qrmem.eval.items import Context, Item, Prediction, Round
 from qrmem.eval.registry import system
-from qrmem.eval.systems.conversation import Piece, Said, require_session
+from qrmem.eval.systems.session_replay import Piece, Said, require_session
 from qrmem.graph.segmenting import longbench_words
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import MemosReply, NotesReply

@@ -14,9 +14,9 @@ from typing import Any
 
 from qrmem.errors import ContextExceeded, MissingError, UsageError, missing_extra
 from qrmem.eval.harness import Harness
-from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.items import Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.adaleval import prediction, require_case
+from qrmem.eval.systems.adaleval_prompting import prediction, require_case
 from qrmem.llm.client import Client
 from qrmem.llm.servers import endpoint
 from qrmem.types import Event, Step

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from qrmem.agents.baselines import joined, told
 from qrmem.errors import ContextExceeded, MissingError
 from qrmem.eval.harness import Harness
+from qrmem.eval.items import Context, Item, Prediction
 from qrmem.eval.metrics import normalised
-from qrmem.eval.records import Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import answer_from, fitting, read_step
+from qrmem.eval.systems.passage_reader import answer_from, fitting, read_step
 from qrmem.llm.prompting import SHORTER, Caller
 from qrmem.prompts.replies import SummaryReply
 from qrmem.text.sentences import sentences

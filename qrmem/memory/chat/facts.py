@@ -15,7 +15,7 @@ from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
 from qrmem.llm.totals import together
 from qrmem.memory.add import Adder
-from qrmem.memory.models import Run, caps_of
+from qrmem.memory.runtime import Run, caps_of
 from qrmem.memory.session import Session
 from qrmem.types import AddReport, Document, Event, Listener, Turn, Usage
 from qrmem.types.options import AddOptions

@@ -8,8 +8,8 @@ from typing import Any
 
 from qrmem.answering.citations import locate
 from qrmem.eval.harness import Harness
+from qrmem.eval.items import Context, Item, Prediction
 from qrmem.eval.memories import OpenMemory
-from qrmem.eval.records import Context, Item, Prediction
 from qrmem.text.normalise import normalise
 from qrmem.types import Citation, Passage, Reasoner, ScoredSegment, Segment, Step, Verdict
 

@@ -10,7 +10,7 @@ from typing import Any
 from qrmem.graphstore.checking import check_segment_ids, checked_documents, lost_import, not_new
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.graphstore.sqlite import changes, compression, removal, words
+from qrmem.graphstore.sqlite import compression, full_text, removal, view_writes
 from qrmem.graphstore.sqlite.lookup import (
     document_number,
     execute_in,
@@ -136,9 +136,9 @@ def _put(
     sql = "SELECT id FROM segment WHERE ns = ? AND document <> ? AND id IN ({})"
     check_segment_ids(id_, sorted(taken for (taken,) in rows_in(db, sql, new, number, doc)))
     _put_segments(db, number, doc, segments)
-    words.entitle(db, number, doc, document.title, document.text)
+    full_text.entitle(db, number, doc, document.title, document.text)
     if is_known:
-        changes.raise_revision(db, number)
+        view_writes.raise_revision(db, number)
 
 
 def _upsert(
@@ -322,7 +322,7 @@ def delete_documents(db: sqlite3.Connection, ns: str, *document_ids: str) -> Non
     removal.drop_segments(db, number, dict(rows_in(db, sql, documents)))
     execute_in(db, "DELETE FROM document WHERE num IN ({})", documents)
     if documents:
-        changes.raise_revision(db, number)
+        view_writes.raise_revision(db, number)
 
 
 def segments(

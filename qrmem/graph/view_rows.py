@@ -32,7 +32,7 @@ from qrmem.types import (
     Segment,
     Statement,
 )
-from qrmem.types.graph import SPEAKER
+from qrmem.types.knowledge_graph import SPEAKER
 
 VERSION = 5
 """Of the way in which rows are made; a change of it makes all rows anew."""

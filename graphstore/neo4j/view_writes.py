@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_change, used_names, written_segments
-from qrmem.graphstore.neo4j import edges, words
+from qrmem.graphstore.neo4j import edges, full_text
 from qrmem.graphstore.neo4j.connection import Properties, Step, Work
+from qrmem.graphstore.neo4j.database_schema import entity_labels
 from qrmem.graphstore.neo4j.edges import Pair, own_properties
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
-from qrmem.graphstore.neo4j.schema import entity_labels
 from qrmem.graphstore.protocol import FactRow, MentionRow, ViewUpdate
 from qrmem.graphstore.records import by_frequency
 from qrmem.text.blocks import blocks_of
@@ -106,30 +106,32 @@ async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
     pairs |= {(names[short(r.head)].now, names[short(r.tail)].now) for r in change.facts}
     await work.together(
         [
-            ("changes.clear", sorted(cleared)),
-            ("changes.drop_mentions", overwritten),
-            ("changes.drop_facts", replaced),
-            *words.drop_steps({key: before[key].length for key in sorted(cleared | indexed)}),
+            ("view_writes.clear", sorted(cleared)),
+            ("view_writes.drop_mentions", overwritten),
+            ("view_writes.drop_facts", replaced),
+            *full_text.drop_steps({key: before[key].length for key in sorted(cleared | indexed)}),
             *_drop_steps(names),
         ]
     )
     await work.together(
         [
             *_name_steps(change, names),
-            ("changes.put_questions", _question_rows(change.questions, before, cleared)),
+            ("view_writes.put_questions", _question_rows(change.questions, before, cleared)),
             *_mention_steps(mentions, names),
             *_fact_steps(facts, names),
-            *words.add_steps(work, change.index, {key: own.title for key, own in before.items()}),
-            ("changes.put_digests", _digest_rows(change)),
-            ("changes.resolve", sorted(map(short, change.resolved))),
+            *full_text.add_steps(
+                work, change.index, {key: own.title for key, own in before.items()}
+            ),
+            ("view_writes.put_digests", _digest_rows(change)),
+            ("view_writes.resolve", sorted(map(short, change.resolved))),
             ("namespaces.raise_revision", [1]),
         ]
     )
     await work.together(
         [
-            ("changes.move", _moved(names)),
-            ("changes.drop_unnamed", _unused(change, names)),
-            ("changes.show_properties", _shown(change, before, names)),
+            ("view_writes.move", _moved(names)),
+            ("view_writes.drop_unnamed", _unused(change, names)),
+            ("view_writes.show_properties", _shown(change, before, names)),
         ]
     )
     await edges.draw(work, pairs)
@@ -147,16 +149,18 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
     pairs = _pairs(before, before.keys(), ()) | await _pairs_of(work, names)
     await work.together(
         [
-            ("changes.clear", sorted(before)),
-            *words.drop_steps({key: own.length for key, own in before.items()}),
+            ("view_writes.clear", sorted(before)),
+            *full_text.drop_steps({key: own.length for key, own in before.items()}),
             *_drop_steps(names),
         ]
     )
     await work.together(_name_steps(ViewUpdate(), names))
     lost = _keys(name.was for name in names.values() if not name.mentions)
-    gone = await work.each("changes.unnamed", lost)
+    gone = await work.each("view_writes.unnamed", lost)
     shown = _shown(ViewUpdate(), before, names)
-    await work.together([("changes.drop_unnamed", lost), ("changes.show_properties", shown)])
+    await work.together(
+        [("view_writes.drop_unnamed", lost), ("view_writes.show_properties", shown)]
+    )
     await edges.draw(work, pairs)
     return [(key, name) for key, name in gone]
 
@@ -185,7 +189,7 @@ async def _pairs_of(work: Work, names: Mapping[str, Name]) -> set[Pair]:
         if name.was and (not name.mentions or name.now != name.was)
     ]
     pairs: set[Pair] = set()
-    for head, was_head, tail, was_tail in await work.gathered("changes.stated_of_names", rows):
+    for head, was_head, tail, was_tail in await work.gathered("view_writes.stated_of_names", rows):
         now = [
             names[name].now if name in names else was
             for name, was in ((head, was_head), (tail, was_tail))
@@ -195,7 +199,7 @@ async def _pairs_of(work: Work, names: Mapping[str, Name]) -> set[Pair]:
 
 
 async def _before(work: Work, segments: Collection[str]) -> dict[str, Before]:
-    rows = await work.each("changes.before", sorted(segments))
+    rows = await work.each("view_writes.before", sorted(segments))
     return {
         key: Before(title or "", length, mentions, dict(questions), stated)
         for key, title, length, mentions, questions, stated in rows
@@ -223,7 +227,7 @@ async def _touched_names(
                     overwritten.append({"segment": segment, "name": name})
     keys = {*shortened(used_names(change).union(change.names)), *(name for name, _ in gone)}
     names = {key: Name() for key in keys}
-    for key, entity, forms, counts, number in await work.each("changes.names", sorted(keys)):
+    for key, entity, forms, counts, number in await work.each("view_writes.names", sorted(keys)):
         names[key] = Name(entity, entity, dict(zip(forms, counts, strict=True)), number)
     for name, counted in gone:
         names[name].count(counted.items(), -1)
@@ -236,7 +240,7 @@ async def _check(
     keys = used_names(change)
     written = {row.key for row in change.entities}
     targets = shortened(key for key in change.names.values() if key not in written)
-    entities = set(await work.gathered("changes.known_entities", sorted(targets)))
+    entities = set(await work.gathered("view_writes.known_entities", sorted(targets)))
     check_change(
         change,
         segments=segments,
@@ -248,7 +252,10 @@ async def _check(
 def _drop_steps(names: Mapping[str, Name]) -> list[Step]:
     """Return what drops names without a mention, with their facts."""
     gone = [{"key": k, "was": n.was} for k, n in sorted(names.items()) if n.was and not n.mentions]
-    return [("changes.mark_stale", [row["key"] for row in gone]), ("changes.drop_names", gone)]
+    return [
+        ("view_writes.mark_stale", [row["key"] for row in gone]),
+        ("view_writes.drop_names", gone),
+    ]
 
 
 def _name_steps(change: ViewUpdate, names: Mapping[str, Name]) -> list[Step]:
@@ -261,7 +268,7 @@ def _name_steps(change: ViewUpdate, names: Mapping[str, Name]) -> list[Step]:
     ]
     return [
         (
-            "changes.put_entities",
+            "view_writes.put_entities",
             [
                 {
                     "labels": entity_labels(row.type),
@@ -277,14 +284,14 @@ def _name_steps(change: ViewUpdate, names: Mapping[str, Name]) -> list[Step]:
             ],
         ),
         (
-            "changes.put_names",
+            "view_writes.put_names",
             [{"entity": n.now, "name": _name_row(key, n, fulls)} for key, n in living.items()],
         ),
         (
-            "changes.put_blocks",
+            "view_writes.put_blocks",
             [{"key": short(key), "blocks": sorted(blocks_of(key))} for key in new],
         ),
-        ("changes.mark_stale", [key for key, name in living.items() if name.is_stale]),
+        ("view_writes.mark_stale", [key for key, name in living.items() if name.is_stale]),
     ]
 
 
@@ -330,7 +337,7 @@ def _mention_steps(mentions: Mapping[Place, MentionRow], names: Mapping[str, Nam
             place = {"segment": segment, "question": row.question}
             added.append(place | {"entity": entity, "name": name})
     grouped = [{"segment": segment, "mentions": own} for segment, own in rows.items()]
-    return [("changes.put_mentions", grouped), ("changes.link_entities", added)]
+    return [("view_writes.put_mentions", grouped), ("view_writes.link_entities", added)]
 
 
 def _replaced(
@@ -361,7 +368,7 @@ def _fact_steps(facts: Mapping[tuple[str, int], FactRow], names: Mapping[str, Na
         if row.question:
             added.append({"segment": segment, "question": row.question, "key": key})
     grouped = [{"segment": segment, "facts": own} for segment, own in rows.items()]
-    return [("changes.put_facts", grouped), ("changes.link_statements", added)]
+    return [("view_writes.put_facts", grouped), ("view_writes.link_statements", added)]
 
 
 def _fact_properties(row: FactRow) -> Properties:

@@ -87,7 +87,7 @@ def agreed(question: str, command: str = "delete") -> bool:
 async def sources_of(arguments: Namespace) -> Any:
     """Return what is to be added: paths, or one document with its id, title and metadata."""
     from qrmem.io.sources import file_document
-    from qrmem.io.web import fetched, is_address
+    from qrmem.io.web_fetch import fetched, is_address
     from qrmem.text import files
 
     named = arguments.id or arguments.title or arguments.meta

@@ -27,7 +27,7 @@ async def record(
 ) -> None:
     """Write ledger rows, what the segments added and what it cost, and summaries."""
     ids = shortened({row.segment_id for row, _ in rows})
-    locked = await work.row("facts.lock", keys=sorted(ids))
+    locked = await work.row("stored_facts.lock", keys=sorted(ids))
     if locked is None:
         raise NotFound(f"there is no namespace {work.ns!r} in this memory")
     if missing := sorted(ids[key] for key in ids.keys() - set(locked[0])):
@@ -45,9 +45,9 @@ async def record(
     frozen = [{"key": short(id_), "summary": summary} for id_, summary in summaries.items()]
     await work.together(
         [
-            ("facts.put_ledger", states),
-            ("facts.put_contributions", read),
-            ("facts.put_summaries", frozen),
+            ("stored_facts.put_ledger", states),
+            ("stored_facts.put_contributions", read),
+            ("stored_facts.put_summaries", frozen),
         ]
     )
     await add_calls(work, calls)
@@ -60,9 +60,9 @@ def _key(contribution: Contribution) -> str:
 async def ledger(work: Work, *document_ids: str) -> list[LedgerRow]:
     """Return the ledger rows of some documents, or of all; what has none yet is `pending`."""
     if document_ids:
-        rows = await work.each("facts.ledger_of", numbered(document_ids))
+        rows = await work.each("stored_facts.ledger_of", numbered(document_ids))
     else:
-        rows = await work.rows("facts.ledger")
+        rows = await work.rows("stored_facts.ledger")
     return [LedgerRow(*row[2:]) for row in sorted(rows, key=itemgetter(0, 1))]
 
 
@@ -70,7 +70,7 @@ async def contributions(
     work: Work, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
 ) -> list[Contribution]:
     """Return some documents' contributions by segment, then kind, then `asked`."""
-    rows = await work.each("facts.contributions", numbered(document_ids), kinds=list(kinds))
+    rows = await work.each("stored_facts.contributions", numbered(document_ids), kinds=list(kinds))
     found = [((place, index), loads(body, Contribution)) for place, index, body in rows]
     found.sort(key=lambda pair: (pair[0], _PASS(pair[1])))
     return [contribution for _, contribution in found]
@@ -78,8 +78,8 @@ async def contributions(
 
 async def unmerged(work: Work, *document_ids: str) -> Unmerged:
     """Return what is to be merged of some documents, and what else a merge depends on."""
-    ((revision, stale, decisions),) = await work.rows("facts.unmerged")
-    found = await work.each("facts.read", numbered(document_ids), kinds=list(MERGED))
+    ((revision, stale, decisions),) = await work.rows("stored_facts.unmerged")
+    found = await work.each("stored_facts.read", numbered(document_ids), kinds=list(MERGED))
     found.sort(key=itemgetter(0, 3))
     made = [[loads(body, Contribution) for body in bodies] for *_, bodies in found]
     dated = {row[2]: said_at({"at": row[-4], "date": row[-3]}) for row in found}
@@ -99,12 +99,12 @@ async def override_merge(work: Work, decision: MergeDecision) -> None:
     await work.lock()
     first, second = sorted((decision.first, decision.second))
     await work.run(
-        "facts.override_merge",
+        "stored_facts.override_merge",
         key=joined(first, second),
         first=first,
         second=second,
         same=decision.same,
     )
     meant = sorted({f"{meant_name(name)}|" for name in (first, second)})
-    await work.each("facts.mark_called", meant)
+    await work.each("stored_facts.mark_called", meant)
     await work.together([("namespaces.raise_revision", [1])])

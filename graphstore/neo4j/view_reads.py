@@ -31,7 +31,7 @@ To resolve a name takes 33 of a block, and one more for each name that changed i
 async def names(work: Work, wanted: NameFilter | None = None) -> list[NameRow]:
     """Return every name, or some, by key."""
     if wanted is None:
-        return _names(await work.rows("view.names"))
+        return _names(await work.rows("view_reads.names"))
     rows: dict[int, list[Row]] = defaultdict(list)
     rows[_STEP] = [["norm", f"{norm}|"] for norm in sorted(set(wanted.norms))]
     rows[_STEP] += [["entity", key] for key in sorted(set(map(short, wanted.entities)))]
@@ -39,7 +39,7 @@ async def names(work: Work, wanted: NameFilter | None = None) -> list[NameRow]:
         rows[-(-limit // _STEP) * _STEP].append(["block", block])
     found: dict[str, Row] = {}
     for most, own in rows.items():
-        these = await work.gathered("view.names_where", own, most=most)
+        these = await work.gathered("view_reads.names_where", own, most=most)
         found.update((row[0], row) for row in these)
     return _names(found.values())
 
@@ -54,7 +54,7 @@ def _names(rows: Iterable[Row]) -> list[NameRow]:
 
 async def entities(work: Work, keys: Sequence[str]) -> list[Entity]:
     """Return entities in the order of the keys."""
-    rows = await work.each("view.entities", sorted({short(key) for key in keys}))
+    rows = await work.each("view_reads.entities", sorted({short(key) for key in keys}))
     return in_order(keys, {row[0]: _entity(*row) for row in rows})
 
 
@@ -86,19 +86,19 @@ async def list_entities(work: Work, limit: int = 100) -> list[EntityCount]:
     The database counts relationships first: an entity is rarely named twice in one segment, so
     that those in the most segments are among twice as many with the most relationships.
     """
-    rows = await work.rows("view.list", candidates=2 * max(limit, 0) + 100)
+    rows = await work.rows("view_reads.list", candidates=2 * max(limit, 0) + 100)
     counts = [EntityCount(*row) for row in rows]
     return sorted(counts, key=lambda count: (-count.segments, count.key))[: max(limit, 0)]
 
 
 async def types(work: Work) -> list[str]:
     """Return the types that entities and statements have, sorted."""
-    return sorted(type_ for (type_,) in await work.rows("view.types"))
+    return sorted(type_ for (type_,) in await work.rows("view_reads.types"))
 
 
 async def segments_of_types(work: Work, types: Collection[str]) -> list[str]:
     """Return the segments that name an entity, or state something, of some types."""
-    ((ids,),) = await work.rows("view.segments_of_types", types=sorted(types))
+    ((ids,),) = await work.rows("view_reads.segments_of_types", types=sorted(types))
     return list(ids)
 
 
@@ -107,7 +107,7 @@ async def mentions(work: Work, segment_ids: Sequence[str], most: int = 0) -> Men
     named: dict[str, list[tuple[str, str]]] = {}
     places: dict[str, tuple[str, ...]] = {}
     keys = sorted({short(id_) for id_ in segment_ids})
-    for id_, entities in await work.each("view.mentions", keys, most=most):
+    for id_, entities in await work.each("view_reads.mentions", keys, most=most):
         named[id_] = [(form, key) for key, lists, _ in entities for own in lists for form in own]
         for key, _, segments in entities:
             if 0 < len(segments) <= most:
@@ -120,7 +120,7 @@ async def shared_entities(
 ) -> dict[str, tuple[Sequence[str], int]]:
     """Return the entities that two or more of some segments have, with those, and how many all."""
     keys = sorted({short(id_) for id_ in segment_ids})
-    ((rows,),) = await work.rows("view.shared", keys=keys, most=most)
+    ((rows,),) = await work.rows("view_reads.shared", keys=keys, most=most)
     return {key: (among, spread) for key, among, spread in rows}
 
 
@@ -131,7 +131,7 @@ async def around(work: Work, keys: Sequence[str], *, texts: bool = False) -> Aro
     stated: dict[tuple[str, int, int], Fact] = {}
     places: dict[str, tuple[str, ...]] = {}
     segments: dict[tuple[str, int], Segment] = {}
-    for (rows,) in await work.each("view.around", wanted, texts=texts):
+    for (rows,) in await work.each("view_reads.around", wanted, texts=texts):
         for key, name, mentioned, told in rows:
             names[key] = name
             places[key] = tuple(id_ for _, _, id_, *_ in sorted(mentioned))
@@ -159,7 +159,7 @@ async def relations(work: Work, keys: Sequence[str]) -> list[Relation]:
         stated[fact.head, fact.tail, fact.type].append(fact)
     drawn: dict[tuple[str, str, str], Relation] = {}
     for end, other, is_head, type_, told, questions in await work.gathered(
-        "view.relations", wanted
+        "view_reads.relations", wanted
     ):
         head, tail = (end, other) if is_head else (other, end)
         place = head, tail, type_
@@ -172,13 +172,15 @@ async def relations(work: Work, keys: Sequence[str]) -> list[Relation]:
 async def questions(work: Work, segment_ids: Sequence[str] | None = None) -> list[Question]:
     """Return accepted questions of the given segments, or all, in order."""
     if segment_ids is None:
-        rows = await work.rows("view.questions")
+        rows = await work.rows("view_reads.questions")
     else:
-        rows = await work.each("view.questions_of", sorted({short(id_) for id_ in segment_ids}))
+        rows = await work.each(
+            "view_reads.questions_of", sorted({short(id_) for id_ in segment_ids})
+        )
     return [Question(*row[3:]) for row in sorted(rows)]
 
 
 async def counts(work: Work) -> Mapping[str, int]:
     """Return how much there is of each kind."""
-    (row,) = await work.rows("view.counts")
+    (row,) = await work.rows("view_reads.counts")
     return dict(zip(_COUNTED, row, strict=True))

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from qrmem.eval.harness import Harness
+from qrmem.eval.items import Build, Context, Item, Prediction
 from qrmem.eval.memories import OpenMemory
-from qrmem.eval.records import Build, Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import answer_from, fitting, ranking
+from qrmem.eval.systems.passage_reader import answer_from, fitting, ranking
 from qrmem.graph.segmenting import longbench_words
 from qrmem.graphstore.records import Vocabulary
 from qrmem.retrieval.fragments import FragmentSettings

@@ -47,7 +47,10 @@ def add_steps(
                 "qrmem_space": _space(work),
             }
         )
-    return [("words.put", ready), _counted(len(ready), sum(row["qrmem_length"] for row in ready))]
+    return [
+        ("full_text.put", ready),
+        _counted(len(ready), sum(row["qrmem_length"] for row in ready)),
+    ]
 
 
 def drop_steps(lengths: Mapping[str, int | None]) -> list[Step]:
@@ -57,21 +60,21 @@ def drop_steps(lengths: Mapping[str, int | None]) -> list[Step]:
         lengths: short key to the number of terms; `None` for a segment that is not in the index.
     """
     gone = {key: length for key, length in lengths.items() if length is not None}
-    return [("words.drop", sorted(gone)), _counted(-len(gone), -sum(gone.values()))]
+    return [("full_text.drop", sorted(gone)), _counted(-len(gone), -sum(gone.values()))]
 
 
 def _counted(segments: int, terms: int) -> Step:
     rows = [{"segments": segments, "terms": terms}] if segments or terms else []
-    return "words.count", rows
+    return "full_text.count", rows
 
 
 def title_steps(documents: Iterable[tuple[str, Document]]) -> list[Step]:
     """Return what writes the names that documents, given by short key, go by."""
     given = dict(documents)
     return [
-        ("words.untitle", sorted(given)),
+        ("full_text.untitle", sorted(given)),
         (
-            "words.title",
+            "full_text.title",
             [
                 {"document": key, "form": short(form), "sure": sure}
                 for key, document in given.items()
@@ -84,7 +87,9 @@ def title_steps(documents: Iterable[tuple[str, Document]]) -> list[Step]:
 async def retitle(work: Work, documents: Collection[str]) -> None:
     """Write the terms of the titles that documents, given by short key, have now."""
     changed, more = [], 0
-    for key, title, before, of_title in await work.each("words.indexed_titles", sorted(documents)):
+    for key, title, before, of_title in await work.each(
+        "full_text.indexed_titles", sorted(documents)
+    ):
         own, words = terms(title), before.split()
         if own != words[:of_title]:
             more += len(own) - of_title
@@ -97,14 +102,14 @@ async def retitle(work: Work, documents: Collection[str]) -> None:
                     "qrmem_length": len(words),
                 }
             )
-    await work.together([("words.put", changed), _counted(0, more)])
+    await work.together([("full_text.put", changed), _counted(0, more)])
 
 
 async def vocabulary(work: Work, wanted: Sequence[str]) -> Vocabulary:
     """Return how many segments have each term."""
-    segments, total = await work.row("words.totals") or (0, 0)
+    segments, total = await work.row("full_text.totals") or (0, 0)
     rows = [{"term": term, "query": _query(work, [[term]])} for term in dict.fromkeys(wanted)]
-    found = await work.gathered("words.frequencies", rows) if segments else []
+    found = await work.gathered("full_text.frequencies", rows) if segments else []
     return Vocabulary(segments, total, {term: count for term, count in found if count})
 
 
@@ -131,13 +136,13 @@ async def matching(
         return []
     query = _query(work, (dict.fromkeys(group) for group in groups))
     if documents is None and among is None:
-        ((rows,),) = await work.rows("words.matching", asked=query, limit=limit)
+        ((rows,),) = await work.rows("full_text.matching", asked=query, limit=limit)
     else:
         only = {
             "documents": None if documents is None else sorted(documents),
             "among": None if among is None else sorted({short(id_) for id_ in among}),
         }
-        ((rows,),) = await work.rows("words.matching_in", asked=query, limit=limit, **only)
+        ((rows,),) = await work.rows("full_text.matching_in", asked=query, limit=limit, **only)
     rows.sort(key=lambda row: (-round(row[1], 5), row[2], row[3]))
     return [id_ for id_, *_ in rows]
 
@@ -146,7 +151,7 @@ async def entries(work: Work, segment_ids: Sequence[str]) -> list[Entry]:
     """Return what is indexed of segments, in the order of the ids."""
     keys = sorted({short(id_) for id_ in segment_ids})
     found = {}
-    for batch in await work.each("words.entries", keys, metadata=METADATA):
+    for batch in await work.each("full_text.entries", keys, metadata=METADATA):
         for id_, document, index, title, metadata, words in batch[0]:
             told = {name.removeprefix(METADATA): value for name, value in metadata}
             found[id_] = Entry(id_, document, index, title, told, words.split())
@@ -158,7 +163,7 @@ async def titled(work: Work, names: Sequence[str]) -> dict[str, list[Titled]]:
     known = shortened(names)
     found: dict[str, list[Titled]] = {}
     for form, id_, sure, segments in await work.each(
-        "words.titled", sorted(known), most=MOST_TITLED, first=FIRST_TITLED
+        "full_text.titled", sorted(known), most=MOST_TITLED, first=FIRST_TITLED
     ):
         if segments:
             found.setdefault(known[form], []).append(Titled(id_, sure, segments))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from qrmem.errors import MissingError, NotFound, StoreUnavailable, UsageError
-from qrmem.graphstore.sqlite import words
+from qrmem.graphstore.sqlite import full_text
 
 # Bringing a file of an earlier version to this one.
 
@@ -33,7 +33,7 @@ def _one_index(db: sqlite3.Connection) -> None:
     """Put the full-text tables that each namespace had into one."""
     for statement in _INDEX:
         db.execute(statement)
-    words.prepare(db)
+    full_text.prepare(db)
     db.execute("UPDATE namespace SET indexed = 0, terms = 0")
     tables = db.execute(
         "SELECT num FROM namespace CROSS JOIN sqlite_master t ON t.name = 'words_' || num"
@@ -41,7 +41,7 @@ def _one_index(db: sqlite3.Connection) -> None:
     for (ns,) in tables:
         rows = db.execute(f"SELECT id, c0, c1 FROM words_{ns}_content ORDER BY id")
         while some := rows.fetchmany(_BATCH):
-            words.put(db, ns, some)
+            full_text.put(db, ns, some)
         db.execute(f"DROP TABLE vocabulary_{ns}")
         db.execute(f"DROP TABLE words_{ns}")
 
@@ -242,7 +242,7 @@ def make(db: sqlite3.Connection, schema: str = SCHEMA) -> None:
         if not _version(db):
             for statement in _statements(schema):
                 db.execute(statement)
-            words.prepare(db)
+            full_text.prepare(db)
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {VERSION}")
 

@@ -12,10 +12,10 @@ from qrmem.graphstore.checking import (
     lost_import,
     not_new,
 )
-from qrmem.graphstore.neo4j import changes, runs, vectors, words
+from qrmem.graphstore.neo4j import full_text, runs, vectors, view_writes
 from qrmem.graphstore.neo4j.connection import Connection, Properties, Work
+from qrmem.graphstore.neo4j.database_schema import LABELS, VIEW_LABELS
 from qrmem.graphstore.neo4j.keys import full, in_order, numbered, short
-from qrmem.graphstore.neo4j.schema import LABELS, VIEW_LABELS
 from qrmem.graphstore.protocol import NamespaceInfo, relation_key
 from qrmem.graphstore.redaction import Removal
 from qrmem.types import Document, DocumentInfo, MetaValue, Part, Scalar, Segment
@@ -72,27 +72,30 @@ async def put_documents(
     if anew:
         await delete_documents(work, *(id_ for id_, _, _ in checked))
     wanted = [{"key": short(s.id), "document": id_} for id_, _, own in checked for s in own]
-    for id_, taken in await work.each("documents.taken", wanted):
+    for id_, taken in await work.each("stored_documents.taken", wanted):
         check_segment_ids(id_, [taken])
     keys = [short(id_) for id_, _, _ in checked]
-    there = set(await work.gathered("documents.existing", keys))
+    there = set(await work.gathered("stored_documents.existing", keys))
     if only_new and there:
         raise not_new(id_ for id_, _, _ in checked if short(id_) in there)
-    old = {segment for (segment,) in await work.each("documents.segment_ids", sorted(there))}
+    old = {segment for (segment,) in await work.each("stored_documents.segment_ids", sorted(there))}
     new = {segment.id for _, _, segments in checked for segment in segments}
     await drop_segments(work, old - new)
     await work.together(
         [
-            ("documents.put", [_document_row(*given) for given in checked]),
-            ("documents.put_segments", [_segment_row(i, s) for i, _, own in checked for s in own]),
-            *words.title_steps((short(id_), document) for id_, document, _ in checked),
-            ("documents.unchain", sorted(there)),
-            ("documents.chain", _chained(checked)),
+            ("stored_documents.put", [_document_row(*given) for given in checked]),
+            (
+                "stored_documents.put_segments",
+                [_segment_row(i, s) for i, _, own in checked for s in own],
+            ),
+            *full_text.title_steps((short(id_), document) for id_, document, _ in checked),
+            ("stored_documents.unchain", sorted(there)),
+            ("stored_documents.chain", _chained(checked)),
             ("namespaces.raise_revision", [1] if there else []),
         ]
     )
     if there:
-        await words.retitle(work, there)
+        await full_text.retitle(work, there)
 
 
 def _document_row(id_: str, document: Document, segments: Sequence[Segment]) -> Properties:
@@ -112,7 +115,7 @@ def _document_row(id_: str, document: Document, segments: Sequence[Segment]) -> 
             for name, value in document.metadata.items()
             for item in (value if isinstance(value, list) else [value])
         ],
-        **{f"{words.METADATA}{name}": value for name, value in document.metadata.items()},
+        **{f"{full_text.METADATA}{name}": value for name, value in document.metadata.items()},
     }
 
 
@@ -143,13 +146,15 @@ def _chained(checked: Sequence[tuple[str, Document, Sequence[Segment]]]) -> list
 async def document(work: Work, document_id: str) -> Document | None:
     """Return a document with its text."""
     key = short(document_id)
-    row = await work.row("documents.get", key=key)
+    row = await work.row("stored_documents.get", key=key)
     if row is None:
         return None
     kept = row[0]
     text = kept.get("text")
     if text is None:
-        text = "".join(part for _, part in sorted(await work.rows("documents.texts", key=key)))
+        text = "".join(
+            part for _, part in sorted(await work.rows("stored_documents.texts", key=key))
+        )
     parts = zip(kept["qrmem_part_starts"], kept["qrmem_part_labels"], strict=True)
     return Document(
         text=text,
@@ -162,9 +167,9 @@ async def document(work: Work, document_id: str) -> Document | None:
 
 def _metadata(kept: Mapping[str, MetaValue]) -> dict[str, MetaValue]:
     return {
-        name.removeprefix(words.METADATA): value
+        name.removeprefix(full_text.METADATA): value
         for name, value in kept.items()
-        if name.startswith(words.METADATA)
+        if name.startswith(full_text.METADATA)
     }
 
 
@@ -174,9 +179,9 @@ async def documents(
 ) -> list[DocumentInfo]:
     """Return what is known of all documents, or of some, by id."""
     if ids is None:
-        rows = await work.rows("documents.all")
+        rows = await work.rows("stored_documents.all")
     else:
-        rows = await work.gathered("documents.some", sorted(set(map(short, ids))))
+        rows = await work.gathered("stored_documents.some", sorted(set(map(short, ids))))
     found = [
         DocumentInfo(
             id=kept.get("full") or kept["key"],
@@ -205,9 +210,9 @@ async def document_ids(
     """Return the ids of the documents that fit everything that is given, sorted."""
     name, least, end = between or ("", "", "")
     ((ids,),) = await work.rows(
-        "documents.ids",
+        "stored_documents.ids",
         **_fitting(conditions(where)),
-        field=words.METADATA + name if name else None,
+        field=full_text.METADATA + name if name else None,
         least=least,
         end=end,
         prefix=prefix,
@@ -220,7 +225,7 @@ def _fitting(where: Conditions) -> Properties:
     """Return what the database compares a document with: marks, lists, and ranges of properties."""
     marks, lists, ranges = [], [], []
     for name, wanted in where.items():
-        field = f"{words.METADATA}{name}"
+        field = f"{full_text.METADATA}{name}"
         marks += [[_mark(name, wanted[one])] for one in ("=", "has") if one in wanted]
         marks += [[_mark(name, value) for value in wanted["in"]]] if "in" in wanted else []
         lists += [field] if "has" in wanted else []
@@ -236,7 +241,7 @@ def _mark(name: str, value: Scalar) -> str:
 
 async def states(work: Work) -> dict[str, int]:
     """Return how many segments there are in each state."""
-    return {state: number for state, number in await work.rows("documents.states")}
+    return {state: number for state, number in await work.rows("stored_documents.states")}
 
 
 async def delete_documents(work: Work, *document_ids: str) -> None:
@@ -244,13 +249,17 @@ async def delete_documents(work: Work, *document_ids: str) -> None:
     if await namespace(work) is None:
         return
     await work.lock()
-    there = await work.gathered("documents.existing", sorted(set(map(short, document_ids))))
+    there = await work.gathered("stored_documents.existing", sorted(set(map(short, document_ids))))
     if not there:
         return
-    gone = {segment for (segment,) in await work.each("documents.segment_ids", there)}
+    gone = {segment for (segment,) in await work.each("stored_documents.segment_ids", there)}
     await drop_segments(work, gone)
     await work.together(
-        [("words.untitle", there), ("documents.drop", there), ("namespaces.raise_revision", [1])]
+        [
+            ("full_text.untitle", there),
+            ("stored_documents.drop", there),
+            ("namespaces.raise_revision", [1]),
+        ]
     )
 
 
@@ -258,9 +267,9 @@ async def segments(
     work: Work, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
 ) -> list[Segment]:
     """Return segments in the order of the ids, then those of some documents in order."""
-    rows = await work.each("documents.segments", sorted({short(id_) for id_ in ids}))
+    rows = await work.each("stored_documents.segments", sorted({short(id_) for id_ in ids}))
     found = in_order(ids, {row[0]: Segment(*row) for row in rows})
-    rows = await work.each("documents.segments_of", numbered(documents))
+    rows = await work.each("stored_documents.segments_of", numbered(documents))
     return found + [Segment(*row[1:]) for row in sorted(rows, key=itemgetter(0, 3))]
 
 
@@ -270,18 +279,18 @@ async def drop_segments(work: Work, segments: Collection[str]) -> None:
         return
     keys = sorted(map(short, segments))
     has_trails = await runs.has_trails(work)
-    stated = await work.gathered("changes.stated", keys) if has_trails else []
-    gone = await changes.clear(work, keys)
+    stated = await work.gathered("view_writes.stated", keys) if has_trails else []
+    gone = await view_writes.clear(work, keys)
     await vectors.drop(work, segments)
     await vectors.drop_relations(work)
     await runs.drop_cached_about(work, keys)
-    await work.each("documents.drop_segments", keys)
+    await work.each("stored_documents.drop_segments", keys)
     # Where a person deleted an entity, nothing says whose names they were.
-    await work.run("documents.drop_loose_names")
+    await work.run("stored_documents.drop_loose_names")
     if has_trails:
         spoken = {word for entity in gone for word in entity}
         rows = [{"key": short(word), "full": word} for word in sorted(spoken)]
-        spoken -= {word for (word,) in await work.each("documents.living_words", rows)}
+        spoken -= {word for (word,) in await work.each("stored_documents.living_words", rows)}
         relations = {relation_key(head, tail) for _, _, head, tail in stated}
         await runs.blank_trails(work, Removal(segments, relations, spoken))
 
@@ -295,7 +304,7 @@ async def clear_view(connection: Connection, ns: str) -> None:
 async def _clear_digests(work: Work) -> None:
     """Let no segment count as merged: a memory left half-way is made whole by the next merge."""
     await work.lock()
-    await work.run("documents.clear_digests")
+    await work.run("stored_documents.clear_digests")
     await work.together([("namespaces.raise_revision", [1])])
 
 
@@ -325,7 +334,7 @@ async def _mark_deleted(work: Work, importing: str | None) -> bool:
     if importing is not None and info is not None:
         await work.lock()
         info = await namespace(work) or info
-        has_documents = bool(await work.rows("documents.has_any"))
+        has_documents = bool(await work.rows("stored_documents.has_any"))
         check_removable(work.ns, importing, info.importing, has_documents)
     return bool(await work.rows("namespaces.mark_deleted"))
 

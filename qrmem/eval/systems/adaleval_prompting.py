@@ -8,7 +8,7 @@ from qrmem.errors import ContextExceeded, UsageError, WindowTooSmall
 from qrmem.eval import designations
 from qrmem.eval.datasets.adaleval import asked
 from qrmem.eval.harness import Harness
-from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.items import Context, Item, Prediction
 from qrmem.eval.registry import system
 from qrmem.eval.systems.choosing_answers import best_answer
 from qrmem.eval.systems.ordering import order

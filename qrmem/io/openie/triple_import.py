@@ -9,7 +9,7 @@ from qrmem.errors import BadDocument, BadImport, StoreConflict
 from qrmem.graph.merging import Similar, merge_documents
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.io.openie.reading import Extraction, Passage, Triple, read_openie
+from qrmem.io.openie.triple_files import Extraction, Passage, Triple, read_openie
 from qrmem.io.sources import identified
 from qrmem.text.names import Occurrences, normalise_name
 from qrmem.types import (

@@ -9,7 +9,7 @@ from typing import Any
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_known, used_names, written_segments
 from qrmem.graphstore.protocol import FactRow, MentionRow, ViewUpdate
-from qrmem.graphstore.sqlite import compression, words
+from qrmem.graphstore.sqlite import compression, full_text
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
     execute_in,
@@ -69,7 +69,7 @@ def apply(
     _put_mentions(db, change.mentions, segments, names, touched)
     _put_facts(db, change.facts, segments, names)
     _put_questions(db, change.questions, segments)
-    words.add(db, number, {segments[id_]: own for id_, own in change.index.items()})
+    full_text.add(db, number, {segments[id_]: own for id_, own in change.index.items()})
     db.executemany(
         "INSERT OR REPLACE INTO merged VALUES (?, ?)",
         ((segments[id_], digest) for id_, digest in change.merged.items()),
@@ -104,7 +104,7 @@ def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: T
     _uncount(rows_in(db, _MENTIONS, segments), touched)
     for table in _VIEW_TABLES:
         execute_in(db, f"DELETE FROM {table} WHERE segment IN ({{}})", segments)
-    words.drop(db, ns, segments)
+    full_text.drop(db, ns, segments)
 
 
 def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from qrmem.graphstore.protocol import (
     NameRow,
 )
 from qrmem.graphstore.records import by_frequency
-from qrmem.graphstore.sqlite import compression, documents
+from qrmem.graphstore.sqlite import compression, stored_documents
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
     in_order,
@@ -224,7 +224,9 @@ def around(db: sqlite3.Connection, ns: str, keys: Sequence[str], *, texts: bool 
     names = dict(db.execute("SELECT key, name FROM picked CROSS JOIN entity USING (num)"))
     if not texts:
         return Around(names, facts, places)
-    found = documents.segments(db, ns, sorted({id_ for ids in places.values() for id_ in ids}))
+    found = stored_documents.segments(
+        db, ns, sorted({id_ for ids in places.values() for id_ in ids})
+    )
     found.sort(key=lambda segment: (segment.document_id, segment.index))
     return Around(names, facts, places, found)
 

@@ -122,22 +122,22 @@ async def prepare(connection: Connection, *, create: bool) -> None:
         raise NotFound(f"{connection.location} holds no memory yet; add a document first")
     for text in STATEMENTS:
         await connection.outside(text)
-    await connection.outside(statement("schema.await"))
+    await connection.outside(statement("database_schema.await"))
     # What the server does not know it warns of, in queries for people, too.
     await connection.write(_name_all, "")
     await connection.write(_set_version, "")
 
 
 async def _version(work: Work) -> int:
-    row = await work.row("schema.version")
+    row = await work.row("database_schema.version")
     return row[0] if row else 0
 
 
 async def _name_all(work: Work) -> None:
-    await work.run("schema.name_labels", names=[*LABELS, "TreeNode"])
-    await work.run("schema.name_types", names=list(TYPES))
-    await work.run("schema.name_properties", names=list(SHOWN))
+    await work.run("database_schema.name_labels", names=[*LABELS, "TreeNode"])
+    await work.run("database_schema.name_types", names=list(TYPES))
+    await work.run("database_schema.name_properties", names=list(SHOWN))
 
 
 async def _set_version(work: Work) -> None:
-    await work.run("schema.set_version", version=VERSION)
+    await work.run("database_schema.set_version", version=VERSION)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from qrmem.errors import UsageError
-from qrmem.eval.records import Context, Corpus, Dataset, Item, SourceFile
+from qrmem.eval.items import Context, Corpus, Dataset, Item, SourceFile
 from qrmem.eval.registry import DATASETS, Task
 
 T = TypeVar("T")

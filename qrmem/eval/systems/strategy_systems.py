@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from qrmem.eval.harness import Harness
+from qrmem.eval.items import Build, Context, Item, Prediction
 from qrmem.eval.memories import OpenMemory
-from qrmem.eval.records import Build, Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import cited_sentences, ranking, shown_of
+from qrmem.eval.systems.passage_reader import cited_sentences, ranking, shown_of
 from qrmem.memory.ask import QuestionRun, answer_of
 from qrmem.types import Answer, Orientation
 from qrmem.types.options import AskOptions

@@ -7,17 +7,17 @@ from typing import Literal
 
 from qrmem.errors import UsageError
 from qrmem.eval.harness import Harness
+from qrmem.eval.items import Build, Context, Item, Prediction, Round
 from qrmem.eval.memories import OpenMemory, new_space
-from qrmem.eval.records import Build, Context, Item, Prediction, Round
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import answer_from, ranking
+from qrmem.eval.systems.passage_reader import answer_from, ranking
 from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.llm.prompting import Caller
 from qrmem.memory.add import Adder
 from qrmem.memory.chat.conversation import Chat
 from qrmem.memory.chat.recall import recalled
-from qrmem.memory.models import Models
+from qrmem.memory.runtime import Models
 from qrmem.prompts import fenced
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher

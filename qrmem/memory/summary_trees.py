@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from qrmem.errors import CapReached, UsageError, require_ids
 from qrmem.llm.budget import Caps
-from qrmem.memory.models import Models, Run
+from qrmem.memory.runtime import Models, Run
 from qrmem.memory.session import Session
 from qrmem.types import Listener
-from qrmem.types.trees import TreeKind, TreeNode, TreeReport, TreeTop
+from qrmem.types.tree_nodes import TreeKind, TreeNode, TreeReport, TreeTop
 
 if TYPE_CHECKING:
     from qrmem.agents.tree_building import Summarise, TreeSettings

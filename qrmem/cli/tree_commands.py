@@ -7,11 +7,11 @@ from typing import Any
 from qrmem.cli import output
 from qrmem.cli.arguments import Common, add_caps, add_models
 from qrmem.cli.costing import AGAIN, go_on
-from qrmem.cli.options import opened
+from qrmem.cli.parsed_arguments import opened
 from qrmem.cli.progress import Warnings
 from qrmem.errors import NotFound, UsageError
 from qrmem.text.numbers import counted
-from qrmem.types.trees import Grouping, Tree, TreeNode, TreeReport
+from qrmem.types.tree_nodes import Grouping, Tree, TreeNode, TreeReport
 
 _SHOWN = 160
 NO_TREE = "no tree was built yet, or its document has changed since: qrmem tree build"

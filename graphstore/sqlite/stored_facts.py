@@ -10,7 +10,7 @@ from typing import Any
 from qrmem.errors import NotFound
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import MERGED, Unmerged
-from qrmem.graphstore.sqlite import changes, compression, documents
+from qrmem.graphstore.sqlite import compression, stored_documents, view_writes
 from qrmem.graphstore.sqlite.lookup import (
     key_range,
     namespace_number,
@@ -108,7 +108,7 @@ def contributions(
 
 def unmerged(db: sqlite3.Connection, ns: str, *document_ids: str) -> Unmerged:
     """Return what is to be merged of some documents, and what else a merge depends on."""
-    info = documents.namespace(db, ns)
+    info = stored_documents.namespace(db, ns)
     stale = db.execute(
         "SELECT name, entity FROM stale WHERE ns = ? ORDER BY name", (namespace_number(db, ns),)
     )
@@ -118,7 +118,7 @@ def unmerged(db: sqlite3.Connection, ns: str, *document_ids: str) -> Unmerged:
     )
     return Unmerged(
         revision=info.revision if info else 0,
-        segments=documents.segments(db, ns, documents=document_ids),
+        segments=stored_documents.segments(db, ns, documents=document_ids),
         contributions=contributions(db, ns, *document_ids, kinds=MERGED),
         merged={row.segment_id: row.merged for row in rows if row.merged},
         stale=dict(stale.fetchall()),
@@ -140,7 +140,7 @@ def override_merge(db: sqlite3.Connection, ns: str, decision: MergeDecision) -> 
         " ON e.num = n.entity WHERE n.ns = ? AND n.key >= ? AND n.key < ?",
         ((number, *key_range(meant_name(name))) for name in (first, second)),
     )
-    changes.raise_revision(db, number)
+    view_writes.raise_revision(db, number)
 
 
 def _decisions(db: sqlite3.Connection, ns: str) -> list[MergeDecision]:

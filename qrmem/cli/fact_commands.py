@@ -6,7 +6,7 @@ from typing import Any
 
 from qrmem.cli import output
 from qrmem.cli.arguments import add_caps
-from qrmem.cli.options import opened
+from qrmem.cli.parsed_arguments import opened
 from qrmem.cli.progress import Warnings
 from qrmem.text.numbers import counted
 from qrmem.types import FactView

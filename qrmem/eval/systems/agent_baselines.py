@@ -9,10 +9,10 @@ from qrmem.agents.baselines import memwalker, read_agent
 from qrmem.answering.multiple_choice import shown
 from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import Harness
-from qrmem.eval.records import Context, Item, Prediction
+from qrmem.eval.items import Context, Item, Prediction
 from qrmem.eval.registry import system
-from qrmem.eval.systems.reading import answer_from, predicted, ranking
-from qrmem.eval.systems.retrieval import in_document_order
+from qrmem.eval.systems.passage_reader import answer_from, predicted, ranking
+from qrmem.eval.systems.retrieval_baselines import in_document_order
 from qrmem.prompts.replies import QuestionsReply
 from qrmem.types import Step, Usage, Verdict
 
