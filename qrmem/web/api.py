@@ -1,4 +1,4 @@
-"""`qrmem serve`: the functions of a memory as a REST service, with an OpenAPI page."""
+"""`qrmem serve`: a REST service over a memory, with an OpenAPI page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -45,7 +45,7 @@ _UNREAD = {
     RecursionError: "the body is nested too deep",
     UnicodeDecodeError: "the body is not UTF-8",
 }
-"""What is wrong with a body that JSON's parser gives up."""
+"""Messages for errors of the JSON parser."""
 
 
 def api(
@@ -57,14 +57,15 @@ def api(
     user: str = "",
     jobs: Jobs | None = None,
 ) -> "FastAPI":
-    """Return the service of one memory, without protection; `qrmem.web.guard.Guard` is that.
+    """Return the REST app of one memory, without access control; `qrmem.web.guard.Guard` adds it.
 
     Args:
-        ask: whether questions are answered, which may call the chat model.
-        write: whether documents and turns can be added, and documents deleted.
-        secured: whether clients give a token; the page `/docs` then asks for it.
-        user: whose documents and turns alone are read and written; "": everybody's.
-        jobs: takes long adds, where `write` is set.
+        memory: an open memory.
+        ask: offer routes that answer questions, which may call the chat model.
+        write: offer routes that add, change and delete.
+        secured: clients send a token; the page `/docs` then asks for it.
+        user: limits the app to the documents and turns of this user; "" sets no limit.
+        jobs: runs long adds, if `write` is set.
 
     Raises:
         MissingError: the extra `serve` is not installed.
@@ -160,7 +161,7 @@ async def _unknown(request: "Request") -> list[str]:
 
 
 def _refused(errors: Sequence[Mapping[str, Any]], body: Any) -> str:
-    """Say what is wrong with a request; the first of `loc` is the part that it stands in."""
+    """Return a message for a wrong request; `loc` begins with the part of the request."""
     first = errors[0]
     if first["type"] == "json_invalid":
         why, at = first["ctx"]["error"], first["loc"][-1]

@@ -1,4 +1,4 @@
-"""Questions over HTTP, answered whole or as events; and what an error says."""
+"""Questions over HTTP, with a whole or a streamed reply; errors as HTTP replies."""
 
 import asyncio
 import json
@@ -36,21 +36,23 @@ _STATUS: tuple[tuple[type[QrmemError], int], ...] = (
     (CapReached, 429),
     (OutOfReach, 503),
 )
-"""HTTP status of an error, the first class that fits; any other is 500."""
+"""HTTP status by class of error; the first match counts, any other error is 500."""
 
 WARNING = "x-warning"
-"""The header that says what a reply leaves out, in words."""
+"""Header with a warning about the reply, as text."""
 _LEFT = 499
-"""The status that is counted where nobody waits for a reply any more."""
+"""Status in the metrics if the client left before the reply."""
 MOST = 2**31 - 1
-"""Tokens that can be asked for."""
+"""Largest number of tokens that a request may name."""
 
 
 def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
-    """Let clients ask questions.
+    """Add the route `POST /ask`.
 
     Args:
-        user: whose documents and turns alone are read; "": everybody's.
+        app: the app to extend.
+        memory: an open memory.
+        user: limits answers to the documents and turns of this user; "" sets no limit.
     """
     from fastapi import Body, Request, Response
 
@@ -88,7 +90,7 @@ def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
 
 
 async def _unless_left(request: "Request", work: Coroutine[Any, Any, Any]) -> Any:
-    """Return what a run gives; a client who goes away ends it, and pays for nothing more."""
+    """Return the result of a run; the run ends, and costs nothing more, if the client leaves."""
     from starlette.responses import Response
 
     running: asyncio.Future[Any] = asyncio.ensure_future(work)
@@ -133,7 +135,7 @@ def _event(item: Step | Words | Answer | Refusal) -> str:
 
 
 def error_of(memory: Memory, exc: QrmemError) -> tuple[Refusal, int]:
-    """Return an error as clients read it, and its HTTP status."""
+    """Return an error's reply body and its HTTP status; errors from 500 on are logged."""
     status = next((code for kind, code in _STATUS if isinstance(exc, kind)), 500)
     if status >= 500:
         log(str(exc))
@@ -143,10 +145,15 @@ def error_of(memory: Memory, exc: QrmemError) -> tuple[Refusal, int]:
 
 
 def own(user: str, where: Where | None, documents: Sequence[str] | None) -> Where | None:
-    """Return where to look, for a token of one user: nowhere but among what is the user's.
+    """Return `where`, limited to the documents of the token's user.
+
+    Args:
+        user: the user of the token; "" adds no limit.
+        where: the request's condition on the metadata.
+        documents: the request's document ids.
 
     Raises:
-        UsageError: the request names documents, or a user.
+        UsageError: the token has a user, and the request names documents or a user.
     """
     if not user:
         return where
@@ -156,6 +163,6 @@ def own(user: str, where: Where | None, documents: Sequence[str] | None) -> Wher
 
 
 def note_length(question: str, response: "Response", *, miss: str = "") -> None:
-    """Say in a header what of a long question is not used, or that what was found may be a miss."""
+    """Set the warning header if a long question was cut, or else to `miss`."""
     if note := cut_note(question) or miss:
         response.headers[WARNING] = note

@@ -1,4 +1,4 @@
-"""Routes of `qrmem serve --write` and of the page that change a memory."""
+"""Routes that change a memory, for `qrmem serve --write` and `qrmem view`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def writing(app: "FastAPI", memory: Memory, jobs: Jobs | None = None) -> None:
-    """Let clients add, keep and forget."""
+    """Add the routes that add and delete documents and turns."""
     from fastapi import Body
 
     @app.post("/documents", summary="Read a text into the memory", responses=of(AddReport))
@@ -59,7 +59,7 @@ def writing(app: "FastAPI", memory: Memory, jobs: Jobs | None = None) -> None:
 
 
 def deciding(app: "FastAPI", memory: Memory) -> None:
-    """Let clients decide about names and statements."""
+    """Add the routes that merge names and edit statements."""
     from fastapi import Body
 
     @app.patch(

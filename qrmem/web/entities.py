@@ -1,4 +1,4 @@
-"""Entities and conversations over HTTP: lists, one with all that hangs on it, or a part of it."""
+"""Entities and conversations over HTTP: lists, single entities and sessions, in whole or part."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 _LONGEST, _LONGEST_FACT, _FACTS = 600, 300, 5
-"""Characters of a relation's description and of a statement, and statements of a relation; one of
-two common names may have thousands."""
+"""Maximum length in characters of a relation's description and of a statement, and maximum number
+of statements per relation, as a relation of two frequent names may have thousands."""
 _EDGES, _LONGEST_EDGE = 600, 160
-"""Edges of a graph, those with most statements, and characters that one says."""
+"""Maximum number of edges of a graph (those with most statements are kept), and maximum length in
+characters of an edge's description."""
 
 
 def naming(app: "FastAPI", memory: Memory) -> None:
-    """Let clients look at entities."""
+    """Add the routes that read entities."""
     from fastapi import Query
 
     limit = Annotated[int, Query(ge=1, le=1000)]
@@ -133,15 +134,15 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-# Conversations over HTTP: which there are, and what was said with its facts and corrections.
+# Conversations over HTTP: a list of sessions, and a session's turns with facts and corrections.
 
 
 _SPEAKERS = 4
-"""Of a session that are named."""
+"""Maximum number of speakers that a session lists."""
 
 
 def conversing(app: "FastAPI", memory: Memory) -> None:
-    """Let clients look at conversations."""
+    """Add the routes that read conversations."""
     from fastapi import Query, Response
 
     limit = Annotated[int, Query(ge=1, le=1000)]
@@ -178,12 +179,12 @@ def conversing(app: "FastAPI", memory: Memory) -> None:
 
 
 def is_turn(info: DocumentInfo) -> bool:
-    """Whether a document keeps a turn, or what was noted of one."""
+    """Return whether a document is a turn, or a fact that was extracted from a turn."""
     return turn_number(info.id, info.metadata) > 0
 
 
 def sessions_of(infos: Iterable[DocumentInfo]) -> list[Session]:
-    """Return the conversations that some documents are of, the latest first."""
+    """Return the conversations of some documents, latest first."""
     found: dict[tuple[str, str], list[DocumentInfo]] = {}
     for info in infos:
         if is_turn(info) and FACT_KEY not in info.metadata:
@@ -203,7 +204,7 @@ def _session(user: str, session: str, turns: Sequence[DocumentInfo]) -> Session:
 
 
 async def _noted(memory: Memory, session: str, turns: Sequence[Turn]) -> dict[str, list[str]]:
-    """Return what a chat model noted of turns, by their ids."""
+    """Return the facts that a chat model extracted from turns, by turn id."""
     wanted = {turn.id for turn in turns}
     found: dict[str, list[str]] = {}
     for info in await memory.documents({CHAT_KEY: session}):

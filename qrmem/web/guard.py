@@ -1,4 +1,4 @@
-"""Who may use our servers: those with the token; what each may do, how a server is run."""
+"""Access control of the servers by tokens, limits on requests, and the server loop."""
 
 import asyncio
 import re
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LARGEST = 1024 * 1024
-"""Bytes of a request's body."""
+"""Maximum size of a request's body in bytes."""
 LARGEST_DOCUMENT = 16 * 1024 * 1024
-"""Bytes of a body that brings a document."""
+"""Maximum size in bytes of a body with a document."""
 CONNECTIONS = 512
-"""Connections at a time, or a quarter of the files that the process may open where that is less."""
+"""Maximum number of open connections; a quarter of the process's file limit if that is lower."""
 HEAD_SECONDS, BODY_SECONDS = 10.0, 60.0
-"""Time in which a request's head and its body have to arrive, and a reply has to be read on."""
+"""Time limits for a request's head and for its body. A client must read on within the first."""
 _SENDABLE = re.compile("[!-~]*")
 _OWN_SITE = ("none", "same-origin")
-"""What a browser says of a request that no other site had a part in."""
+"""Values of `Sec-Fetch-Site` for requests that no other site caused."""
 _MINUTE = 60.0
 
 
 class Guard:
-    """Lets requests through that carry a token, and whose body is not too large.
+    """An ASGI app that checks token, host and body size, and passes the request to an app.
 
-    The token stands in `Authorization: Bearer …`, and decides which app the request gets to.
+    The token comes in `Authorization: Bearer …` and selects the app.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Guard:
         """Protect apps.
 
         Args:
-            doors: the app of each token, by the token's `digest`; one of "" lets everybody in.
-            open_paths: of the first app, that need no token; one that ends in `/` stands for all
-                below it, too, unless it is `/` itself.
-            hosts: values of the header `Host` that are let in; empty: all.
-            large: paths where a body may bring a document.
+            doors: token digest (see `digest`) to app; the digest of "" opens its app to everybody.
+            open_paths: paths of the first app that need no token. A path that ends in `/` includes
+                all paths below it, except `/` itself.
+            hosts: allowed values of the header `Host`; empty allows all.
+            large: paths that allow bodies up to `LARGEST_DOCUMENT`.
         """
         self._doors = doors
         self._open_paths = open_paths
@@ -65,7 +65,7 @@ class Guard:
         self._large = large
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer 401, 403, 411 or 413 instead of an app, or hand the request on."""
+        """Pass the request to its app, or refuse it with status 401, 403, 411 or 413."""
         from starlette.responses import JSONResponse
 
         first = next(iter(self._doors.values()))
@@ -92,7 +92,7 @@ class Guard:
         await answer(scope, receive, send)
 
     def _refused(self, path: str, headers: Mapping[str, str]) -> tuple[str, int] | None:
-        """Return why a request is not let in with any token, and the status that says so."""
+        """Return message and status if the request is refused whatever its token, else `None`."""
         length = headers.get("content-length", "0")
         if "transfer-encoding" in headers:
             return "send the whole body, with a Content-Length", 411
@@ -101,7 +101,7 @@ class Guard:
             return f"a body has at most {most:,} bytes here", 413
         if self._hosts and headers.get("host", "") not in self._hosts:
             return "unknown host; with QRMEM_TOKEN set, the token gives access from any", 403
-        # Another site could not read the answer, but could tell whether there is one.
+        # Another site could not read the reply, but could find out whether there is one.
         is_open = digest("") in self._doors
         if is_open and headers.get("sec-fetch-site", "none") not in _OWN_SITE:
             return (
@@ -112,7 +112,7 @@ class Guard:
 
 
 def digest(token: str) -> str:
-    """Return the SHA-256 of a token in hex: looking it up takes no longer where it is near."""
+    """Return the SHA-256 of a token in hex; lookups by it leak no timing about the token."""
     return sha256(token.encode()).hexdigest()
 
 
@@ -121,7 +121,7 @@ _logged = float("-inf")
 
 
 def log(line: str) -> None:
-    """Write a line for the operator, one a minute at most: clients can cause many."""
+    """Log a line for the operator, at most one per minute, as clients can cause many."""
     global _logged
     if (now := monotonic()) - _logged >= _MINUTE:
         _logged = now
@@ -129,11 +129,11 @@ def log(line: str) -> None:
 
 
 def check_host(host: str, token: str) -> None:
-    """Refuse to let others on the network in without a token, or with one that nobody can send.
+    """Check that a server on a network address has a token, and that clients can send it.
 
     Raises:
-        UsageError: the host is not this machine's loopback address, and there is no token; or the
-            token holds characters that no header can.
+        UsageError: the host is not a loopback address and there is no token, or the token has
+            characters that a header cannot have.
     """
     if not _SENDABLE.fullmatch(token):
         raise UsageError(
@@ -145,19 +145,19 @@ def check_host(host: str, token: str) -> None:
 
 
 def local_hosts(port: int) -> tuple[str, ...]:
-    """Return the values of the header `Host` that name this machine's own address.
+    """Return the values of the header `Host` for this machine's loopback addresses.
 
-    A page of another site can make its own name lead to this machine; its name stands in `Host`.
+    They stop DNS rebinding: a site whose name resolves to this machine sends its name in `Host`.
     """
     return tuple(f"{name}{end}" for name in (*LOOPBACK, "[::1]") for end in (f":{port}", ""))
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 is any free one.
+    """Return a listening socket; port 0 selects a free port.
 
     Raises:
-        OutOfReach: the port is taken, or the address is none of this machine's.
-        UsageError: there is no such port.
+        OutOfReach: the port is in use, or the address is not an address of this machine.
+        UsageError: the port is not in [0, 65535].
     """
     if not 0 <= port <= 65535:
         raise UsageError(f"a port is a number from 0 to 65535, not {port}")
@@ -172,7 +172,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 async def run(app: "ASGIApp", listens: socket.socket) -> None:
-    """Serve an app on a socket until it is interrupted."""
+    """Serve an app on a socket until an interrupt."""
     import uvicorn
 
     if not _logger.handlers:
@@ -191,7 +191,7 @@ async def run(app: "ASGIApp", listens: socket.socket) -> None:
 
 
 def _most_connections() -> int:
-    """Return how many connections leave files for the memory, so that none fails to be accepted."""
+    """Return the maximum number of connections that leaves file descriptors for the memory."""
     with suppress(ImportError):  # Windows has no such limit
         from resource import RLIMIT_NOFILE, getrlimit
 
@@ -200,13 +200,13 @@ def _most_connections() -> int:
 
 
 def _bounded(most: int) -> Any:
-    """Return uvicorn's protocol with ends: to a request that comes, to a reply that is read.
+    """Return uvicorn's protocol with time limits for requests and replies.
 
-    uvicorn waits for ever for the first request of a connection and for the rest of one that began,
-    and its own limit refuses everybody while idle connections hold it.
+    uvicorn waits without limit for the first request of a connection and for the rest of a request.
+    Its own limit on connections refuses every client while idle connections use it up.
 
     Args:
-        most: connections at a time; a further one takes the place of the one that has waited
+        most: maximum number of connections. A further connection closes the one that has waited
             longest for a request.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -249,7 +249,7 @@ def _bounded(most: int) -> Any:
             self.rest()
 
         def watch(self) -> None:
-            """Set the end of what is awaited now, once: a byte now and then does not put it off."""
+            """Set a time limit for the current part, once; slow bytes do not extend it."""
             is_open = self.cycle is not None and not self.cycle.response_complete
             if is_open and not self.cycle.more_body:
                 if not self.flow.write_paused:
@@ -281,21 +281,21 @@ def _bounded(most: int) -> Any:
     return Bounded
 
 
-# `qrmem serve --tokens FILE`: what each of several tokens lets its holder do.
+# `qrmem serve --tokens FILE`: a table of tokens with the rights of each.
 
 
 _EXAMPLE = 'write [[token]], and below it sha256 = "…"'
 
 
 class Grant(BaseModel, frozen=True, strict=True, extra="forbid"):
-    """What one token lets in to.
+    """The rights of one token.
 
     Attributes:
-        sha256: of the token, in hex; so the file holds no secret.
-        namespace: the memory; in the table "" is the one of the settings.
-        user: reads and writes as this user alone; "": all of the memory.
-        write: whether it may add, delete and decide.
-        metrics: whether it reads the service's figures, and nothing else.
+        sha256: SHA-256 of the token in hex, so that the file holds no secret.
+        namespace: the namespace that it opens; "" in the table is the namespace of the settings.
+        user: limits it to the documents and turns of this user; "" sets no limit.
+        write: whether it may add, change and delete.
+        metrics: whether it reads `/metrics`, and nothing else.
     """
 
     sha256: str
@@ -309,10 +309,11 @@ def grants(path: Path, namespace: str) -> Sequence[Grant]:
     """Read a table of tokens.
 
     Args:
-        namespace: of the tokens that name none.
+        path: a TOML file with `[[token]]` entries, each with the fields of `Grant`.
+        namespace: namespace of the tokens without one.
 
     Raises:
-        UsageError: it cannot be read, or says something that no table says; the line names it.
+        UsageError: the file cannot be read, or an entry is wrong; the message names it.
     """
     try:
         rows = settings_files.read(path).values()

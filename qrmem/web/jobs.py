@@ -1,7 +1,7 @@
-"""Long adds of `qrmem serve`: each is a file until it has ended, so a restart goes on with it.
+"""Jobs of `qrmem serve`: long adds, each stored in a file, so that a restart resumes them.
 
-What was read stands in the memory's ledger, so an `add` of the same documents goes on where it
-stopped. A job's file therefore holds the documents and nothing about how far it is.
+The memory's ledger records which segments are read, so an `add` of the same documents resumes
+where it stopped. The file of a job therefore holds its documents, but no progress.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 AT_ONCE = 2
-"""Jobs of a namespace that run side by side; the others wait."""
+"""Maximum number of jobs of a namespace that run at the same time; the others wait."""
 WAITING = 20
-"""Jobs of one user, or of a namespace's other tokens, that have not ended."""
+"""Maximum number of unfinished jobs of one user, or of a namespace's other tokens."""
 ENDED = 100
-"""Those that have ended and are kept; older ones are forgotten."""
+"""Maximum number of finished jobs that are kept; older ones are deleted."""
 _WARNINGS = 20
 _BEGINS = b'{"job": '
 
@@ -55,8 +55,9 @@ class _Job:
     """A job without its documents.
 
     Attributes:
-        users: whose documents are among those that it brings.
-        segments: to read, as far as is known since the server started; of those, `read` are read.
+        users: users of its documents.
+        segments: number of segments to read that are known since the server started; `read` of
+            them are read.
     """
 
     job: str
@@ -74,7 +75,7 @@ class _Job:
     warnings: list[str] = field(default_factory=list)
 
     def __call__(self, event: Event) -> None:
-        """Take one event of the `add`."""
+        """Update the progress by one event of the `add`."""
         if event.kind == "document":
             self.segments += int(event.data.get("segments", 0))
         elif event.kind == "segment":
@@ -83,7 +84,7 @@ class _Job:
             self.warnings = [*self.warnings, str(event.data["message"])][-_WARNINGS:]
 
     def shown(self, report: Mapping[str, Any] | None = None) -> Job:
-        """Return it as clients see it."""
+        """Return the job in the form of a reply."""
         return Job(
             id=self.job,
             state=self.state,
@@ -100,13 +101,13 @@ class _Job:
 
 
 class Jobs:
-    """The jobs of one server, in one folder that no other server uses meanwhile."""
+    """The jobs of one server, in a folder that only this server uses."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Look at nothing yet.
+        """Prepare; the folder is not read yet.
 
         Args:
-            folder: made with the first job; `None`: none are taken.
+            folder: created with the first job; with `None` every job is refused.
         """
         self._folder = folder
         self._jobs: dict[str, _Job] = {}
@@ -116,10 +117,10 @@ class Jobs:
 
     @asynccontextmanager
     async def running(self, memories: Mapping[str, Memory]) -> AsyncIterator[None]:
-        """Go on with what has not ended; what has not ended afterwards waits for the next start.
+        """Resume the unfinished jobs; on exit stop them, to be resumed at the next start.
 
         Args:
-            memories: by namespace; jobs of other namespaces stay as they are.
+            memories: namespace to memory; jobs of other namespaces are left alone.
         """
         try:
             if self._folder is not None and await asyncio.to_thread(self._folder.is_dir):
@@ -137,17 +138,19 @@ class Jobs:
     async def start(
         self, memory: Memory, user: str, documents: Sequence[Document], *, update: bool
     ) -> Job:
-        """Keep a job and begin with it.
+        """Store a job and start it.
 
         Args:
-            user: whose token brought it; "": a token of the whole namespace.
-            documents: identified.
+            memory: the memory that reads the documents.
+            user: the user of the client's token; "" for a token of the whole namespace.
+            documents: documents with ids.
+            update: replace documents that exist.
 
         Raises:
-            CapReached: too many have not ended.
+            CapReached: `WAITING` jobs are unfinished.
             MissingError: the server has no folder for jobs.
             StoreConflict: another server uses the folder.
-            StoreUnavailable: it cannot be written.
+            StoreUnavailable: the folder cannot be written.
         """
         await self._own()
         job = _Job(
@@ -172,35 +175,35 @@ class Jobs:
         return job.shown()
 
     def listed(self, memory: Memory, user: str) -> list[Job]:
-        """Return the jobs that a token may see, newest first, without their reports."""
+        """Return the jobs that a token may see, newest first, without reports."""
         return [job.shown() for job in self._of(memory.settings.namespace, user)]
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many jobs there are by state, of all namespaces."""
+        """Return the number of jobs in each state, over all namespaces."""
         return Counter(job.state for job in self._jobs.values())
 
     async def one(self, memory: Memory, user: str, id: str) -> Job:
         """Return a job, with its report if it has ended.
 
         Raises:
-            NotFound: there is none that the token may see.
+            NotFound: the token may see no job with this id.
         """
         job = self._found(memory, user, id)
         kept = await asyncio.to_thread(self._read, job) if job.ended else {}
         return job.shown(kept.get("report"))
 
     async def cancel(self, memory: Memory, user: str, id: str) -> Job:
-        """End a job; what it read stays. One that has ended stays as it is.
+        """Cancel a job; the segments that it read are kept. A finished job is not changed.
 
         Raises:
-            NotFound: there is none that the token may see.
+            NotFound: the token may see no job with this id.
         """
         job = self._found(memory, user, id)
         await self._stop(job)
         return job.shown()
 
     async def forget(self, memory: Memory, user: str) -> None:
-        """End and forget all jobs that bring something of a user."""
+        """Cancel and delete all jobs with documents of a user."""
         user = clean_name(user, "user")
         for job in self._of(memory.settings.namespace):
             if user in (job.user, *job.users):
@@ -285,7 +288,7 @@ class Jobs:
     # --- files ----------------------------------------------------------------------------------
 
     async def _own(self) -> None:
-        """Make the folder, and keep other servers out of it."""
+        """Create and lock the folder."""
         if self._folder is None:
             raise MissingError("this service has no folder for jobs: start it with --jobs FOLDER")
         if self._lock is None:
@@ -362,14 +365,17 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-# Routes of `qrmem serve` for long adds, which go on when the client has gone: `POST /jobs`.
+# Routes of `qrmem serve` for jobs, which run on after the client has left: `POST /jobs`.
 
 
 def handing_over(app: "FastAPI", memory: Memory, user: str, jobs: Jobs) -> None:
-    """Let clients hand documents over, and look at what becomes of them.
+    """Add the routes that start, show and cancel jobs.
 
     Args:
-        user: whose jobs alone are shown, and whose documents they bring; "": everybody's.
+        app: the app to extend.
+        memory: the memory that reads the documents.
+        user: limits the routes to jobs and documents of this user; "" sets no limit.
+        jobs: the jobs of the server.
     """
     from fastapi import Body, Query, Response
 
@@ -408,7 +414,7 @@ async def _identified(given: Sequence[Mapping[str, Any]]) -> list[Document]:
     """Return documents, each with an id.
 
     Raises:
-        BadDocument: one of them is none, so nothing of the job is kept.
+        BadDocument: one of them is not a document; then nothing of the job is kept.
     """
     found = []
     async for one in documents(given):

@@ -1,7 +1,7 @@
-"""`qrmem view`: a page that shows a memory, for the person at this machine alone.
+"""`qrmem view`: a page that shows a memory, only for the person at this machine.
 
-The page's own files are served to anybody; everything from the memory needs the token, which stands
-behind the `#` of the address and so is in no log. The page loads nothing from elsewhere.
+The page's own files need no token; everything from the memory does. The token is in the fragment
+(`#`) of the address, which no log contains. The page loads nothing from other sites.
 """
 
 from pathlib import Path
@@ -35,14 +35,14 @@ def view(
     ask: bool = False,
     write: bool = False,
 ) -> "ASGIApp":
-    """Return the page and what it asks for.
+    """Return the app of the page, with the routes that it uses.
 
     Args:
-        token: that the page sends with each request.
-        hosts: values of the header `Host` that are let in, so that no other site's name can be
-            made to lead here.
-        ask: whether it answers questions, which may call the chat model.
-        write: whether it lets a person decide about names and statements.
+        memory: an open memory.
+        token: the token that the page sends with each request.
+        hosts: allowed values of the header `Host`, against DNS rebinding.
+        ask: offer questions, which may call the chat model.
+        write: offer to merge names and to edit statements.
     """
     app: Any = api(memory, ask=ask)  # says what is missing
     from starlette.responses import FileResponse

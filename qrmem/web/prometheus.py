@@ -1,6 +1,6 @@
-"""`GET /metrics` of `qrmem serve`: counts and times for Prometheus, no texts and no users' names.
+"""`GET /metrics` of `qrmem serve`: counts and times for Prometheus, without texts or user names.
 
-Labels have few values: routes as they are written in `/docs`, not the paths that clients send.
+Labels have few values: a route's template as in `/docs`, not the path of the request.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,10 +21,10 @@ _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 
 
 
 class Metrics:
-    """What one server counts; a listener of its memories."""
+    """The metrics of one server; it is a listener of the server's memories."""
 
     def __init__(self) -> None:
-        """Count from 0.
+        """Set all counts to 0.
 
         Raises:
             MissingError: the extra `serve` is not installed.
@@ -61,7 +61,7 @@ class Metrics:
         self._jobs = Gauge("qrmem_jobs", "Jobs by state", ["state"], registry=kept)
 
     def __call__(self, event: Event) -> None:
-        """Take one event of a run."""
+        """Count one event of a run."""
         data = event.data
         if event.kind == "segment":
             self._segments.inc(int(data.get("count", 1)))
@@ -75,10 +75,10 @@ class Metrics:
                 self._tokens.labels(*about, "reply").inc(data["tokens_out"])
 
     def page(self, jobs: Mapping[str, int]) -> bytes:
-        """Return all figures in Prometheus' text format.
+        """Return all metrics in Prometheus' text format.
 
         Args:
-            jobs: how many there are by state.
+            jobs: number of jobs by state.
         """
         from prometheus_client import generate_latest
 
@@ -88,7 +88,7 @@ class Metrics:
         return bytes(generate_latest(self._registry))
 
     def counted(self, app: "ASGIApp") -> "ASGIApp":
-        """Return an app whose requests are counted."""
+        """Return an app that counts the requests of `app` and passes them on."""
 
         async def call(scope: "Scope", receive: "Receive", send: "Send") -> None:
             if scope["type"] != "http":
@@ -115,7 +115,7 @@ class Metrics:
 
 
 def door(page: Callable[[], bytes]) -> "ASGIApp":
-    """Return what a token of metrics alone is let in to: `/metrics`, and nothing else."""
+    """Return the app of a token with `metrics = true`: `/metrics`, and nothing else."""
     from starlette.responses import JSONResponse
 
     async def call(scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -128,7 +128,7 @@ def door(page: Callable[[], bytes]) -> "ASGIApp":
 
 
 def figures(app: "FastAPI", page: Callable[[], bytes] | None) -> None:
-    """Let clients of the whole service read the figures; without a page, say which token does."""
+    """Add the route `/metrics`; without `page` its reply names the tokens that may read it."""
     from starlette.responses import JSONResponse
 
     async def read() -> Any:

@@ -1,4 +1,4 @@
-"""Replies of the REST service that are no value of the library's, for its OpenAPI description."""
+"""Reply types of the REST service that the library does not have, for the OpenAPI description."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request was not carried out, and the class of the error.
+    """An error reply.
 
     Attributes:
-        near: names of entities that look like an unknown one.
+        error: the message.
+        kind: class of the error.
+        near: names of entities that are similar to an unknown name.
     """
 
     error: str
@@ -25,14 +27,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class MarkedSegment(Segment):
-    """A segment with the spans of its text in which the words of a query stand."""
+    """A segment with the spans of a query's words in its text."""
 
     matches: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BriefTrail:
-    """A recorded run without its steps."""
+    """A recorded run without its steps; `steps` is their number."""
 
     id: str
     question: str
@@ -45,7 +47,7 @@ class BriefTrail:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation: how many turns it has, when it began and when it ended, and who speaks."""
+    """A conversation: number of turns, times of the first and the last turn, speakers."""
 
     session: str
     user: str
@@ -57,7 +59,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class SaidTurn(Turn):
-    """A turn, with what was noted of it and the later turns that seem to correct it."""
+    """A turn with the facts extracted from it, and later turns that seem to correct it."""
 
     facts: Sequence[str] = ()
     corrected_by: Sequence[Turn] = ()
@@ -65,7 +67,7 @@ class SaidTurn(Turn):
 
 @dataclass(frozen=True, slots=True)
 class SourcedFact:
-    """A statement of a relation, its times, and the segment that states it, counted from 0."""
+    """A statement of a relation, its times, and its segment's position in the document, from 0."""
 
     id: str
     description: str
@@ -78,10 +80,11 @@ class SourcedFact:
 
 @dataclass(frozen=True, slots=True)
 class RelationRow:
-    """A relation, its description cut where it is long, with its first statements.
+    """A relation with its first statements; a long description is cut.
 
     Attributes:
-        questions: those of its merging.
+        statements: number of all statements.
+        questions: questions that a chat model resolved when it merged them.
     """
 
     key: str
@@ -96,7 +99,7 @@ class RelationRow:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How much there is of an entity, all parts together."""
+    """Numbers of an entity's forms, relations and segments, over all parts."""
 
     forms: int
     relations: int
@@ -105,11 +108,11 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """A part of what is near an entity.
+    """One part of an entity's surroundings.
 
     Attributes:
-        forms: each with how often it occurs.
-        neighbours: names by key.
+        forms: surface forms with their numbers of occurrences.
+        neighbours: entity key to name.
     """
 
     key: str
@@ -125,7 +128,7 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class RecalledTurns:
-    """Turns as text for a prompt, the last ones as messages, tokens used and scores by turn."""
+    """Turns as text for a prompt, the last turns as messages, tokens used, scores by turn id."""
 
     text: str
     messages: Sequence[Mapping[str, str]]
@@ -135,28 +138,28 @@ class RecalledTurns:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What was deleted: an id."""
+    """The id of the deleted item."""
 
     deleted: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedCount:
-    """How many turns and documents were deleted."""
+    """The number of deleted turns and documents."""
 
     deleted: int
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The id of what was kept."""
+    """The id of the new turn."""
 
     added: str
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Two names and whether they count as one."""
+    """Two names, and whether they are merged."""
 
     first: str
     second: str
@@ -165,17 +168,18 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A long add: how far it is, and what came of it.
+    """A long add: its progress and its result.
 
     Attributes:
         state: `waiting`, `running`, `done`, `stopped` by a cap, `failed` or `cancelled`.
-        user: whose token brought it; "": a token of the whole namespace.
-        ended: when it ended, or "".
-        documents: how many it brings.
-        segments: to read since the service started, as far as is known; `read` of them are read.
-        warnings: the last ones.
-        error: why it failed.
-        report: of the add, once it is done; a list of jobs has none.
+        user: the user of the token that started it; "" for a token of the whole namespace.
+        ended: time of its end, or "".
+        documents: number of its documents.
+        segments: number of segments to read that are known since the service started; `read` of
+            them are read.
+        warnings: the latest warnings.
+        error: why it failed, or "".
+        report: the report of the add if it is done; lists of jobs leave it out.
     """
 
     id: str
@@ -192,26 +196,26 @@ class Job:
 
 
 TOTAL = "x-total-count"
-"""The header that says how many rows there are, where a reply holds a part of them."""
+"""Header with the number of all rows, if the reply has a part of them."""
 
 
 def part(rows: Sequence[Any], offset: int, limit: int | None, response: "Response") -> Any:
-    """Return a part of some rows, and say in the reply's head how many there are."""
+    """Return a part of the rows; set the header to the number of all rows."""
     response.headers[TOTAL] = str(len(rows))
     return rows[offset:] if limit is None else rows[offset : offset + limit]
 
 
 def counted(page: Page[Any], response: "Response") -> Page[Any]:
-    """Return a page as it is, and say in the reply's head how many rows there are."""
+    """Return the rows of a page; set the header to the number of all rows."""
     response.headers[TOTAL] = str(page.total)
     return page
 
 
 def of(kind: Any) -> dict[int | str, dict[str, Any]]:
-    """Return what OpenAPI says of a reply's type. Values are written as they are, unchecked."""
+    """Return OpenAPI's description of a reply's type; replies are not validated."""
     return {200: {"model": kind}}
 
 
 def whole(text: str) -> str:
-    """Escape halves of letters, which JSON can ask for and no reply can hold."""
+    """Escape unpaired surrogates, which JSON allows and a UTF-8 reply cannot hold."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""One trail as one HTML file: to send, print or keep; it has no scripts and loads nothing."""
+"""A trail as one HTML file to send or print; it has no scripts and loads nothing."""
 
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -11,11 +11,12 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def trail_page(trail: Trail, segments: Mapping[str, Segment], reader: str) -> str:
-    """Return the page.
+    """Return the HTML page of a trail.
 
     Args:
-        reader: who answered, in words.
-        segments: by id, of those that the trail read or dropped and that are still there.
+        trail: the recorded run.
+        segments: segment id to segment, for those of the trail that still exist.
+        reader: the model or rules that answered, as text.
     """
     style = _STYLE.read_text(encoding="utf-8")
     about = [trail.strategy, f"window {trail.window}", trail.status, reader, trail.created]

@@ -1,6 +1,6 @@
-"""What `qrmem serve` offers to a token of one user: what belongs to that user, and nothing else.
+"""Routes of `qrmem serve` for a token of one user: only documents and turns of that user.
 
-Entities, trails, figures and merged names are about all users together: they are not offered.
+Entities, trails, status and merged names cover all users, so such a token has no route to them.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ async def own_document(memory: Memory, user: str, id: str) -> Document:
     """Return a document of a user.
 
     Raises:
-        NotFound: there is none; one of somebody else is said to be none.
+        NotFound: the user has no document with this id, even if another user has.
     """
     with suppress(NotFound):
         found = await memory.document(id)
@@ -32,10 +32,10 @@ async def own_document(memory: Memory, user: str, id: str) -> Document:
 
 
 def of_user(user: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document as it is kept for a user.
+    """Return a document with the user in its metadata.
 
     Raises:
-        UsageError: it has no id, or metadata that the service sets.
+        UsageError: it has no id, or it has metadata that only the service sets.
     """
     metadata, id = document.get("metadata"), document.get("id")
     if not isinstance(id, str) or not id:
@@ -49,7 +49,7 @@ def of_user(user: str, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def looking(app: "FastAPI", memory: Memory, user: str) -> None:
-    """Let a user's clients look at the user's documents, turns and facts."""
+    """Add the routes that read the user's documents, turns and facts."""
     from fastapi import Query, Response
 
     some = Annotated[
@@ -95,7 +95,7 @@ def looking(app: "FastAPI", memory: Memory, user: str) -> None:
 
 
 def writing(app: "FastAPI", memory: Memory, user: str) -> None:
-    """Let a user's clients keep and forget what belongs to the user."""
+    """Add the routes that add and delete the user's documents and turns."""
     from fastapi import Body
 
     @app.post("/documents", summary="Read a text into the memory", responses=of(AddReport))

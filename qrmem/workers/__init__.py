@@ -1,7 +1,7 @@
-"""Where pure work of the processor is done: by processes of this machine, or on a Ray cluster.
+"""Workers for pure computation: processes of this machine, or actors of a Ray cluster.
 
-Whoever holds the store also holds the workers, and gives them plain data. A worker keeps nothing
-and sees no store, no key and no ledger, so losing one costs the work that it had in hand.
+The process that holds the store starts the workers and sends them plain data. A worker keeps no
+state and sees no store, key or ledger, so a lost worker costs only its current work.
 """
 
 from qrmem.workers.crew import Crew, WorkerLost, open_crew

@@ -1,4 +1,4 @@
-"""Workers that are hired when there is work, and replaced when they are lost."""
+"""A pool of workers: started on demand, replaced when lost."""
 
 import asyncio
 from collections import deque
@@ -11,16 +11,16 @@ from qrmem.errors import WorkersUnavailable
 T = TypeVar("T")
 
 AT_ONCE = 2
-"""Pieces of work that a worker holds: one that it does, one that is there when it ends."""
+"""Number of tasks that a worker holds: a current task, and the next one."""
 PATIENCE = 300.0
-"""Seconds in which a worker has to hand something back, and a first one to come up."""
+"""Time limit in seconds for a worker's next result, and for the start of the first worker."""
 
 
 class WorkerLost(Exception):
-    """A worker died, or was ended as it hung.
+    """A worker died, or was killed because it hung.
 
     Attributes:
-        is_cause: whether it was at this piece of work; else that one was only waiting.
+        is_cause: whether this task was running; if not, it was waiting.
     """
 
     def __init__(self, *, is_cause: bool) -> None:
@@ -29,29 +29,29 @@ class WorkerLost(Exception):
 
 
 class Worker(Protocol):
-    """A process that does what it is given, one piece of work after the other."""
+    """A process that runs tasks one after another."""
 
     is_lost: bool
 
     def submit(self, work: Callable[..., Any], given: tuple[Any, ...]) -> Awaitable[Any]:
-        """Give it a function that it can import, and plain data.
+        """Run a function that the worker can import, with plain data as arguments.
 
         Raises:
-            WorkerLost: it ended before it was done.
+            WorkerLost: the worker ended before the task was done.
         """
         ...
 
     def kill(self) -> None:
-        """End it at once; what it holds is lost. A second time does nothing."""
+        """Kill the worker; its tasks are lost. A second call does nothing."""
         ...
 
 
 class Crew:
-    """Hands work to workers, at most `AT_ONCE` pieces each, and counts those that are lost.
+    """A pool of workers; each holds at most `AT_ONCE` tasks.
 
     Attributes:
-        size: workers at most.
-        lost: how many were lost while they worked.
+        size: maximum number of workers.
+        lost: number of workers that were lost during a task.
     """
 
     def __init__(
@@ -62,12 +62,13 @@ class Crew:
         *,
         patience: float = PATIENCE,
     ) -> None:
-        """Prepare; nobody is hired yet.
+        """Prepare; no worker is started yet.
 
         Args:
-            hire: starts a worker and returns it once it answers.
-            end: called when the crew is closed.
-            patience: seconds; see `PATIENCE`.
+            size: maximum number of workers.
+            hire: starts a worker and returns it when it answers.
+            end: called when the pool is closed.
+            patience: time limit in seconds; see `PATIENCE`.
         """
         self.size = size
         self.lost = 0
@@ -83,19 +84,19 @@ class Crew:
 
     @property
     def at_once(self) -> int:
-        """Pieces of work to hand out at the same time; more would only wait."""
+        """Number of tasks to submit at the same time; more would only wait."""
         return AT_ONCE * self.size
 
     async def do(self, work: Callable[..., Any], *given: Any) -> Any:
-        """Have something done.
+        """Run a task in a worker and return its result.
 
         Args:
-            work: a function of a module, or a coroutine function; it must keep nothing.
-            given: plain data.
+            work: a function or coroutine function of a module; it must keep no state.
+            given: its arguments, plain data.
 
         Raises:
-            WorkerLost: the worker was lost at it.
-            WorkersUnavailable: there is no worker.
+            WorkerLost: the worker was lost during the task.
+            WorkersUnavailable: no worker starts.
         """
         while True:
             worker = await self._next()
@@ -112,7 +113,7 @@ class Crew:
                     self._changed.notify_all()
 
     async def close(self) -> None:
-        """End all workers; a second time does nothing."""
+        """Kill all workers; a second call does nothing."""
         for task in self._hiring:
             task.cancel()
         await asyncio.gather(*self._hiring, return_exceptions=True)
@@ -125,7 +126,7 @@ class Crew:
             await end()
 
     async def _watched(self, worker: Worker, work: Any, given: tuple[Any, ...]) -> Any:
-        """Wait for a piece of work; a worker that hands back nothing for too long is ended."""
+        """Wait for a task; kill the worker if it returns nothing within the time limit."""
         loop = asyncio.get_running_loop()
         if self._free.count(worker) == AT_ONCE - 1:  # it had nothing to do until now
             self._workers[worker] = loop.time()
@@ -150,7 +151,7 @@ class Crew:
         self._workers.pop(worker, None)
 
     async def _next(self) -> Worker:
-        """Return a worker with nothing or little to do; hire one if all are busy."""
+        """Return an idle or little loaded worker; start one if all are busy."""
         async with self._changed:
             while True:
                 if self._failure is not None:
@@ -177,7 +178,7 @@ class Crew:
         except Exception as exc:
             async with self._changed:
                 self._refusals += 1
-                # One that died while it started is started again; what is wrong with all is said.
+                # A worker that died while it started is started again; other errors are raised.
                 if not isinstance(exc, WorkerLost):
                     self._failure = exc
                 elif self._refusals > 1 and not self._workers:
@@ -201,7 +202,7 @@ START_FAILED = (
 
 
 async def open_crew(executor: str) -> Crew | None:
-    """Return the workers of an executor, `None` for `inline`; no process is started yet.
+    """Return the pool of an executor, `None` for `inline`; no worker is started yet.
 
     Raises:
         MissingError: the extra is not installed.

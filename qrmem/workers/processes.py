@@ -1,4 +1,4 @@
-"""Workers that are processes of this machine, each a pool of one: a death tells which it was."""
+"""Workers as processes of this machine, each in its own pool, so that a death names its worker."""
 
 import asyncio
 import inspect
@@ -20,7 +20,7 @@ from qrmem.workers.crew import WorkerLost
 
 
 def prepare() -> None:
-    """Make a process a worker: Ctrl-C is for the driver, and without the driver it ends."""
+    """Set up a worker process: it ignores Ctrl-C, and it ends when the driver ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -32,7 +32,7 @@ def _end_with_parent() -> None:
 
 
 def run(work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
-    """Do a piece of work, in the one event loop of this process if it wants one."""
+    """Run a task; a coroutine runs in the event loop of this process."""
     made = work(*given)
     return _runner().run(made) if inspect.iscoroutine(made) else made
 
@@ -43,7 +43,7 @@ def _runner() -> asyncio.Runner:
 
 
 def versions() -> dict[str, str]:
-    """Return what driver and workers must have in common, with the name of each."""
+    """Return what driver and workers must share, by name: qrmem's version, the prompts' digest."""
     from importlib.metadata import version
 
     from qrmem.prompts import load_prompts
@@ -52,7 +52,7 @@ def versions() -> dict[str, str]:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -71,21 +71,21 @@ class ProcessWorker:
         self._is_broken = False
 
     async def submit(self, work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
-        """Have it do something."""
+        """Run a task in the process."""
         try:
             return await asyncio.wrap_future(self._pool.submit(run, work, given))
         except BrokenProcessPool:
-            # All that it held fails in the order in which it was given.
+            # Its tasks fail in the order of submission.
             is_cause, self._is_broken = not self._is_broken, True
             raise WorkerLost(is_cause=is_cause) from None
 
     async def up(self) -> "ProcessWorker":
-        """Return it once it runs."""
+        """Return the worker when its process runs."""
         self._pid = await self.submit(os.getpid, ())
         return self
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         if self._pid:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
@@ -94,10 +94,10 @@ class ProcessWorker:
 
 
 async def hired() -> ProcessWorker:
-    """Start a process and return it once it runs.
+    """Start a process and return the worker when it runs.
 
     Raises:
-        WorkerLost: it ended before that.
+        WorkerLost: the process ended before that.
     """
     worker = ProcessWorker()
     try:

@@ -1,7 +1,7 @@
-"""Workers that are actors of a Ray cluster.
+"""Workers as actors of a Ray cluster.
 
-The driver decides what is done again: actors are neither restarted nor are their tasks tried again
-by Ray, and they end with the driver.
+The driver decides on retries: Ray restarts no actor and retries no task. Actors end with the
+driver.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ ADDRESS = "RAY_ADDRESS"
 
 
 class Actor:
-    """What runs on a node: it has no state, and is told nothing but its work."""
+    """The class that runs on a node; it has no state and gets nothing but its tasks."""
 
     async def versions(self) -> dict[str, str]:
-        """Return what has to be the driver's."""
+        """Return the versions that must equal the driver's."""
         return versions()
 
     async def run(self, work: Callable[..., Any], *given: Any) -> tuple[bool, Any]:
-        """Return what comes of a piece of work, or what it raised, without Ray's own words."""
+        """Run a task; return true and its result, or false and its exception."""
         try:
             made = work(*given)
             return True, await made if inspect.isawaitable(made) else made
@@ -37,24 +37,24 @@ class RayWorker:
     """An actor; see `qrmem.workers.crew.Worker`."""
 
     def __init__(self, ray: Any, actor: Any) -> None:
-        """Take an actor of a class that Ray knows."""
+        """Wrap a Ray actor of the class `Actor`."""
         self._ray = ray
         self._actor = actor
         self.is_lost = False
         self._is_gone = False
 
     async def submit(self, work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
-        """Have it do something."""
+        """Run a task in the actor."""
         is_good, made = await self.reply(self._actor.run.remote(work, *given))
         if not is_good:
             raise made
         return made
 
     async def reply(self, waiting: Any) -> Any:
-        """Wait for an answer of the actor.
+        """Wait for a reply of the actor.
 
         Raises:
-            WorkerLost: it is gone, with its node or without.
+            WorkerLost: the actor or its node has died.
         """
         try:
             return await asyncio.wrap_future(waiting.future())
@@ -63,11 +63,12 @@ class RayWorker:
             raise WorkerLost(is_cause=is_cause) from exc
 
     async def check(self) -> None:
-        """Refuse an actor that would not do what the driver does.
+        """Check that the actor has the driver's versions.
 
         Raises:
             UsageError: its node has another qrmem, or none.
-            WorkerLost: it is gone.
+            WorkerLost: the actor has died.
+            WorkersUnavailable: the cluster has no room for it.
         """
         own = versions()
         try:
@@ -92,19 +93,19 @@ class RayWorker:
             )
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the actor."""
         self._ray.kill(self._actor, no_restart=True)
 
 
 async def open_cluster(count: int) -> Crew:
-    """Connect to the cluster at RAY_ADDRESS, or start one of this machine.
+    """Connect to the cluster at RAY_ADDRESS, or start one on this machine.
 
     Args:
-        count: workers at most; 0: as many as the cluster has cores now.
+        count: maximum number of workers; 0 uses the cluster's current number of cores.
 
     Raises:
-        MissingError: the extra is not installed.
-        UsageError: the address is one that loses its work.
+        MissingError: the extra `ray` is not installed.
+        UsageError: the address begins with `ray://`, where a broken connection loses the work.
         WorkersUnavailable: the cluster does not answer.
     """
     address = os.environ.get(ADDRESS, "")
@@ -126,7 +127,7 @@ async def open_cluster(count: int) -> Crew:
         if is_ours:
             await asyncio.to_thread(ray.shutdown)
 
-    # Ray's defaults would do lost work again without limit, and 1,000 things at once.
+    # By default Ray retries lost tasks without limit and runs 1,000 at the same time.
     made = ray.remote(
         num_cpus=1,
         max_restarts=0,
