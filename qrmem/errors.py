@@ -23,6 +23,7 @@ QrmemError                    base class: catch it to catch every error of qrmem
 └── ModelOutputError          a model's reply does not parse; keeps `.raw`
 """
 
+import os
 import re
 import shlex
 import sys
@@ -259,6 +260,18 @@ def require_text(value: object, what: str) -> None:
         raise UsageError(f"{what} must be text, not {type(value).__name__}")
     if not value.strip():
         raise UsageError(f"{what} is empty")
+
+
+def require_path(value: object) -> None:
+    """Refuse what is no path.
+
+    Raises:
+        UsageError: it is none, or empty.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise UsageError(f"a path must be text or a Path, not {type(value).__name__}")
+    if not os.fspath(value):
+        raise UsageError("the path is empty")
 
 
 LONGEST_NAME = 200

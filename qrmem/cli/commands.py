@@ -64,7 +64,7 @@ async def add(arguments: Namespace) -> int:
             quiet=arguments.quiet,
         )
     quiet = arguments.quiet and report.is_complete
-    shown = output.report_lines(report)
+    shown = output.report_lines(report, place(arguments.memory, arguments.namespace))
     output.print_result(arguments, report, shown, quiet=quiet)
     stopped = report.stopped
     if tree_report is not None:
@@ -311,11 +311,13 @@ async def export(arguments: Namespace) -> int:
                 arguments, {"notes": count}, [f"{count} notes written to {arguments.path}"]
             )
         if not arguments.graphml:
-            archived = await memory.export(arguments.path, runs=arguments.all)
+            archived = await memory.export(
+                arguments.path, runs=arguments.all, overwrite=arguments.force
+            )
             return output.print_done(
                 arguments, archived, lines.archived_lines(archived, "written to")
             )
-        count = await memory.graphml(arguments.path)
+        count = await memory.graphml(arguments.path, overwrite=arguments.force)
     return output.print_done(
         arguments, {"entities": count}, [f"{count} entities written to {arguments.path}"]
     )

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import sys
 import unicodedata
 from argparse import Namespace
@@ -39,6 +40,8 @@ _LINES, _WIDTH = 8, 100
 """Of an excerpt of code."""
 _CODE = re.compile(r"lines? \d")
 STEP_EDGES = 3
+_GONE = 20
+"""Documents without a file that a command names."""
 _MARK, _LABEL, _UNMARK = "\x02", "\x04", "\x03"
 """Round a word that the question has and a line's label, until it is known who reads them."""
 RED, UNSTYLED = "\x1b[31m", "\x1b[0m"
@@ -183,8 +186,12 @@ def excerpt(text: str, part: str, *, whole: bool = False) -> list[str]:
     return [line.rstrip() for line in cut[:_LINES]] + ["…"] * (len(cut) > _LINES)
 
 
-def report_lines(report: AddReport) -> list[str]:
-    """Say what an `add` did."""
+def report_lines(report: AddReport, at: str = "") -> list[str]:
+    """Say what an `add` did.
+
+    Args:
+        at: options that lead a command to this memory; see `qrmem.errors.place`.
+    """
     names = (
         ("added", report.added),
         ("updated", report.updated),
@@ -214,6 +221,8 @@ def report_lines(report: AddReport) -> list[str]:
     if report.left_out:
         what = counted(report.left_out, "entities and relations")
         lines.append(f"left out:  {what} have none of the schema's types (the schema is closed)")
+    if report.gone:
+        lines += _gone_lines(report.gone, at)
     if report.unparsed:
         shown = ", ".join(report.unparsed[:3]) + (" …" if len(report.unparsed) > 3 else "")
         lines.append(f"not parsed completely: {len(report.unparsed)} ({shown})")
@@ -223,6 +232,20 @@ def report_lines(report: AddReport) -> list[str]:
                 " again with --rebuild"
             )
     return lines + problem_lines(report.problems)
+
+
+def _gone_lines(ids: Sequence[str], at: str) -> list[str]:
+    """Name documents that are kept without their files, and the command that deletes them."""
+    shown = shlex.join(ids[:_GONE])
+    ends = " --" if any(id.startswith("-") for id in ids) else ""
+    first = f" (the first {_GONE}; --json has all)" if len(ids) > _GONE else ""
+    kept, it = f"{len(ids)} documents are kept whose files no longer exist", "them"
+    if len(ids) == 1:
+        kept, it = "1 document is kept whose file no longer exists", "it"
+    return [
+        f"no file:   {kept}; to delete {it}{first}:",
+        safe(f"           qrmem delete{at}{ends} {shown}"),
+    ]
 
 
 def already_read(names: Sequence[str]) -> str:

@@ -472,6 +472,9 @@ def _changes(commands: Any, common: Common) -> None:
     what.add_argument(
         "--markdown", action="store_true", help="write a folder of linked notes (Obsidian, git)"
     )
+    export.add_argument(
+        "--force", action="store_true", help="replace an earlier archive or graph at PATH"
+    )
     load = commands.add_parser(
         "import", parents=common("memory", "embedder"), help="read a file that `export` wrote"
     )

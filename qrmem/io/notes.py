@@ -6,6 +6,7 @@ bytes.
 """
 
 import json
+import os
 import re
 import unicodedata
 from collections import defaultdict
@@ -253,14 +254,16 @@ def _yaml(value: object) -> str:
 _ALL = 2**31 - 1
 
 
-async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
+async def write_graphml(
+    store: GraphStore, ns: str, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> int:
     """Write entities and merged relations as GraphML; returns how many entities were written.
 
     There is an edge for each pair, direction and type, with its description, the questions that a
     chat model settled, the number of its statements and the segments that state it.
 
     Raises:
-        UsageError: at the path is something else than XML.
+        UsageError: at the path is something else than XML, or XML and not `overwrite`.
         StoreUnavailable: the file cannot be written.
     """
     import networkx
@@ -290,7 +293,8 @@ async def write_graphml(store: GraphStore, ns: str, path: str) -> int:
             )
     written = BytesIO()
     networkx.write_graphml(graph, written)
-    write_whole(Path(path), written.getvalue(), b"<?xml", "a GraphML file")
+    data, what = written.getvalue(), "a GraphML file"
+    write_whole(Path(path), data, b"<?xml", what, overwrite=overwrite)
     return len(listed)
 
 

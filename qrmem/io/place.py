@@ -25,19 +25,22 @@ def part_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
 
 
-def write_whole(path: Path, data: bytes, begins: bytes, what: str) -> None:
+def write_whole(
+    path: Path, data: bytes, begins: bytes, what: str, *, overwrite: bool = True
+) -> None:
     """Write a file whole, or leave its place as it is.
 
     Args:
         begins: first bytes of all files of its form.
         what: its form, in words, for a message.
+        overwrite: also over a file of this form.
 
     Raises:
         UsageError: something else is there, a memory for example, or there is no such folder.
         StoreUnavailable: it cannot be written, on a full disk for example.
     """
     try:
-        check_place(path, begins, what)
+        check_place(path, begins, what, overwrite=overwrite)
         part = part_of(path)
         try:
             with part.open("xb") as file:
@@ -51,8 +54,11 @@ def write_whole(path: Path, data: bytes, begins: bytes, what: str) -> None:
         raise unwritable(path, exc) from exc
 
 
-def check_place(path: Path, begins: bytes, what: str) -> None:
+def check_place(path: Path, begins: bytes, what: str, *, overwrite: bool = True) -> None:
     """Refuse to write over anything but a file of the same form: a memory has a path too.
+
+    Args:
+        overwrite: whether a file of the same form may be overwritten.
 
     Raises:
         UsageError: something else is there, or there is no such folder.
@@ -70,6 +76,10 @@ def check_place(path: Path, begins: bytes, what: str) -> None:
         found = file.read(len(begins))
     if found not in (b"", begins):
         raise UsageError(f"{path} exists and is not {what}; choose another name")
+    if found and not overwrite:
+        raise UsageError(
+            f"{path} exists already: choose another name; --force (overwrite=True) replaces it"
+        )
 
 
 def unwritable(path: Path, exc: OSError) -> StoreUnavailable:

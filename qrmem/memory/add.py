@@ -119,6 +119,9 @@ class Adder:
         if self._crew and (count := self._crew.lost - lost):
             self._warn("worker", worker_losses(count))
         await self._look_at_yields()
+        if not self._tally.stopped:
+            is_update = self._options.update
+            self._tally.gone = await self._file_ids.gone(source, is_update=is_update)
         return self._report(time.monotonic() - began)
 
     async def _settle_names(self) -> None:
@@ -210,7 +213,7 @@ class Adder:
         if before not in (None, digest) and not (
             self._options.update and name not in self._tally.seen
         ):
-            raise UsageError(self._state.taken(document))
+            raise UsageError(self._state.taken(document, is_alone=self._is_alone))
         self._tally.seen[name] = digest
         if before != digest and not (CODE_KEY in document.metadata or is_turn):
             if before is not None:
@@ -482,6 +485,7 @@ class Adder:
             reader=self._run.reasoner.name,
             readers=tuple(sorted(tally.readers)),
             left_out=tally.left_out,
+            gone=tally.gone,
         )
 
 

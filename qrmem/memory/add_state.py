@@ -13,7 +13,8 @@ from unicodedata import normalize
 from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.relations import folded_key
-from qrmem.io.sources import FileDocument
+from qrmem.io.sources import FileDocument, Source
+from qrmem.io.web import is_address
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import Document, DocumentInfo, Segment
 from qrmem.types.turns import turn_number
@@ -105,64 +106,86 @@ class IngestState:
                 " id; add_messages and `qrmem chat add` keep turns"
             )
 
-    def taken(self, document: Document) -> str:
-        """Say that another text has a document's id, of which file it is, and what keeps both."""
+    def taken(self, document: Document, *, is_alone: bool) -> str:
+        """Say that another text has a document's id, of which file it is, and what to do.
+
+        Args:
+            is_alone: whether the document can be given another id.
+        """
         stored = self.info(document.id or "")
         was = stored.metadata.get("source", "") if stored else ""
         now = document.metadata.get("source", "")
         files = f", from {was}, and this one is from {now}" if was != now and was and now else ""
+        both = "--id ID (id=) keeps both, " if is_alone else ""
         return (
             f"document {document.id!r} already exists with another text{files}:"
-            " --id ID (id=) keeps both, --update (update=True) replaces the old text"
+            f" {both}--update (update=True) replaces the old text"
         )
 
 
 Found = TypeVar("Found")
-_Known = tuple[str, str] | None
+_Known = tuple[str, str]
 """The path and the sha256 of the document that has an id."""
 
 
 class FileIds:
     """Gives the files of one run their ids: one that stands for another file grows by its folder.
 
-    A document stands for another file if that file is there, with another text. One whose file is
-    gone may have moved, and is the same document.
+    A document stands for another file if it has another path and another text, whether that file is
+    still there or not. A file with the same text has moved, and is the same document.
     """
 
     def __init__(self, store: GraphStore, ns: str) -> None:
         self._store = store
         self._ns = ns
-        self._known: dict[str, _Known] = {}
+        self._given: dict[str, _Known] = {}
+        self._stored: dict[str, _Known] = {}
+        self._gone: set[str] = set()
+
+    async def gone(self, source: Source, *, is_update: bool) -> tuple[str, ...]:
+        """Return ids of documents whose files are gone, and which a user may want to delete.
+
+        These are all below a folder that is updated, and any that a new file of this name came
+        beside: it may be what became of them.
+        """
+        folders = await asyncio.to_thread(_folders, source) if is_update else ()
+        if not folders and not self._gone:
+            return ()
+        stored = await self._store.documents(self._ns, None if folders else sorted(self._gone))
+        asked = [
+            one for one in stored if one.id in self._gone or _source(one).startswith(folders)
+        ]
+        return tuple(await asyncio.to_thread(_without_file, asked))
 
     async def named(self, found: Sequence[Found]) -> list[Found | Document]:
         """Return what a source gave, with the ids of its files as they are to be."""
-        await self._look([one.id or "" for one in found if isinstance(one, FileDocument)])
+        ids = {id for one in found if isinstance(one, FileDocument) for id in _ids(one)}
+        stored = await self._store.documents(self._ns, ids) if ids else ()
+        self._stored = {one.id: (_source(one), one.digest) for one in stored}
         return [await self._named(one) if isinstance(one, FileDocument) else one for one in found]
-
-    async def _look(self, ids: Sequence[str]) -> None:
-        new = [id for id in ids if id not in self._known]
-        stored = await self._store.documents(self._ns, new) if new else ()
-        self._known |= dict.fromkeys(new)
-        self._known |= {one.id: (_source(one), one.digest) for one in stored}
 
     async def _named(self, file: FileDocument) -> Document:
         id = await self._id(file)
-        self._known[id] = _source(file), file.digest
+        self._given[id] = _source(file), file.digest
         title = id if file.title == file.id else file.title  # of source code it is the id
         return Document(file.text, title, id, file.metadata, file.parts)
 
     async def _id(self, file: FileDocument) -> str:
-        own, free = _source(file), ""
-        for id in _ids(file):
-            await self._look([id])
-            known = self._known[id]
-            if known is None:
-                return free or id
-            if own == known[0] or (file.digest == known[1] and not free):
+        own = _source(file)
+        known = {id: self._given.get(id) or self._stored.get(id) for id in _ids(file)}
+        for id, one in known.items():
+            if one and one[0] == own:
                 return id
-            if not await asyncio.to_thread(_is_another, known[0], own):
-                free = free or id
-        return free or file.id or ""
+        others: list[str] = []
+        for id, one in known.items():
+            if one is None:
+                self._gone.update(others)
+                return id
+            path, digest = one
+            if digest == file.digest or not await asyncio.to_thread(_is_another, path, own):
+                return id
+            others += [] if is_address(path) else [id]
+        return file.id or ""
 
 
 def _source(document: Document | DocumentInfo) -> str:
@@ -174,16 +197,27 @@ def _ids(file: FileDocument) -> Iterator[str]:
     id = file.id or ""
     yield id
     parts = Path(_source(file)).parts
-    for size in range(id.count("/") + 2, len(parts)):
-        yield normalize("NFC", "/".join(parts[-size:]))
+    for size in range(id.count("/") + 2, len(parts) + 1):
+        yield normalize("NFC", Path(*parts[-size:]).as_posix())
 
 
 def _is_another(known: str, own: str) -> bool:
-    """Whether two paths are two files that are there."""
+    """Whether two paths lead to two files; one that is no longer there was another."""
     try:
         return bool(known) and not os.path.samefile(known, own)
-    except OSError:  # the one that is known is not there
-        return False
+    except OSError:
+        return True
+
+
+def _folders(source: Source) -> tuple[str, ...]:
+    """Return the folders among what is given, as paths of files in them begin."""
+    given = source if isinstance(source, list | tuple) else [source]
+    paths = [os.path.abspath(one) for one in given if isinstance(one, str | Path)]
+    return tuple(os.path.join(path, "") for path in paths if os.path.isdir(path))
+
+
+def _without_file(documents: Sequence[DocumentInfo]) -> list[str]:
+    return [one.id for one in documents if not os.path.exists(_source(one))]
 
 
 @dataclass(slots=True)
@@ -213,6 +247,7 @@ class Tally:
     is_taken: bool = False
     passed_over: Counter[str] = field(default_factory=Counter)
     unparsed: list[str] = field(default_factory=list)
+    gone: tuple[str, ...] = ()
 
 
 def is_one_document(source: object) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from qrmem.config import Settings
-from qrmem.errors import StoreUnavailable, UsageError, clean_name, require_text
+from qrmem.errors import StoreUnavailable, UsageError, clean_name, require_path, require_text
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.redaction import emptied, seen
 from qrmem.io.sources import Source
@@ -247,6 +247,7 @@ async def load(session: Session, path: str | PathLike[str], listener: Listener) 
     from qrmem.graph.merging import refresh_names
     from qrmem.io.archive import import_archive
 
+    require_path(path)
     session.require_writable()
     await session.settle()
     done = await import_archive(
@@ -298,6 +299,7 @@ async def load_openie(
     from qrmem.agents.embedding import embed_segments
     from qrmem.io.openie import Deps, import_openie
 
+    require_path(path)
     session.require_writable()
     tools = await session.models(create=True)
     run = tools.run("construction", listener)
@@ -320,27 +322,32 @@ async def load_openie(
             await session.store.record(session.ns, (), run.calls)
 
 
-async def export(session: Session, path: str | PathLike[str], *, runs: bool = False) -> Archived:
+async def export(
+    session: Session, path: str | PathLike[str], *, runs: bool, overwrite: bool
+) -> Archived:
     """See `Memory.export`."""
     from qrmem.io.archive import export_archive
 
+    require_path(path)
     await session.info()
     async with session.store.snapshot() as store:
-        return await export_archive(store, session.ns, path, runs=runs)
+        return await export_archive(store, session.ns, path, runs=runs, overwrite=overwrite)
 
 
-async def graphml(session: Session, path: str) -> int:
+async def graphml(session: Session, path: str | PathLike[str], *, overwrite: bool) -> int:
     """See `Memory.graphml`."""
     from qrmem.io.notes import write_graphml
 
+    require_path(path)
     await session.info()
-    return await write_graphml(session.store, session.ns, path)
+    return await write_graphml(session.store, session.ns, path, overwrite=overwrite)
 
 
 async def markdown(session: Session, folder: str | PathLike[str]) -> int:
     """See `Memory.markdown`."""
     from qrmem.io.notes import Contents, write_notes
 
+    require_path(folder)
     await session.info()
     store, ns = session.store, session.ns
     documents = await store.documents(ns)

@@ -314,23 +314,33 @@ class ChangeMethods(Handle):
         """
         return await change.load_openie(self._session, path, self._emit)
 
-    async def export(self, path: str | PathLike[str], *, runs: bool = False) -> Archived:
+    async def export(
+        self, path: str | PathLike[str], *, runs: bool = False, overwrite: bool = False
+    ) -> Archived:
         """Write the namespace to one file: equal memories give equal bytes, from every store.
 
         Args:
-            path: an archive there is replaced; any other file is not overwritten.
             runs: also write trails, the ledger of calls and cached replies, which contain times.
+            overwrite: replace an archive at `path`; any other file is never overwritten.
 
         Raises:
             NotFound: there is no such namespace.
+            UsageError: there is a file already.
             StoreConflict: somebody changed it meanwhile, and it is not in SQLite; nothing is
             written.
         """
-        return await change.export(self._session, path, runs=runs)
+        return await change.export(self._session, path, runs=runs, overwrite=overwrite)
 
-    async def graphml(self, path: str) -> int:
-        """Write the graph as GraphML (Gephi, Cytoscape); return the number of entities."""
-        return await change.graphml(self._session, path)
+    async def graphml(self, path: str | PathLike[str], *, overwrite: bool = False) -> int:
+        """Write the graph as GraphML (Gephi, Cytoscape); return the number of entities.
+
+        Args:
+            overwrite: replace an XML file at `path`; any other file is never overwritten.
+
+        Raises:
+            UsageError: there is a file already.
+        """
+        return await change.graphml(self._session, path, overwrite=overwrite)
 
     async def markdown(self, folder: str | PathLike[str]) -> int:
         """Write the memory as linked Markdown notes (Obsidian, git); return their number.

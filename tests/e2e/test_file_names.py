@@ -1,10 +1,14 @@
 """Two files of one name are two documents, by whatever command they come."""
 
 import os
+import shlex
 
 import pytest
 from e2e.conftest import Shell
 from e2e.test_bad_input import assert_one_line
+
+from qrmem.io.sources import FileDocument
+from qrmem.memory.add_state import _ids
 
 
 def _notes(qrmem: Shell) -> None:
@@ -57,12 +61,80 @@ def test_a_file_that_moved_is_the_document_that_it_was(qrmem: Shell) -> None:
     assert qrmem("add", "x/notes.txt").code == 0
     (qrmem.folder / "x/notes.txt").rename(qrmem.folder / "y/notes.txt")
     assert qrmem("add", "y/notes.txt", "--json").json["unchanged"] == ["notes.txt"]
+    moved = qrmem("add", "y/notes.txt", "--update", "--json").json
+    assert (moved["updated"], moved["gone"]) == (["notes.txt"], [])
     qrmem.write("y/notes.txt", "Nell is a ship.")
-    assert_one_line(qrmem("add", "y/notes.txt"), 2, "x/notes.txt", "y/notes.txt", "--id ID")
     assert qrmem("add", "y/notes.txt", "--update", "--json").json["updated"] == ["notes.txt"]
     absolute = str(qrmem.folder / "y/notes.txt")
     qrmem.write("y/notes.txt", "Nell is a brig.")
     assert qrmem("add", absolute, "--update", "--json").json["updated"] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("y/notes.txt",),
+        ("y/notes.txt", "--update"),
+        ("y/notes.txt", "--title", "Boats", "--update"),
+        ("y",),
+        ("y", "--update"),
+    ],
+)
+def test_a_document_whose_file_is_gone_is_not_replaced_by_another_of_its_name(
+    qrmem: Shell, given: tuple[str, ...]
+) -> None:
+    _notes(qrmem)
+    assert qrmem("add", "x/notes.txt", "-n", "boats").code == 0
+    (qrmem.folder / "x/notes.txt").unlink()
+    ran = qrmem("add", *given, "-n", "boats")
+    assert ran.code == 0
+    assert "documents: 1 added" in ran.out
+    assert "1 document is kept whose file no longer exists; to delete it:" in ran.out
+    listed = qrmem("list", "--json", "-n", "boats").json["documents"]
+    assert [one["id"] for one in listed] == ["notes.txt", "y/notes.txt"]
+    # The command that was shown deletes this document and no other.
+    command = ran.out.splitlines()[-1].split()
+    assert command == ["qrmem", "delete", "-n", "boats", "notes.txt"]
+    assert qrmem(*command[1:], "--yes").code == 0
+    again = qrmem("add", *given, "-n", "boats", "--json").json
+    assert (again["unchanged"], again["gone"]) == (["y/notes.txt"], [])
+
+
+def test_a_file_above_all_folders_has_an_id_too() -> None:
+    found = FileDocument("A boat.", id="notes.txt", metadata={"source": "/notes.txt"})
+    assert list(_ids(found)) == ["notes.txt", "/notes.txt"]
+
+
+def test_documents_whose_files_were_deleted_are_named_and_kept(qrmem: Shell) -> None:
+    for name in ("a", "b", "c d", "-e"):
+        qrmem.write(f"x/{name}.txt", f"{name} is a boat.")
+    qrmem.write("elsewhere.txt", "Brig is a boat.")
+    assert qrmem("add", "x", "elsewhere.txt").code == 0
+    for name in ("x/b.txt", "x/c d.txt", "elsewhere.txt"):
+        (qrmem.folder / name).unlink()
+    assert "no longer exist" not in qrmem("add", "x").out  # nothing is to be brought up to date
+    ran = qrmem("add", "x", "--update")
+    assert ran.code == 0
+    assert "2 documents are kept whose files no longer exist; to delete them:" in ran.out
+    assert ran.out.splitlines()[-1].strip() == "qrmem delete b.txt 'c d.txt'"
+    assert len(qrmem("list", "--json").json["documents"]) == 5
+    (qrmem.folder / "x/-e.txt").unlink()
+    ran = qrmem("add", "x", "--update")
+    command = shlex.split(ran.out.splitlines()[-1])
+    assert command == ["qrmem", "delete", "--", "-e.txt", "b.txt", "c d.txt"]
+    assert qrmem("delete", "--yes", *command[2:]).code == 0
+    assert "no longer exist" not in qrmem("add", "x", "--update").out
+
+
+def test_a_hint_about_a_file_of_a_folder_offers_no_id(qrmem: Shell) -> None:
+    _notes(qrmem)
+    assert qrmem("add", "x").code == 0
+    qrmem.write("x/notes.txt", "Nell is a ship.")
+    assert_one_line(qrmem("add", "x/notes.txt"), 2, "--id ID (id=) keeps both", "--update")
+    in_folder = qrmem("add", "x")
+    assert in_folder.code == 2
+    assert "--update" in in_folder.out
+    assert "--id" not in in_folder.out
 
 
 def test_an_id_that_was_given_never_grows(qrmem: Shell) -> None:

@@ -13,6 +13,7 @@ import pytest
 from e2e.conftest import Shell
 
 import qrmem.sync
+from qrmem.errors import UsageError
 
 TEXTS = 300
 """Documents of a memory whose import takes long enough to be stopped."""
@@ -216,3 +217,34 @@ def _triples(folder: Path) -> Path:
     path = folder / "t.tsv"
     path.write_text("Ada Lovelace\ttaught\tCharles Babbage\td\n")
     return path
+
+
+@pytest.mark.parametrize("words", [(), ("--graphml",)])
+def test_an_export_replaces_a_file_only_if_it_is_asked_to(
+    qrmem: Shell, words: tuple[str, ...]
+) -> None:
+    qrmem("add", "-", "--id", "ann", "-n", "one", stdin=b"Ann met Bob in Rome.")
+    qrmem("add", "-", "--id", "cid", "-n", "two", stdin=b"Cid left Dora in Oslo.")
+    assert qrmem("export", "a.out", "-n", "one", *words).code == 0
+    first = (qrmem.folder / "a.out").read_bytes()
+    ran = qrmem("export", "a.out", "-n", "two", *words)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "a.out exists already" in ran.err
+    assert "--force" in ran.err
+    assert (qrmem.folder / "a.out").read_bytes() == first
+    assert qrmem("export", "a.out", "-n", "two", "--force", *words).code == 0
+    assert (qrmem.folder / "a.out").read_bytes() != first
+
+
+def test_a_script_replaces_no_archive_unless_it_says_so(tmp_path: Path) -> None:
+    place = tmp_path / "a.qrmem"
+    with qrmem_sync(tmp_path / "a.db") as memory:
+        memory.add({"id": "d", "text": "Ada Lovelace met Charles Babbage."})
+        done = memory.export(place)
+        with pytest.raises(UsageError, match="overwrite=True"):
+            memory.export(place)
+        assert memory.export(place, overwrite=True) == done
+        for write in (memory.export, memory.graphml, memory.markdown, memory.load):
+            for none in (None, ""):
+                with pytest.raises(UsageError, match="path"):
+                    write(none)  # type: ignore[operator]

@@ -124,11 +124,11 @@ async def page(memory: Memory, path: Path) -> None:
 
 
 async def graph(memory: Memory, path: Path) -> None:
-    await memory.graphml(str(path))
+    await memory.graphml(path, overwrite=True)
 
 
 async def archive(memory: Memory, path: Path) -> None:
-    await memory.export(path)
+    await memory.export(path, overwrite=True)
 
 
 async def data_set(_: Memory, path: Path) -> None:

@@ -205,7 +205,9 @@ async def test_an_archive_replaces_an_archive_and_nothing_else(
     archive: Path, oracle: GraphStore, tmp_path: Path
 ) -> None:
     await load(oracle, "n", archive)
-    await export_archive(oracle, "n", archive)
+    with pytest.raises(UsageError, match="exists already"):
+        await export_archive(oracle, "n", archive)
+    await export_archive(oracle, "n", archive, overwrite=True)
     (tmp_path / "memory.db").write_bytes(b"SQLite format 3\x00")
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty").touch()
@@ -215,7 +217,7 @@ async def test_an_archive_replaces_an_archive_and_nothing_else(
         "no/where": "there is no folder",
     }.items():
         with pytest.raises(UsageError, match=why):
-            await export_archive(oracle, "n", tmp_path / name)
+            await export_archive(oracle, "n", tmp_path / name, overwrite=True)
     await export_archive(oracle, "n", tmp_path / "empty")
     assert (tmp_path / "memory.db").read_bytes() == b"SQLite format 3\x00"
     assert names_in(tmp_path) == ["empty", "folder", "good.qrmem", "memory.db"]

@@ -36,12 +36,18 @@ _PASSES = (*MERGED, "oriented")
 
 
 async def export_archive(
-    store: GraphStore, ns: str, path: str | os.PathLike[str], *, runs: bool = False
+    store: GraphStore,
+    ns: str,
+    path: str | os.PathLike[str],
+    *,
+    runs: bool = False,
+    overwrite: bool = False,
 ) -> Archived:
-    """Write a namespace to a file; what stood there is replaced once the archive is whole.
+    """Write a namespace to a file, which appears once the archive is whole.
 
     Args:
         runs: write trails, the ledger of calls and cached replies too.
+        overwrite: replace an archive that is there.
 
     Raises:
         NotFound: there is no such namespace.
@@ -53,7 +59,7 @@ async def export_archive(
     head = Head(
         VERSION, info.tokenizer, info.segment_tokens, info.embedder, info.dimension, runs=runs
     )
-    with Writer(path) as out:
+    with Writer(path, overwrite=overwrite) as out:
         out.write(HEAD, head)
         segments = await _write_documents(store, ns, out, before)
         entities = await _write_graph(store, ns, out)

@@ -48,14 +48,15 @@ _LOOSE = frozenset({"contribution", "fold", "trail", "call", "reply"})
 class Writer:
     """An archive that is being written beside its place, and put there when it is whole."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         self._path = Path(path)
+        self._is_overwriting = overwrite
         self._digest = hashlib.sha256()
         self._lines = 0
 
     def __enter__(self) -> Self:
         try:
-            check_place(self._path, _BEGINS, "an archive")
+            check_place(self._path, _BEGINS, "an archive", overwrite=self._is_overwriting)
             self._part = part_of(self._path)
             self._file: IO[bytes] = self._part.open("xb")
         except OSError as exc:
