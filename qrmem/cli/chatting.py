@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from qrmem.memory import Memory
 
 _INDENT = " " * 4
+_LISTS = ("messages", "conversations")
+"""Keys of an object that has messages; a time or a session beside it counts for each of them."""
 _ZONE = re.compile(r"[+-]\d\d:\d\d(?::\d\d)?\Z")
 """Of a time in ISO form; none matches in a date."""
 
@@ -99,7 +101,8 @@ async def chat(arguments: argparse.Namespace) -> int:
 async def _add(arguments: argparse.Namespace) -> int:
     found, broken = messages(arguments.source)
     session = arguments.session or ""
-    async with opened(arguments, create=True) as memory:
+    listener = Warnings(quiet=arguments.quiet)
+    async with opened(arguments, create=True, listener=listener) as memory:
         added = await memory.add_messages(
             found,
             at=arguments.at,
@@ -271,12 +274,26 @@ def _items(text: str, source: str) -> Iterator[tuple[str, Any]]:
             if line.strip():
                 yield f"{source}, line {number}", partial(json.loads, line)
         return
+    shared: dict[str, Any] = {}
     if isinstance(whole, Mapping):
-        whole = next((whole[k] for k in ("messages", "conversations") if k in whole), [whole])
+        key = next((key for key in _LISTS if key in whole), "")
+        shared, whole = (dict(whole), whole[key]) if key else ({}, [whole])
     if not isinstance(whole, list):
         raise BadDocument(f"{source} contains no list of messages")
     for number, item in enumerate(whole, 1):
-        yield f"{source}, message {number}", item
+        yield f"{source}, message {number}", _with_shared(item, shared)
+
+
+def _with_shared(item: Any, shared: Mapping[str, Any]) -> Any:
+    """Return a message with the time and the session of the whole log, where it has none itself."""
+    from qrmem.graph.dialog import SESSION_KEYS, TIME_KEYS
+
+    if not isinstance(item, Mapping):
+        return item
+    missing = [
+        key for keys in (TIME_KEYS, SESSION_KEYS) if item.keys().isdisjoint(keys) for key in keys
+    ]
+    return {**{key: shared[key] for key in missing if key in shared}, **item}
 
 
 def recalled_lines(found: Recalled) -> list[str]:

@@ -1,10 +1,11 @@
 """Conversations: turns as documents, what of them is recent, and what later turns correct."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from qrmem.errors import UsageError
+from qrmem.errors import UsageError, clean_name
 from qrmem.graph.corrections import (
     NAMED,
     REPLY,
@@ -45,8 +46,36 @@ RECENT_ROUNDS = 10
 _A_TIME = "write it as 2026-05-03T09:00, or give a datetime"
 _ROLE_KEYS = ("role", "type", "from")
 _TEXT_KEYS = ("content", "text", "value")
+_NAME_KEYS = ("name", "speaker")
+TIME_KEYS = (
+    "at",
+    "timestamp",
+    "created_at",
+    "createdAt",
+    "created",
+    "create_time",
+    "datetime",
+    "sent_at",
+    "ts",
+    "date",
+    "time",
+)
+SESSION_KEYS = (
+    "session",
+    "session_id",
+    "sessionId",
+    "conversation_id",
+    "conversationId",
+    "thread_id",
+    "threadId",
+    "chat_id",
+)
 _MAY_BE_EMPTY = frozenset({*_TEXT_KEYS, "tool_calls", "function_call"})
 """Keys of a message that may have no content: `null`, or a tool's call in its place."""
+_TAKEN = _MAY_BE_EMPTY.union(_ROLE_KEYS, _NAME_KEYS, TIME_KEYS, SESSION_KEYS, ("id",))
+"""Keys that are read, or that nobody misses."""
+_EPOCH = re.compile(r"(\d{10})(?:\d{3})?(?:\.\d+)?")
+"""Seconds or milliseconds since 1970."""
 _ROLES = {
     "human": "user",
     "ai": "assistant",
@@ -133,49 +162,77 @@ def are_messages(source: Any) -> bool:
 
 
 class Message(NamedTuple):
-    """What somebody said, before it is a turn; `at` is "" where the message has no time."""
+    """What somebody said, before it is a turn.
+
+    Attributes:
+        at: its time; "": it has none.
+        session: the conversation that it names; "": none.
+        left_out: keys that were not read.
+    """
 
     role: str
     text: str
     speaker: str = ""
     at: str = ""
+    session: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 def read_message(message: Any) -> Message:
     """Return what a message says; one with a role and no content, as of a tool call, says "".
 
     Args:
-        message: of LangChain or LangGraph, `{"role", "content"}` with `name` and `at` if you like,
-            `{"from", "value"}`, `(role, text)`, or one that was read already.
+        message: of LangChain or LangGraph, `{"role", "content"}` with a name, a time and a session
+            if you like, `{"from", "value"}`, `(role, text)`, or one that was read already.
 
     Raises:
         UsageError: it is none of these, or its time is none.
     """
     role: Any
     name: Any
-    at: Any
+    at, session = "", ""
+    left_out: tuple[str, ...] = ()
     if isinstance(message, Message):
         return message
     if isinstance(message, tuple | list) and len(message) == 2:
         require_role_first(*message)
-        role, content, name, at = message[0], message[1], "", None
+        role, content, name = message[0], message[1], ""
     elif isinstance(message, Mapping):
         role, content = _first(message, _ROLE_KEYS), _first(message, _TEXT_KEYS)
         if content is None and not _MAY_BE_EMPTY.isdisjoint(message):
             content = ""
-        name, at = _first(message, ("name", "speaker")), _first(message, ("at", "timestamp"))
+        name, at = _first(message, _NAME_KEYS), _time(message)
+        session = clean_name(str(_first(message, SESSION_KEYS) or ""), "session")
+        left_out = tuple(str(key) for key, value in message.items() if _is_lost(key, value))
     else:
         role, content = getattr(message, "type", None), getattr(message, "content", None)
         # A chat message of LangChain has the model's own role beside its type.
-        role, name, at = getattr(message, "role", role), getattr(message, "name", None), None
+        role, name = getattr(message, "role", role), getattr(message, "name", None)
     if isinstance(role, str) and isinstance(content, bool | int | float | bytes):
         raise UsageError(f"what was said must be text, not {type(content).__name__}")
     if not isinstance(role, str) or not isinstance(content, str | list | tuple):
         raise UsageError("a message is LangChain's, {'role', 'content'} or (role, text)")
     if not role.strip():
         raise UsageError("a turn needs a role")
-    when = moment(at if isinstance(at, datetime) else str(at)) if at else ""
-    return Message(_ROLES.get(role, role), _plain(content), str(name or ""), when)
+    return Message(_ROLES.get(role, role), _plain(content), str(name or ""), at, session, left_out)
+
+
+def _time(message: Mapping[str, Any]) -> str:
+    """Return when a message was said; "" if it has no time."""
+    at = _first(message, TIME_KEYS)
+    day, clock = message.get("date"), message.get("time")
+    if at is day and isinstance(day, str) and isinstance(clock, str) and "T" not in day:
+        at = f"{day}T{clock}"
+    if not at or isinstance(at, datetime):
+        return moment(at) if at else ""
+    if epoch := _EPOCH.fullmatch(str(at)):
+        return moment(datetime.fromtimestamp(int(epoch[1]), UTC))
+    return moment(str(at))
+
+
+def _is_lost(key: object, value: object) -> bool:
+    is_empty = value is None or (isinstance(value, str | list | tuple | dict) and not value)
+    return key not in _TAKEN and not is_empty
 
 
 def require_role_first(role: object, text: object) -> None:

@@ -152,9 +152,7 @@ class FileIds:
         if not folders and not self._gone:
             return ()
         stored = await self._store.documents(self._ns, None if folders else sorted(self._gone))
-        asked = [
-            one for one in stored if one.id in self._gone or _source(one).startswith(folders)
-        ]
+        asked = [one for one in stored if one.id in self._gone or _source(one).startswith(folders)]
         return tuple(await asyncio.to_thread(_without_file, asked))
 
     async def named(self, found: Sequence[Found]) -> list[Found | Document]:

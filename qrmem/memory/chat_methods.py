@@ -62,8 +62,10 @@ class ChatMethods(Handle):
         """Keep several turns; return their ids. Messages without a text (tool calls) are skipped.
 
         Args:
-            messages: LangChain's or LangGraph's, `{"role", "content"}` (optionally with `name` and
-                `at`), or `(role, text)`.
+            messages: LangChain's or LangGraph's, `{"role", "content"}` (optionally with `name`, a
+                time as `at`, `created_at`, `timestamp` or `date`, and a `session` or
+                `session_id`), or `(role, text)`. The listener is told which other keys were left
+                out.
             at: time of messages that have none; `None`: now.
             only_new: leave out messages with which the session already ends: for a log that grows.
             user: whose conversation it is.

@@ -1,6 +1,7 @@
 """`qrmem chat`: a log in, what belongs to a prompt out."""
 
 import json
+from collections.abc import Mapping, Sequence
 
 import pytest
 from e2e.conftest import Shell
@@ -13,7 +14,7 @@ LOG = [
 ]
 
 
-def lines(messages: list[dict[str, str]]) -> str:
+def lines(messages: Sequence[Mapping[str, object]]) -> str:
     return "\n".join(json.dumps(message) for message in messages) + "\n"
 
 
@@ -171,3 +172,61 @@ def test_a_limit_that_no_turn_fits_is_told(qrmem: Shell) -> None:
     qrmem("chat", "say", "user", "The flight to Oslo leaves on 3 May, in the morning.")
     ran = qrmem("chat", "recall", "When?", "--tokens", "2")
     assert (ran.code, ran.out) == (0, "nothing to recall (limit: 2 tokens)\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "when"),
+    [
+        ("session", {"created_at": "2023-05-03T09:00:00Z"}),
+        ("session_id", {"timestamp": 1683104400}),
+        ("thread_id", {"createdAt": 1683104400123}),
+        ("conversationId", {"ts": "1683104400.000200"}),
+        ("session", {"date": "2023-05-03", "time": "09:00:00+00:00"}),
+        ("chat_id", {"datetime": "2023-05-03 09:00+00:00"}),
+    ],
+)
+def test_a_log_brings_its_times_and_sessions_by_their_usual_names(
+    qrmem: Shell, name: str, when: dict[str, object]
+) -> None:
+    said = [{"role": "user", "content": f"Trip {n}.", name: f"s{n % 2}", **when} for n in range(4)]
+    ran = qrmem("chat", "add", "-", stdin=lines(said).encode())
+    assert (ran.code, ran.err) == (0, "")
+    turns = qrmem("chat", "turns", "--json").json
+    assert {turn["at"] for turn in turns} == {"2023-05-03T09:00:00+00:00"}
+    assert [turn["session"] for turn in turns] == ["s0", "s1", "s0", "s1"]
+    grown = [*said, {"role": "user", "content": "Back.", name: "s0", **when}]
+    ran = qrmem("chat", "add", "-", stdin=lines(grown).encode())
+    assert ran.out == "1 turn kept; 4 already there, or empty\n"
+    assert [turn["text"] for turn in qrmem("chat", "turns", "--json").json][-1:] == ["Back."]
+    ran = qrmem("chat", "add", "-", "--session", "mine", stdin=lines(said).encode())
+    assert len(qrmem("chat", "turns", "--session", "mine", "--json").json) == 4
+
+
+def test_a_time_and_a_session_of_a_whole_log_count_for_messages_without_any(qrmem: Shell) -> None:
+    own = {"content": "b", "role": "user", "at": "2024-01-01T00:00", "session": "other"}
+    log = {
+        "session_id": "trip",
+        "timestamp": "2023-05-03",
+        "messages": [{"role": "user", "content": "a"}, own],
+    }
+    assert qrmem("chat", "add", "-", stdin=json.dumps(log).encode()).code == 0
+    turns = qrmem("chat", "turns", "--json").json
+    assert [(turn["session"], turn["at"][:10]) for turn in turns] == [
+        ("trip", "2023-05-03"),
+        ("other", "2024-01-01"),
+    ]
+
+
+def test_keys_of_messages_that_are_not_kept_are_named(qrmem: Shell) -> None:
+    said = [
+        {"role": "user", "content": "a", "id": 1, "model": "m", "mood": None},
+        {"role": "user", "content": "b", "model": "m", "likes": 3},
+    ]
+    ran = qrmem("chat", "add", "-", stdin=lines(said).encode())
+    assert (ran.code, ran.out) == (0, "2 turns kept\n")
+    assert "not kept: model (2 messages), likes (1 message)" in ran.err
+    assert ran.err.count("\n") == 1
+    bad = {"role": "user", "content": "c", "date": "yesterday"}
+    ran = qrmem("chat", "add", "-", stdin=lines([*said, bad]).encode())
+    assert ran.code == 1
+    assert "'yesterday' is not a time" in ran.err

@@ -247,4 +247,4 @@ def test_a_script_replaces_no_archive_unless_it_says_so(tmp_path: Path) -> None:
         for write in (memory.export, memory.graphml, memory.markdown, memory.load):
             for none in (None, ""):
                 with pytest.raises(UsageError, match="path"):
-                    write(none)  # type: ignore[operator]
+                    write(none)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """A memory of conversations: turns go in one by one, and what belongs to a prompt comes back."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,11 +17,13 @@ from qrmem.retrieval import Searcher, turn_ranking
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.normalise import normalise
+from qrmem.text.numbers import counted
 from qrmem.types import AddReport, DocumentInfo, Event, Listener, Scalar, Turn
 from qrmem.types.turns import CHAT_KEY, TURN, USER_KEY, as_message, turn_id
 
 _BATCH = 64
 """Turns of the conversation's end that are looked at together."""
+_SHOWN_KEYS = 8
 
 
 async def add_messages(
@@ -51,25 +54,58 @@ async def add_messages(
     session, user = clean_name(session, "session"), clean_name(user, "user")
     when = dialog.moment(at)
     read = [dialog.read_message(message) for message in messages]
+    warnings = _left_out(read)
     # What is nothing but control characters could not be kept.
     said = [message for message in read if normalise(message.text).strip()]
+    if session:
+        said = [message._replace(session=session) for message in said]
     if len(read) == 1 and not said:
         raise UsageError("the turn is empty")
     if only_new:
-        said = list(dialog.news(await turns(memory, session, user or None, len(said)), said))
+        said = await _news(memory, said, user)
     if not said and not only_new:
         return [], None
-    kept, report = await _keep(memory, said, when, session, listener, user)
+    kept, report = await _keep(memory, said, when, listener, user)
+    for message in warnings:
+        listener(Event("warning", {"what": "messages", "message": message}))
     if extract:
         drawing(memory, listener).take(kept)
+    if report:
+        report = replace(report, warnings=(*report.warnings, *warnings))
     return [turn.id for turn in kept], report
+
+
+def _left_out(read: Sequence[dialog.Message]) -> list[str]:
+    """Say which keys of messages are not kept."""
+    counts = Counter(key for message in read for key in message.left_out)
+    if not counts:
+        return []
+    most = counts.most_common(_SHOWN_KEYS)
+    more = [f"{len(counts) - len(most)} more"] if len(counts) > len(most) else []
+    keys = ", ".join([*(f"{key} ({counted(n, 'messages')})" for key, n in most), *more])
+    return [f"keys of messages that were not kept: {keys}"]
+
+
+async def _news(memory: Session, said: Sequence[dialog.Message], user: str) -> list[dialog.Message]:
+    """Return the messages with which no session ends already, in order."""
+    known = Counter[str]()
+    for session in dict.fromkeys(message.session for message in said):
+        own = [message for message in said if message.session == session]
+        end = await turns(memory, session, user or None, len(own))
+        known[session] = len(own) - len(dialog.news(end, own))
+    new = []
+    for message in said:
+        if known[message.session] > 0:
+            known[message.session] -= 1
+        else:
+            new.append(message)
+    return new
 
 
 async def _keep(
     memory: Session,
     said: Sequence[dialog.Message],
     when: str,
-    session: str,
     listener: Listener,
     user: str,
 ) -> tuple[list[Turn], AddReport | None]:
@@ -82,8 +118,8 @@ async def _keep(
             last = await last_of(memory)
             numbers = await dialog.free_numbers(memory.store, memory.ns, last, len(said))
             turns = [
-                Turn(turn_id(n), n, role, text, at or when, session, speaker, user)
-                for n, (role, text, speaker, at) in zip(numbers, said, strict=True)
+                Turn(turn_id(n), n, m.role, m.text, m.at or when, m.session, m.speaker, user)
+                for n, m in zip(numbers, said, strict=True)
             ]
             begun = await _begun(memory, last, is_embedded=models.embedder is not None)
             if not turns and not begun:
