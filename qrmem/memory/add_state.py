@@ -14,7 +14,7 @@ from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.relations import folded_key
 from qrmem.io.sources import FileDocument, Source
-from qrmem.io.web import is_address
+from qrmem.io.web_fetch import is_address
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import Document, DocumentInfo, Segment
 from qrmem.types.turns import turn_number
