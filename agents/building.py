@@ -98,9 +98,11 @@ class BuildRun:
         """Return a first reading to make."""
         segment = self.segments[segment_id]
         info = self.infos[segment.document_id]
-        known = self.lossy.get(segment_id)
-        attempt = known.next_attempt if known else 0
-        return Job(segment, Reading(info.title, info.summary, question, attempt=attempt), known)
+        contribution = self.lossy.get(segment_id)
+        attempt = contribution.next_attempt if contribution else 0
+        return Job(
+            segment, Reading(info.title, info.summary, question, attempt=attempt), contribution
+        )
 
     def job_again(
         self, first: Contribution, question: str, accepted: tuple[str, ...] = (), attempt: int = 0
@@ -134,8 +136,8 @@ class BuildRun:
             self.deps.ns, documents=list(dict.fromkeys(others))
         ):
             of.setdefault(segment.document_id, []).append(segment)
-        given = [segment for id_ in dict.fromkeys(source) for segment in of.get(id_, ())]
-        self.reader.shared = shares(given, reasoner.shared_tokens)
+        segments = [segment for id_ in dict.fromkeys(source) for segment in of.get(id_, ())]
+        self.reader.shared = shares(segments, reasoner.shared_tokens)
 
     async def summarise(self, info: DocumentInfo) -> None:
         """Summarise one document and keep the summary."""
@@ -242,11 +244,11 @@ def _goes_on(state: BuildState) -> str:
 async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     """Find out how far everything is."""
     run, deps = runtime.context, runtime.context.deps
-    wanted = dict.fromkeys(state["documents"])
+    documents = dict.fromkeys(state["documents"])
     infos, segments, rows = await asyncio.gather(
-        deps.store.documents(deps.ns, wanted),
-        deps.store.segments(deps.ns, documents=list(wanted)),
-        deps.store.ledger(deps.ns, *wanted),
+        deps.store.documents(deps.ns, documents),
+        deps.store.segments(deps.ns, documents=list(documents)),
+        deps.store.ledger(deps.ns, *documents),
     )
     run.infos.update({info.id: info for info in infos})
     run.segments.update({segment.id: segment for segment in segments})
@@ -254,23 +256,29 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
         run.of_document.setdefault(segment.document_id, []).append(segment.id)
     run.reader.rows.update({row.segment_id: row for row in rows})
     if lossy := {run.segments[r.segment_id].document_id for r in rows if r.state == "partial"}:
-        found = await deps.store.contributions(deps.ns, *lossy, kinds=("extraction",))
-        run.lossy.update({made.segment_id: made for made in found if made.losses})
+        contributions = await deps.store.contributions(deps.ns, *lossy, kinds=("extraction",))
+        run.lossy.update(
+            {
+                contribution.segment_id: contribution
+                for contribution in contributions
+                if contribution.losses
+            }
+        )
     await run.share(state["source"])
-    return {"later": [id for id in wanted if id in run.of_document]}
+    return {"later": [id for id in documents if id in run.of_document]}
 
 
 async def take(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     """Take the documents that are read next: all of them, or as many as are remembered."""
     run, later = runtime.context, state["later"]
-    count, taken = 0, 0
-    while taken < len(later) and (count < PORTION or not run.deps.reasoner.is_local):
-        count += len(run.of_document[later[taken]])
-        taken += 1
-    unread = [id for d in later[:taken] for id in run.of_document[d] if run.is_unread(id)]
+    count, count_taken = 0, 0
+    while count_taken < len(later) and (count < PORTION or not run.deps.reasoner.is_local):
+        count += len(run.of_document[later[count_taken]])
+        count_taken += 1
+    unread = [id for d in later[:count_taken] for id in run.of_document[d] if run.is_unread(id)]
     # What failed before comes last: a run that stops at it has read all that can be read.
     unread.sort(key=lambda id: run.state_of(id) == "failed")
-    return {"later": later[taken:], "portion": later[:taken], "unread": unread}
+    return {"later": later[count_taken:], "portion": later[:count_taken], "unread": unread}
 
 
 async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
@@ -301,15 +309,17 @@ async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     """Decide on the proposed questions, one pool per document, in segment order."""
     run, portion, question = runtime.context, state["portion"], state["question"]
-    found = await run.deps.store.contributions(run.deps.ns, *portion) if portion else ()
-    extractions = [c for c in found if c.kind == "extraction"]
-    asked = {(c.segment_id, c.asked): c for c in found if c.kind == "supplement"}
-    for _, own in groupby(extractions, key=lambda c: run.segments[c.segment_id].document_id):
-        firsts = list(own)
+    contributions = await run.deps.store.contributions(run.deps.ns, *portion) if portion else ()
+    extractions = [c for c in contributions if c.kind == "extraction"]
+    supplements = {(c.segment_id, c.asked): c for c in contributions if c.kind == "supplement"}
+    for _, document_contributions in groupby(
+        extractions, key=lambda c: run.segments[c.segment_id].document_id
+    ):
+        firsts = list(document_contributions)
         for first, questions in zip(firsts, decided(firsts), strict=True):
             if questions:
                 run.questioned.add(first.segment_id)
-            before = asked.get((first.segment_id, questions))
+            before = supplements.get((first.segment_id, questions))
             if questions and (before is None or before.losses):
                 attempt = before.next_attempt if before else 0
                 run.again[first.segment_id] = run.job_again(first, question, questions, attempt)
@@ -327,8 +337,8 @@ async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     run.deps.listener(Event("phase", {"phase": "questioning", "segments": len(lacking)}))
     again = [run.again[id] for id in lacking]
     await run.reader.close([job for job in again if not job.questions])
-    asked = [job for job in again if job.questions]
-    await run.reader.read("supplement", asked, run.questioned)
+    jobs_with_questions = [job for job in again if job.questions]
+    await run.reader.read("supplement", jobs_with_questions, run.questioned)
     run.again.clear()  # with all that was read first
 
 

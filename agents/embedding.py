@@ -39,16 +39,16 @@ async def embed_segments(
     """
     missing: list[str] = []
     for ids in in_batches(segment_ids, BATCH):
-        done = set(await store.owners(ns, "segment", ids))
-        missing += [segment_id for segment_id in ids if segment_id not in done]
+        embedded = set(await store.owners(ns, "segment", ids))
+        missing += [segment_id for segment_id in ids if segment_id not in embedded]
     if missing:
         listener(Event("phase", {"phase": "embedding", "segments": len(missing)}))
     for ids in in_batches(missing, BATCH):
         segments = await store.segments(ns, ids)
         of = list(dict.fromkeys(segment.document_id for segment in segments))
         titles = {info.id: info.title for info in await store.documents(ns, of)}
-        wanted = [titles.get(segment.document_id, "") for segment in segments]
-        owners, matrix = await scoring.embed_segments(embedder, segments, wanted)
+        segment_titles = [titles.get(segment.document_id, "") for segment in segments]
+        owners, matrix = await scoring.embed_segments(embedder, segments, segment_titles)
         if owners:
             await store.put_vectors(ns, "segment", owners, matrix)
         listener(Event("embedded", {"count": len(segments)}))
@@ -104,16 +104,16 @@ async def _vectors(
 ) -> "NDArray[np.float32]":
     """Return a row per name; those that were not made before are kept beside the relations'."""
     owner_of = {name: vector_owner(name) for name in names}
-    known = await store.vectors(ns, "relation", list(owner_of.values()))
-    found = dict(zip(known.owners, known.matrix, strict=True))
-    missing = [name for name, owner in owner_of.items() if owner not in found]
+    stored_vectors = await store.vectors(ns, "relation", list(owner_of.values()))
+    vector_of = dict(zip(stored_vectors.owners, stored_vectors.matrix, strict=True))
+    missing = [name for name, owner in owner_of.items() if owner not in vector_of]
     for batch in in_batches(missing, NAMES_AT_ONCE):
-        made = await scoring.embed_texts(embedder, batch)
+        new_vectors = await scoring.embed_texts(embedder, batch)
         owners = [owner_of[name] for name in batch]
         if not store.is_read_only:
-            await store.put_vectors(ns, "relation", owners, made)
-        found.update(zip(owners, made, strict=True))
-    return np.stack([found[owner_of[name]] for name in names])
+            await store.put_vectors(ns, "relation", owners, new_vectors)
+        vector_of.update(zip(owners, new_vectors, strict=True))
+    return np.stack([vector_of[owner_of[name]] for name in names])
 
 
 def _close(

@@ -69,9 +69,9 @@ def of_tagger_alone(made: Contribution, mentions: Sequence[Mention]) -> Contribu
     def of(end: str) -> str:
         return names.get(normalise_name(end), "")
 
-    stated = [replace(s, head=of(s.head), tail=of(s.tail)) for s in made.statements]
-    kept = tuple(s for s in stated if s.head and s.tail and s.head != s.tail)
-    return replace(made, mentions=(), statements=kept)
+    statements = [replace(s, head=of(s.head), tail=of(s.tail)) for s in made.statements]
+    statements_kept = tuple(s for s in statements if s.head and s.tail and s.head != s.tail)
+    return replace(made, mentions=(), statements=statements_kept)
 
 
 def united(contribution: Contribution, found: Tagged) -> Contribution:
@@ -190,12 +190,12 @@ class InProcess:
         """Read the jobs of a call; if it is tried again, those that were not read yet."""
         was_of_use = self._was_of_use
         if call.is_shared and (any(was_of_use) or len(was_of_use) < FRUITLESS):
-            found = await self._together(phase, call.jobs)
-            if found:
-                await done(found)
-            read = {result.segment_id for result in found}
+            results = await self._together(phase, call.jobs)
+            if results:
+                await done(results)
+            read = {result.segment_id for result in results}
             call.jobs = [job for job in call.jobs if job.segment.id not in read]
-            was_of_use.append(bool(found))
+            was_of_use.append(bool(results))
         call.is_shared = False
         while call.jobs:
             await done([await self._one(phase, call.jobs[0])])
@@ -208,33 +208,33 @@ class InProcess:
             return []
         try:
             if phase == "extract":
-                made = await reasoner.extract_together(jobs)
+                contributions = await reasoner.extract_together(jobs)
             else:
-                made = await reasoner.supplement_together(jobs)
+                contributions = await reasoner.supplement_together(jobs)
         except (ModelOutputError, WindowTooSmall, ContextExceeded):
             return []
         return [
             JobResult(
                 job.segment.id, self._tagged(phase, contribution, await self._tags(phase, job))
             )
-            for job, contribution in zip(jobs, made, strict=True)
+            for job, contribution in zip(jobs, contributions, strict=True)
             if contribution is not None
         ]
 
     async def _one(self, phase: Phase, job: Job) -> JobResult:
         try:
-            found = await self._tags(phase, job)
-            reading = replace(job.reading, tagged=found.mentions, open_entity=self._open_entity)
+            tags = await self._tags(phase, job)
+            reading = replace(job.reading, tagged=tags.mentions, open_entity=self._open_entity)
             if phase == "extract":
-                made = await self._reasoner.extract(job.segment, reading)
+                contribution = await self._reasoner.extract(job.segment, reading)
             else:
                 assert job.known is not None
-                made = await self._reasoner.supplement(
+                contribution = await self._reasoner.supplement(
                     job.segment, reading, job.known, job.questions
                 )
         except ModelOutputError as exc:
             return JobResult(job.segment.id, error=str(exc), raw=exc.raw)
-        return JobResult(job.segment.id, self._tagged(phase, made, found))
+        return JobResult(job.segment.id, self._tagged(phase, contribution, tags))
 
     async def _tags(self, phase: Phase, job: Job) -> Tagged:
         """Return the tagger's entities of a segment; a second reading builds on the first one's."""
@@ -302,37 +302,37 @@ class ByWorkers:
 
         async def first(batch: Sequence[Job]) -> None:
             try:
-                found = await self._read(phase, batch)
+                results = await self._read(phase, batch)
             except WorkerLost:
                 again.extend(batch)
             else:
-                await done(found)
+                await done(results)
 
         async def second(job: Job) -> None:
             try:
-                found = await self._read(phase, [job])
+                results = await self._read(phase, [job])
             except WorkerLost:
-                found = [JobResult(job.segment.id, error=READ_TWICE)]
-            await done(found)
+                results = [JobResult(job.segment.id, error=READ_TWICE)]
+            await done(results)
 
         await each(list(in_batches(jobs, size)), first, concurrency=self._crew.at_once)
         await each(again, second, concurrency=self._crew.at_once)
 
     async def _read(self, phase: Phase, jobs: Sequence[Job]) -> list[JobResult]:
         self._check()
-        found: list[JobResult] = await self._crew.do(read_jobs, self._how, phase, jobs)
-        return found
+        results: list[JobResult] = await self._crew.do(read_jobs, self._how, phase, jobs)
+        return results
 
 
 async def read_jobs(how: HowRead, phase: Phase, jobs: Sequence[Job]) -> list[JobResult]:
     """Read segments in a worker."""
-    found: list[JobResult] = []
+    results_so_far: list[JobResult] = []
 
     async def done(results: Sequence[JobResult]) -> None:
-        found.extend(results)
+        results_so_far.extend(results)
 
     await _reader(how).map(phase, [[job] for job in jobs], done)
-    return found
+    return results_so_far
 
 
 @cache

@@ -38,21 +38,21 @@ async def fold_documents(
         question: the user's, where the memory is built for it.
     """
     inside = await entities_in(deps.store, deps.ns, list(segments))
-    keys = list(dict.fromkeys(key for found in inside.values() for key in found))
+    keys = list(dict.fromkeys(key for entity_keys in inside.values() for key in entity_keys))
     around = await deps.store.around(deps.ns, keys)
     facts = [fact for fact in around.facts if fact.segment_id in segments]
     document_of = {id: segment.document_id for id, segment in segments.items()}
-    found = [one for one in chains(dict.fromkeys(facts), document_of) if one.key]
-    found = [one for one in found if one.document_id in summaries]
-    if not found:
+    entity_keys = [one for one in chains(dict.fromkeys(facts), document_of) if one.key]
+    entity_keys = [one for one in entity_keys if one.document_id in summaries]
+    if not entity_keys:
         return
-    deps.listener(Event("phase", {"phase": "folding", "relations": len(found)}))
+    deps.listener(Event("phase", {"phase": "folding", "relations": len(entity_keys)}))
 
     async def work(chain: Chain) -> None:
         about = summaries[chain.document_id], question
         await _fold_chain(deps, chain.told, about, segments, around.names)
 
-    await each(found, work, concurrency=deps.concurrency)
+    await each(entity_keys, work, concurrency=deps.concurrency)
 
 
 async def folded_by_reasoner(
@@ -63,9 +63,11 @@ async def folded_by_reasoner(
     Args:
         document_of: document id by segment id, for the segments of its facts.
     """
-    found = chains(edge.facts, document_of)
-    kept = await kept_folds(store, ns, found)
-    return replace(edge, description=merged_text(folded_facts(found, kept))) if kept else edge
+    chains_found = chains(edge.facts, document_of)
+    folds = await kept_folds(store, ns, chains_found)
+    return (
+        replace(edge, description=merged_text(folded_facts(chains_found, folds))) if folds else edge
+    )
 
 
 async def _fold_chain(
@@ -81,23 +83,23 @@ async def _fold_chain(
         about: the document's summary, and the user's question or "".
     """
     merged, read = told[0], list[str]()
-    for n, stated in enumerate(told[1:], 2):
+    for n, statement in enumerate(told[1:], 2):
         read.append(segments[told[n - 2][0].segment_id].text)
         key = fold_key(told[:n])
-        kept = await cached_value(deps.store, deps.ns, "fold", key)
-        if kept is None:
-            made = await deps.reasoner.fold(
-                (_lines(merged, names), _lines(stated, names)),
-                ("\n\n".join(read), segments[stated[0].segment_id].text),
+        fold = await cached_value(deps.store, deps.ns, "fold", key)
+        if fold is None:
+            folded = await deps.reasoner.fold(
+                (_lines(merged, names), _lines(statement, names)),
+                ("\n\n".join(read), segments[statement[0].segment_id].text),
                 summary=about[0],
                 question=about[1],
             )
             # Without a reply that can be used both stand side by side.
-            said = made.description or merged_text([*merged, *stated])
-            kept = {"description": said, "questions": list(made.questions)}
-            segment_id = stated[0].segment_id
-            await deps.store.put_cached(deps.ns, "fold", key, kept, segments=[segment_id])
-        merged = (replace(merged[0], description=str(kept["description"])),)
+            description = folded.description or merged_text([*merged, *statement])
+            fold = {"description": description, "questions": list(folded.questions)}
+            segment_id = statement[0].segment_id
+            await deps.store.put_cached(deps.ns, "fold", key, fold, segments=[segment_id])
+        merged = (replace(merged[0], description=str(fold["description"])),)
 
 
 def _lines(told: Told, names: Mapping[str, str]) -> str:

@@ -73,12 +73,14 @@ class Reader:
             among: see `calls`.
         """
         if jobs:
-            done = partial(self._done, phase, {job.segment.id: job for job in jobs})
+            commit_results = partial(
+                self._commit_results, phase, {job.segment.id: job for job in jobs}
+            )
             grouped = calls(jobs, self.shared, among)
-            await self.executor.map(phase, grouped, done, was_answered=self.was_answered)
+            await self.executor.map(phase, grouped, commit_results, was_answered=self.was_answered)
             self.was_answered = True
 
-    async def _done(
+    async def _commit_results(
         self, phase: Phase, jobs: Mapping[str, Job], results: Sequence[JobResult]
     ) -> None:
         outcomes: list[_Outcome] = []
@@ -89,8 +91,8 @@ class Reader:
             elif phase == "extract":
                 outcomes.append(self._extracted(job, result.contribution))
             else:
-                made = replace(result.contribution, asked=job.questions)
-                outcomes.append((job, self._closed(job, made), made))
+                contribution = replace(result.contribution, asked=job.questions)
+                outcomes.append((job, self._closed(job, contribution), contribution))
         await self._commit(outcomes)
 
     def _extracted(self, job: Job, made: Contribution) -> _Outcome:
@@ -103,11 +105,11 @@ class Reader:
     async def _commit(self, outcomes: Sequence[_Outcome]) -> None:
         """Commit segments in one transaction, with the calls that were about them."""
         rows = [(row, contribution) for _, row, contribution in outcomes]
-        self.left_out += sum(made.left_out for _, made in rows if made)
-        paid: list[CallRecord] = []
+        self.left_out += sum(extraction.left_out for _, extraction in rows if extraction)
+        calls: list[CallRecord] = []
         for row, _ in rows:
-            paid += self.deps.take_calls(row.segment_id)
-        await self.deps.store.record(self.deps.ns, rows, paid)
+            calls += self.deps.take_calls(row.segment_id)
+        await self.deps.store.record(self.deps.ns, rows, calls)
         self.rows.update({row.segment_id: row for _, row, _ in outcomes})
         if fresh := {row.segment_id for row, _ in rows} - self._told:
             self._told |= fresh
@@ -152,11 +154,11 @@ def shares(segments: Iterable[Segment], limit: int) -> dict[str, tuple[str, ...]
         segments: in order.
         limit: tokens of a call's segments; a segment of more than half of it has its own call.
     """
-    given = list(segments)
-    sizes = Counter(segment.document_id for segment in given)
+    segments_left = list(segments)
+    sizes = Counter(segment.document_id for segment in segments_left)
     filling: dict[str, list[Segment]] = {}
     groups: list[list[Segment]] = []
-    for segment in given:
+    for segment in segments_left:
         if 2 * segment.tokens > limit:
             continue
         key = segment.document_id if sizes[segment.document_id] > 1 else ""
@@ -166,8 +168,8 @@ def shares(segments: Iterable[Segment], limit: int) -> dict[str, tuple[str, ...]
             filling[key] = group = []
             groups.append(group)
         group.append(segment)
-    found = (tuple(segment.id for segment in group) for group in groups)
-    return {id: ids for ids in found if len(ids) > 1 for id in ids}
+    id_groups = (tuple(segment.id for segment in group) for group in groups)
+    return {id: ids for ids in id_groups if len(ids) > 1 for id in ids}
 
 
 def calls(
@@ -185,7 +187,7 @@ def calls(
         among: the segments that this phase reads at all, earlier runs included; `None`: every one.
     """
     waiting = {job.segment.id: job for job in jobs}
-    made = []
+    job_calls = []
     for job in jobs:
         if job.segment.id not in waiting:
             continue
@@ -194,10 +196,10 @@ def calls(
         together = [waiting[id] for id in members if id in waiting]
         is_whole = 1 < len(together) == len(members)
         is_shared = is_whole and all(t.reading.attempt == 0 for t in together)
-        made.append(together if is_shared else [job])
-        for read in made[-1]:
+        job_calls.append(together if is_shared else [job])
+        for read in job_calls[-1]:
             del waiting[read.segment.id]
-    return made
+    return job_calls
 
 
 # --- rows of the ledger --------------------------------------------------------------------------

@@ -162,7 +162,7 @@ class _Building:
 
     def tree(self) -> Tree:
         """Return what was built."""
-        nodes = tuple(stored.node for stored in self._nodes.values())
+        nodes = tuple(below.node for below in self._nodes.values())
         covered = {key for node in nodes for key in node.covers}
         roots = tuple(node.key for node in nodes if node.key not in covered)
         return Tree(self._document_id, self._deps.settings.kind, nodes, roots)
@@ -170,13 +170,13 @@ class _Building:
     def how(self) -> dict[str, str]:
         """Return how the tree was made, in words."""
         within_parts = self._deps.settings.within_parts
-        reductions = {name for found in self._clustered for name in found.reductions}
+        reductions = {name for clusters in self._clustered for name in clusters.reductions}
         return {
             "method": self._deps.method,
             "reduction": "+".join(sorted(reductions)) or "none",
             "clusters": "within parts" if within_parts else "whole levels",
-            "groups": str(sum(len(found.groups) for found in self._clustered)),
-            "runs": str(sum(found.runs for found in self._clustered)),
+            "groups": str(sum(len(clusters.groups) for clusters in self._clustered)),
+            "runs": str(sum(clusters.runs for clusters in self._clustered)),
             "embedder": _name(self._deps.embedder),
         }
 
@@ -200,14 +200,14 @@ class _Building:
         if self._deps.settings.kind == "raptor":
             return await self._clusters_of_segments(whole)
         plans = [[self._leaf(segment) for segment in part] for part in whole]
-        return await self._made(plans)
+        return await self._make_level(plans)
 
     def _leaf(self, segment: Segment) -> _Plan:
         around: tuple[Segment, ...] = ()
         if self._deps.is_local:
             at = self._place[segment.id]
-            near = self._segments[max(0, at - NEIGHBOURS) : at + NEIGHBOURS + 1]
-            around = tuple(other for other in near if other.id != segment.id)
+            neighbours = self._segments[max(0, at - NEIGHBOURS) : at + NEIGHBOURS + 1]
+            around = tuple(other for other in neighbours if other.id != segment.id)
         ids = (segment.id,)
         beside = hashlib.sha256(" ".join(s.id for s in around).encode()).hexdigest()[:8]
         method = f"{self._method}:{beside}" if around else self._method
@@ -223,12 +223,12 @@ class _Building:
             texts, sizes = [s.text for s in part], [s.tokens for s in part]
             vectors, settings = await self._vectors(texts), self._deps.settings.clusters
             if self._deps.course is not None and are_alike(vectors):  # a stub's, which say nothing
-                found = bounded(sizes, self._deps.course, settings)
+                groups = bounded(sizes, self._deps.course, settings)
             else:
-                found = await asyncio.to_thread(clusters, vectors, sizes, settings)
-            self._clustered.append(found)
-            plans.append([self._over([part[n] for n in group]) for group in found.groups])
-        return await self._made(plans)
+                groups = await asyncio.to_thread(clusters, vectors, sizes, settings)
+            self._clustered.append(groups)
+            plans.append([self._over([part[n] for n in group]) for group in groups.groups])
+        return await self._make_level(plans)
 
     def _over(self, segments: Sequence[Segment]) -> _Plan:
         ids = tuple(segment.id for segment in segments)
@@ -249,31 +249,31 @@ class _Building:
             else:
                 groups = await self._groups(below)
             plans.append([self._parent([below[n] for n in group]) for group in groups])
-        made = await self._made(plans)
-        return [above or list(below) for above, below in zip(made, levels, strict=True)]
+        nodes = await self._make_level(plans)
+        return [above or list(below) for above, below in zip(nodes, levels, strict=True)]
 
     async def _groups(self, below: Sequence[StoredNode]) -> list[list[int]]:
         """Return the clusters of some nodes; those of the same nodes are not made again."""
         deps = self._deps
-        below_keys = [stored.node.key for stored in below]
+        below_keys = [node.node.key for node in below]
         key = node_key(f"{self._prefix}groups:", self._method, 0, below_keys)
         self._groupings.add(key)
-        known = await cached_value(deps.store, deps.ns, "tree", key)
-        if known is not None:
-            found = Clusters(known["groups"], tuple(known["reductions"]), known["runs"])
+        cached = await cached_value(deps.store, deps.ns, "tree", key)
+        if cached is not None:
+            groups = Clusters(cached["groups"], tuple(cached["reductions"]), cached["runs"])
         else:
-            found = await self._clusters(below)
-            segments = list(dict.fromkeys(id for stored in below for id in stored.node.segments))
-            await deps.store.put_cached(deps.ns, "tree", key, asdict(found), segments=segments)
-        self._clustered.append(found)
-        return found.groups
+            groups = await self._clusters(below)
+            segments = list(dict.fromkeys(id for node in below for id in node.node.segments))
+            await deps.store.put_cached(deps.ns, "tree", key, asdict(groups), segments=segments)
+        self._clustered.append(groups)
+        return groups.groups
 
     async def _clusters(self, below: Sequence[StoredNode]) -> Clusters:
-        summaries = [stored.node.summary for stored in below]
+        summaries = [node.node.summary for node in below]
         if self._deps.course is not None:
             # How long a model's summaries are is not known: all of them may fit one cluster.
             return bounded([0] * len(below), self._deps.course, self._deps.settings.clusters)
-        if all(stored.vectors is not None for stored in below):
+        if all(node.vectors is not None for node in below):
             import numpy as np
 
             vectors = np.stack([s.vectors[0] for s in below if s.vectors is not None])
@@ -284,44 +284,44 @@ class _Building:
         return await asyncio.to_thread(clusters, vectors, sizes, self._deps.settings.clusters)
 
     def _parent(self, children: Sequence[StoredNode]) -> _Plan:
-        level = 1 + max(stored.node.level for stored in children)
-        covers = tuple(stored.node.key for stored in children)
-        below = {id for stored in children for id in stored.node.segments}
+        level = 1 + max(child.node.level for child in children)
+        covers = tuple(child.node.key for child in children)
+        below = {id for child in children for id in child.node.segments}
         segments = tuple(s.id for s in self._segments if s.id in below)
         key = node_key(self._prefix, self._method, level, covers)
-        text = NodeText(tuple(stored.node.summary for stored in children), (), segments)
+        text = NodeText(tuple(child.node.summary for child in children), (), segments)
         return _Plan(key, level, covers, segments, text)
 
     # --- nodes ------------------------------------------------------------------------------------
 
-    async def _made(self, plans: Sequence[Sequence[_Plan]]) -> list[list[StoredNode]]:
+    async def _make_level(self, plans: Sequence[Sequence[_Plan]]) -> list[list[StoredNode]]:
         """Make all nodes of a level that are not there."""
         flat = {plan.key: plan for part in plans for plan in part}
-        known = await load(self._deps.store, self._deps.ns, list(flat))
-        missing = [plan for key, plan in flat.items() if key not in known]
-        self._deps.reused += len(known)
-        known |= await self._make(missing)
-        self._nodes |= {key: known[key] for key in flat}
-        return [[known[plan.key] for plan in part] for part in plans]
+        nodes = await load(self._deps.store, self._deps.ns, list(flat))
+        missing = [plan for key, plan in flat.items() if key not in nodes]
+        self._deps.reused += len(nodes)
+        nodes |= await self._make(missing)
+        self._nodes |= {key: nodes[key] for key in flat}
+        return [[nodes[plan.key] for plan in part] for part in plans]
 
     async def _make(self, plans: Sequence[_Plan]) -> dict[str, StoredNode]:
         """Make nodes; while some are embedded and kept, others are being made."""
-        deps, said, found = self._deps, dict[str, Summarised](), dict[str, StoredNode]()
+        deps, summaries, nodes = self._deps, dict[str, Summarised](), dict[str, StoredNode]()
 
         async def one(of: tuple[_Plan, Sequence[_Plan]]) -> None:
             plan, batch = of
-            said[plan.key] = await deps.summarise(plan.text)
+            summaries[plan.key] = await deps.summarise(plan.text)
             deps.listener(Event("node", {"document": self._document_id, "level": plan.level}))
-            if all(other.key in said for other in batch):
-                await self._keep(batch, said, found)
+            if all(other.key in summaries for other in batch):
+                await self._keep(batch, summaries, nodes)
 
         todo = [(plan, batch) for batch in in_batches(plans, TOGETHER) for plan in batch]
         try:
             await each(todo, one, concurrency=deps.concurrency)
         finally:
-            left = [plan for plan in plans if plan.key in said and plan.key not in found]
-            await self._keep(left, said, found)
-        return found
+            plans_left = [plan for plan in plans if plan.key in summaries and plan.key not in nodes]
+            await self._keep(plans_left, summaries, nodes)
+        return nodes
 
     async def _keep(
         self,
@@ -337,25 +337,25 @@ class _Building:
             vectors = await deps.embedder.embed(texts)
         at = 0
         for plan in plans:
-            made = said[plan.key]
+            summarised = said[plan.key]
             node = TreeNode(
                 plan.key,
                 self._document_id,
                 plan.level,
-                made.summary,
-                made.surprises,
+                summarised.summary,
+                summarised.surprises,
                 plan.covers,
                 plan.segments,
-                made.is_well_formed,
+                summarised.is_well_formed,
             )
             size = len(own_texts[plan.key])
-            own = None if vectors is None else vectors[at : at + size]
+            own_vectors = None if vectors is None else vectors[at : at + size]
             at += size
-            stored = StoredNode(node, own)
-            await save(deps.store, deps.ns, stored, deps.take_calls())
-            found[plan.key] = stored
+            node_stored = StoredNode(node, own_vectors)
+            await save(deps.store, deps.ns, node_stored, deps.take_calls())
+            found[plan.key] = node_stored
             deps.made += 1
-            deps.malformed += not made.is_well_formed
+            deps.malformed += not summarised.is_well_formed
 
     async def _vectors(self, texts: Sequence[str]) -> "Vectors":
         """Return what texts are clustered by: embeddings, or latent semantic analysis."""
@@ -380,14 +380,14 @@ def latent(texts: Sequence[str]) -> "Vectors":
     except ValueError:  # no text has a content word
         return np.zeros((len(texts), 1), dtype=np.float32)
     with one_thread():
-        left, sizes, _ = np.linalg.svd(matrix @ matrix.T.toarray(), hermitian=True)
+        basis, sizes, _ = np.linalg.svd(matrix @ matrix.T.toarray(), hermitian=True)
     rank = min(LATENT, len(texts))
     # An SVD is the same up to signs: the largest number of each column is made positive.
-    signs = np.sign(left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])])
-    vectors = (left * signs * np.sqrt(np.abs(sizes)))[:, :rank]
+    signs = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(basis.shape[1])])
+    vectors = (basis * signs * np.sqrt(np.abs(sizes)))[:, :rank]
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    found: Vectors = (vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
-    return np.round(found, 4)
+    latent_vectors: Vectors = (vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
+    return np.round(latent_vectors, 4)
 
 
 def _method(deps: TreeDeps) -> str:

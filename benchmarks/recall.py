@@ -25,7 +25,7 @@ from benchmarks.frame import Figure, note
 from benchmarks.search_memories import Built, built, findings, passage
 from qrmem.graphstore.reads import merged_segments
 from qrmem.retrieval import Searcher
-from qrmem.retrieval.candidates import Neighborhood
+from qrmem.retrieval.candidates import Neighbourhood
 from qrmem.retrieval.searcher import Findings
 
 AT = (1, 2, 5, 10)
@@ -68,7 +68,7 @@ async def ranked(searcher: Searcher, question: str, found: Findings) -> dict[str
     return ranked | {"search": passages(found.near, found.best(_DEEP))}
 
 
-def passages(near: Neighborhood, rows: Iterable[int]) -> list[int]:
+def passages(near: Neighbourhood, rows: Iterable[int]) -> list[int]:
     """Return the passages of some segments, each once."""
     return list(dict.fromkeys(passage(near.entries[row].document_id) for row in rows))
 

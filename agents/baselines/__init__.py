@@ -14,7 +14,7 @@ from qrmem.types import Passage, ScoredSegment, Segment, Step
 Out = TypeVar("Out", bound=BaseModel)
 
 
-async def told(
+async def ask_about(
     caller: Caller,
     prompt: str,
     model: type[Out],
@@ -31,7 +31,7 @@ async def told(
         between: what stands between two pieces.
     """
     try:
-        called = await caller.call(
+        call = await caller.call(
             prompt,
             model,
             lambda kept: dict(text=fenced(between.join(kept[0]))),
@@ -41,13 +41,13 @@ async def told(
         )
     except ModelOutputError:
         return None
-    return called.value
+    return call.value
 
 
 def step_of(n: int, action: str, reason: str, read: Sequence[Segment] = ()) -> Step:
     """Return a step as a trail has it."""
-    shown = tuple(ScoredSegment(segment.id, 0.0, segment.tokens) for segment in read)
-    return Step(n, action, read=shown, reason=reason)
+    scored_segments = tuple(ScoredSegment(segment.id, 0.0, segment.tokens) for segment in read)
+    return Step(n, action, read=scored_segments, reason=reason)
 
 
 def joined(pieces: Sequence[Passage]) -> Passage:

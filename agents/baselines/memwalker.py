@@ -8,7 +8,7 @@ the way down is known below as working memory.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from qrmem.agents.baselines import step_of, told
+from qrmem.agents.baselines import ask_about, step_of
 from qrmem.answering.multiple_choice import shown
 from qrmem.errors import ModelOutputError
 from qrmem.llm.parallel import in_batches
@@ -65,10 +65,10 @@ async def _summary(caller: Caller, texts: Sequence[str], window: int, *, joins: 
     """Return a summary; where the model gives none, the beginning of the text."""
     pieces = [piece for text in texts for piece in text.split("\n") if piece.strip()]
     prompt, reply = "summary-join" if joins else "summary", min(SUMMARY_TOKENS, window // 4)
-    made = await told(caller, prompt, SummaryReply, pieces, window=window, reply=reply)
-    if made is None:
+    summary = await ask_about(caller, prompt, SummaryReply, pieces, window=window, reply=reply)
+    if summary is None:
         return caller.budget.cut(" ".join(pieces), SUMMARY_TOKENS)
-    return " ".join(made.summary.split())
+    return " ".join(summary.summary.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ async def walk(run: Walk, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
     for _ in range(MOVES):
         parts = run.tree[path[-1]].children
         if parts:
-            part, reason = await _chosen(run, path[:-1], [p for p in parts if p not in rejected])
+            part, reason = await _choose(run, path[:-1], [p for p in parts if p not in rejected])
             steps.append(step_of(len(steps) + 1, "triage", reason))
             if part is not None:
                 path.append(part)
@@ -121,13 +121,13 @@ async def walk(run: Walk, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
     return replace(verdict, status="forced"), steps
 
 
-async def _chosen(run: Walk, above: Sequence[int], parts: Sequence[int]) -> tuple[int | None, str]:
+async def _choose(run: Walk, above: Sequence[int], parts: Sequence[int]) -> tuple[int | None, str]:
     """Return one of the parts, or none of them, and why."""
     if not parts:
         return None, ""
     numbered = [fenced(run.tree[part].summary, f"part {n}") for n, part in enumerate(parts)]
     try:
-        called = await run.caller.call(
+        call = await run.caller.call(
             "triage",
             TriageReply,
             lambda kept: dict(
@@ -141,8 +141,8 @@ async def _chosen(run: Walk, above: Sequence[int], parts: Sequence[int]) -> tupl
         )
     except ModelOutputError:
         return None, "the reply could not be read"
-    part = called.value.part
-    return (parts[part] if 0 <= part < len(called.kept[1]) else None), called.value.reasoning
+    part = call.value.part
+    return (parts[part] if 0 <= part < len(call.kept[1]) else None), call.value.reasoning
 
 
 def _with_memory(run: Walk, path: Sequence[int]) -> list[Passage]:

@@ -7,7 +7,7 @@ memory. A page that is looked up stands in full instead of its gist.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from qrmem.agents.baselines import joined, step_of, told
+from qrmem.agents.baselines import ask_about, joined, step_of
 from qrmem.answering.multiple_choice import shown
 from qrmem.errors import ModelOutputError
 from qrmem.llm.prompting import Caller
@@ -43,11 +43,11 @@ async def read_pages(caller: Caller, passages: Sequence[Passage], window: int) -
 
 async def _paginated(caller: Caller, passages: Sequence[Passage], window: int) -> list[Passage]:
     pages: list[Passage] = []
-    left = list(passages)
-    while left:
-        count = await _page_end(caller, left, window)
-        pages.append(joined(left[:count]))
-        left = left[count:]
+    passages_left = list(passages)
+    while passages_left:
+        count = await _page_end(caller, passages_left, window)
+        pages.append(joined(passages_left[:count]))
+        passages_left = passages_left[count:]
     return pages
 
 
@@ -65,14 +65,16 @@ async def _page_end(caller: Caller, left: Sequence[Passage], window: int) -> int
             return len(left)
     if len(offered) < 2:
         return offered[0] if offered else max(1, n - 1)
-    marked = _marked(left[: offered[-1]], offered)
+    marked_lines = _mark(left[: offered[-1]], offered)
     reply = min(REPLY, window // 4)
-    made = await told(caller, "page-break", PageBreakReply, marked, window=window, reply=reply)
-    is_offered = made is not None and 0 <= made.label < len(offered)
-    return offered[made.label] if made is not None and is_offered else offered[-1]
+    page_break = await ask_about(
+        caller, "page-break", PageBreakReply, marked_lines, window=window, reply=reply
+    )
+    is_offered = page_break is not None and 0 <= page_break.label < len(offered)
+    return offered[page_break.label] if page_break is not None and is_offered else offered[-1]
 
 
-def _marked(pieces: Sequence[Passage], offered: Sequence[int]) -> list[str]:
+def _mark(pieces: Sequence[Passage], offered: Sequence[int]) -> list[str]:
     lines = []
     for n, piece in enumerate(pieces, 1):
         lines.append(piece.segment.text.strip())
@@ -85,8 +87,8 @@ async def _gist(caller: Caller, page: Passage, window: int) -> str:
     """Return a page's gist; where the model gives none, the page itself."""
     lines = [line for line in page.segment.text.split("\n") if line.strip()]
     reply = min(2 * REPLY, window // 4)
-    made = await told(caller, "gist", GistReply, lines, window=window, reply=reply)
-    return page.segment.text if made is None else made.gist.strip()
+    gist = await ask_about(caller, "gist", GistReply, lines, window=window, reply=reply)
+    return page.segment.text if gist is None else gist.gist.strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +125,10 @@ async def answer_by_pages(run: Reading, *, is_forced: bool) -> tuple[Verdict, li
     looked_up: list[int] = []
     steps: list[Step] = []
     for _ in range(run.most if run.is_sequential else 1):
-        found = await _wanted(run, looked_up)
-        if found is None:
+        pages_found = await _look_up(run, looked_up)
+        if pages_found is None:
             break
-        pages, reason = found
+        pages, reason = pages_found
         steps.append(step_of(len(steps) + 1, "look-up", reason, _segments(run, pages)))
         looked_up += pages
         if not pages:
@@ -136,7 +138,7 @@ async def answer_by_pages(run: Reading, *, is_forced: bool) -> tuple[Verdict, li
     return verdict, steps
 
 
-async def _wanted(run: Reading, known: Sequence[int]) -> tuple[list[int], str] | None:
+async def _look_up(run: Reading, known: Sequence[int]) -> tuple[list[int], str] | None:
     """Return which pages are wanted in full and fit, and why; `None` without a readable reply."""
     count = 1 if run.is_sequential else run.most
     views = [
@@ -144,7 +146,7 @@ async def _wanted(run: Reading, known: Sequence[int]) -> tuple[list[int], str] |
         for n, passage in enumerate(run.shown(known))
     ]
     try:
-        called = await run.caller.call(
+        call = await run.caller.call(
             "look-up",
             LookUpReply,
             lambda kept: dict(
@@ -158,21 +160,21 @@ async def _wanted(run: Reading, known: Sequence[int]) -> tuple[list[int], str] |
         )
     except ModelOutputError:
         return None
-    wanted = [n for n in dict.fromkeys(called.value.pages) if 0 <= n < len(run.pages)]
-    new = [n for n in wanted if n not in known][:count]
+    pages = [n for n in dict.fromkeys(call.value.pages) if 0 <= n < len(run.pages)]
+    new = [n for n in pages if n not in known][:count]
     fitting = [n for n in new if _fits(run, [*known, *new[: new.index(n) + 1]])]
-    return fitting, called.value.reasoning
+    return fitting, call.value.reasoning
 
 
 def _fitting(run: Reading, looked_up: Sequence[int]) -> list[Passage]:
     """Return all pages, labelled; those for which the window has no room are left out."""
     labelled = [replace(p, label=f"S{n}") for n, p in enumerate(run.shown(looked_up), 1)]
-    room, kept = run.reasoner.room(run.context), []
+    room, pages_kept = run.reasoner.room(run.context), []
     for passage in labelled:
         room -= run.reasoner.size(passage)
         if room >= 0:
-            kept.append(passage)
-    return kept
+            pages_kept.append(passage)
+    return pages_kept
 
 
 def _fits(run: Reading, looked_up: Sequence[int]) -> bool:

@@ -59,53 +59,53 @@ class MemoryGraph:
         if not missing:
             return
         await self._may_end()  # how the memory stands is read before the first step
-        found = await self.store.around(self.ns, missing, texts=texts)
-        self._found.update(dict.fromkeys(missing, found))
-        self._segments.update({segment.id: segment for segment in found.segments})
-        self._names.update(await self._own_names(found))
+        around = await self.store.around(self.ns, missing, texts=texts)
+        self._found.update(dict.fromkeys(missing, around))
+        self._segments.update({segment.id: segment for segment in around.segments})
+        self._names.update(await self._own_names(around))
 
     async def _own_names(self, found: Around) -> Mapping[str, str]:
         """Return the names of entities, as those documents have them that may be looked at."""
         added = {key: row.name for key, row in self.overlay.entities.items()}
         if self.documents is None and self.only is None:
             return {**found.names, **added}
-        places = [id for own in found.places.values() for id in own]
-        stated = [fact.segment_id for fact in found.facts]
-        inside = await self._within(list(dict.fromkeys((*places, *stated))))
-        said = await names_said(self.store, self.ns, found.names, inside)
-        return {**self.overlay.said, **said, **added}
+        places = [id for segment_ids in found.places.values() for id in segment_ids]
+        fact_segments = [fact.segment_id for fact in found.facts]
+        inside = await self._within(list(dict.fromkeys((*places, *fact_segments))))
+        names = await names_said(self.store, self.ns, found.names, inside)
+        return {**self.overlay.said, **names, **added}
 
     async def segments(self, ids: Iterable[str]) -> list[Segment]:
         """Return segments in the order of `ids`."""
-        wanted = list(dict.fromkeys(ids))
-        missing = [id for id in wanted if id not in self._segments]
+        wanted_ids = list(dict.fromkeys(ids))
+        missing = [id for id in wanted_ids if id not in self._segments]
         if missing:
-            found = await self.store.segments(self.ns, missing)
-            self._segments.update({segment.id: segment for segment in found})
-        return [self._segments[id] for id in wanted if id in self._segments]
+            segments = await self.store.segments(self.ns, missing)
+            self._segments.update({segment.id: segment for segment in segments})
+        return [self._segments[id] for id in wanted_ids if id in self._segments]
 
     async def passages(self, segments: Sequence[Segment]) -> list[Passage]:
         """Label segments S1, S2, … in their order, with the titles of their documents."""
-        found = await self._entries(segment.id for segment in segments)
+        entries = await self._entries(segment.id for segment in segments)
         return [
-            Passage(f"S{n}", segment, found[segment.id].title if segment.id in found else "")
+            Passage(f"S{n}", segment, entries[segment.id].title if segment.id in entries else "")
             for n, segment in enumerate(segments, 1)
         ]
 
     async def _entries(self, ids: Iterable[str]) -> Mapping[str, Entry]:
         """Return what is indexed of segments, by id."""
-        wanted = list(dict.fromkeys(ids))
-        missing = [id for id in wanted if id not in self._indexed]
+        wanted_ids = list(dict.fromkeys(ids))
+        missing = [id for id in wanted_ids if id not in self._indexed]
         if missing:
-            found = await self.store.entries(self.ns, missing)
-            self._indexed.update({entry.id: entry for entry in found})
-        return {id: self._indexed[id] for id in wanted if id in self._indexed}
+            entries = await self.store.entries(self.ns, missing)
+            self._indexed.update({entry.id: entry for entry in entries})
+        return {id: self._indexed[id] for id in wanted_ids if id in self._indexed}
 
     async def entities_in(self, segment_ids: Sequence[str]) -> dict[str, list[str]]:
         """Return the keys of each segment's entities."""
-        found = await entities_in(self.store, self.ns, segment_ids)
+        entities = await entities_in(self.store, self.ns, segment_ids)
         return {
-            id: list(dict.fromkeys((*found.get(id, ()), *self.overlay.entities_in(id))))
+            id: list(dict.fromkeys((*entities.get(id, ()), *self.overlay.entities_in(id))))
             for id in segment_ids
         }
 
@@ -115,8 +115,8 @@ class MemoryGraph:
         if missing:
             await self.look(missing)
             for key in missing:
-                found = self._found[key].places.get(key, ())
-                ids = dict.fromkeys((*found, *self.overlay.segments_with(key)))
+                segment_ids = self._found[key].places.get(key, ())
+                ids = dict.fromkeys((*segment_ids, *self.overlay.segments_with(key)))
                 self._places[key] = await self._within(list(ids))
         return {key: self._places[key] for key in keys}
 
@@ -136,8 +136,8 @@ class MemoryGraph:
         if missing and not (self.documents is None and self.only is None):
             await self.look(missing)
         elif missing:
-            found = await self.store.names(self.ns, NameFilter(entities=missing))
-            self._names.update({row.entity: row.entity_name for row in found})
+            names = await self.store.names(self.ns, NameFilter(entities=missing))
+            self._names.update({row.entity: row.entity_name for row in names})
             self._names.update({key: row.name for key, row in self.overlay.entities.items()})
         return [self.name(key) for key in keys]
 
@@ -153,13 +153,13 @@ class MemoryGraph:
         """Return the facts with an end in `keys`; those of one relation are in order."""
         ends = set(keys)
         looks = {id(self._found[key]): self._found[key] for key in keys}.values()
-        facts = (fact for found in looks for fact in found.facts)
+        facts = (fact for around in looks for fact in around.facts)
         return [fact for fact in facts if fact.head in ends or fact.tail in ends]
 
     async def _fold(self, keys: Sequence[str], facts: Sequence[Fact]) -> None:
-        stated = await self._within([fact.segment_id for fact in facts])
-        seen = set(stated)
-        facts = await self._dated([fact for fact in facts if fact.segment_id in seen])
+        allowed_segments = await self._within([fact.segment_id for fact in facts])
+        allowed = set(allowed_segments)
+        facts = await self._dated([fact for fact in facts if fact.segment_id in allowed])
         for key in keys:
             self._relations[key] = []
         for edge in fold(dict.fromkeys(facts)):
@@ -177,25 +177,27 @@ class MemoryGraph:
         """Return the segments with a statement that others replace, each with theirs."""
         if not await self._may_end():
             return {}
-        named = await self.entities_in(list(segment_ids))
-        keys = list(dict.fromkeys(key for own in named.values() for key in own))
+        keys_by_segment = await self.entities_in(list(segment_ids))
+        keys = list(
+            dict.fromkeys(key for segment_keys in keys_by_segment.values() for key in segment_keys)
+        )
         await self.look(keys)
         facts = [fact for fact in self._facts(keys) if fact.segment_id in segment_ids]
-        found: dict[str, dict[str, None]] = {}
+        endings_by_segment: dict[str, dict[str, None]] = {}
         for (segment_id, _), ending in (await self.endings(facts)).items():
             if segment_id in segment_ids and ending.by.segment_id != segment_id:
-                found.setdefault(segment_id, {})[ending.by.segment_id] = None
-        return {segment_id: list(by) for segment_id, by in found.items()}
+                endings_by_segment.setdefault(segment_id, {})[ending.by.segment_id] = None
+        return {segment_id: list(by) for segment_id, by in endings_by_segment.items()}
 
     async def endings(self, facts: Sequence[Fact]) -> dict[Place, Ending]:
         """Return which of some facts later ones replace, as far as the documents say."""
         if not await self._may_end():
             return {}
-        found = await kept_endings(
+        endings = await kept_endings(
             self.store, self.ns, facts, self.single_types, self.as_of, self._judged
         )
-        inside = set(await self._within([ending.by.segment_id for ending in found.values()]))
-        return {place: e for place, e in found.items() if e.by.segment_id in inside}
+        inside = set(await self._within([ending.by.segment_id for ending in endings.values()]))
+        return {place: e for place, e in endings.items() if e.by.segment_id in inside}
 
     async def _dated(self, facts: Sequence[Fact]) -> list[Fact]:
         """Return facts; those that were replaced, or do not hold, say so."""
@@ -207,8 +209,8 @@ class MemoryGraph:
     async def _folded(self, edge: Relation) -> Relation:
         if not self.is_folded or len(edge.facts) < 2:
             return edge
-        found = await self._entries(edge.segments)
-        places = {id: entry.document_id for id, entry in found.items()}
+        entries = await self._entries(edge.segments)
+        places = {id: entry.document_id for id, entry in entries.items()}
         return await folded_by_reasoner(self.store, self.ns, edge, places)
 
     async def _within(self, segment_ids: Sequence[str]) -> list[str]:
@@ -216,5 +218,7 @@ class MemoryGraph:
             segment_ids = [id for id in segment_ids if id in self.only]
         if self.documents is None:
             return list(segment_ids)
-        found = await self._entries(segment_ids)
-        return [id for id in segment_ids if id in found and found[id].document_id in self.documents]
+        entries = await self._entries(segment_ids)
+        return [
+            id for id in segment_ids if id in entries and entries[id].document_id in self.documents
+        ]

@@ -54,8 +54,10 @@ class Overlay:
 
     def facts(self, keys: Collection[str]) -> list[Fact]:
         """Return the facts that it adds with an end in `keys`."""
-        wanted = set(keys)
-        return [fact for fact in self.stated if fact.head in wanted or fact.tail in wanted]
+        wanted_keys = set(keys)
+        return [
+            fact for fact in self.stated if fact.head in wanted_keys or fact.tail in wanted_keys
+        ]
 
 
 def overlaid(
@@ -106,14 +108,16 @@ def names_in(segments: Sequence[Segment], contributions: Iterable[Contribution])
 
 
 def _rows(segments: Sequence[Segment], contributions: Iterable[Contribution]) -> Rows:
-    made: dict[str, list[Contribution]] = defaultdict(list)
+    contributions_of: dict[str, list[Contribution]] = defaultdict(list)
     for contribution in contributions:
         if contribution.kind == "oriented":
-            made[contribution.segment_id].append(contribution)
+            contributions_of[contribution.segment_id].append(contribution)
     rows = Rows()
     for segment in segments:
-        asked = dict.fromkeys(question for c in made[segment.id] for question in c.asked)
-        rows.add(rows_of(Read(segment, tuple(made[segment.id]), tuple(asked))))
+        questions = dict.fromkeys(
+            question for c in contributions_of[segment.id] for question in c.asked
+        )
+        rows.add(rows_of(Read(segment, tuple(contributions_of[segment.id]), tuple(questions))))
     return rows
 
 
@@ -121,17 +125,17 @@ def _resolved(
     rows: Rows, names: Sequence[NameRow], decisions: Sequence[MergeDecision]
 ) -> tuple[dict[str, str], dict[str, EntityRow]]:
     """Return the entity of each name in the rows, and the entities that are new."""
-    used = {row.name for row in rows.mentions}
-    known = {name.key: name.entity for name in names if name.key in used}
-    new = [row for row in rows.mentions if row.name not in known]
+    names_used = {row.name for row in rows.mentions}
+    entity_by_name = {name.key: name.entity for name in names if name.key in names_used}
+    new = [row for row in rows.mentions if row.name not in entity_by_name]
     resolution = resolve([*map(NameUse.of, names), *uses_of(new)], decisions)
-    stored = _stored_entities(names, resolution.names)
-    entity_of = dict(known)
+    stored_entities = _stored_entities(names, resolution.names)
+    entity_of = dict(entity_by_name)
     entities: dict[str, EntityRow] = {}
     for row in new:
         key = resolution.names[row.name]
-        entity_of[row.name] = stored.get(key, key)
-        if key not in stored:
+        entity_of[row.name] = stored_entities.get(key, key)
+        if key not in stored_entities:
             entities[key] = resolution.entities[key]
     return entity_of, entities
 
@@ -142,8 +146,8 @@ def _stored_entities(names: Sequence[NameRow], resolution: Mapping[str, str]) ->
     for name in names:
         weight[resolution[name.key]][name.entity] += name.count
     return {
-        key: min(found, key=lambda entity: (-found[entity], entity))
-        for key, found in weight.items()
+        key: min(weights, key=lambda entity: (-weights[entity], entity))
+        for key, weights in weight.items()
     }
 
 
@@ -158,19 +162,19 @@ async def orient(run: "Search") -> SearchState:
     nothing could be kept, so nothing is read; what was kept before is used. A store that turns out
     to take nothing (a lock, a full disk) ends the reading, and what was read serves this answer.
     """
-    near = await _nearest(run, run.options.nearest)
-    made = await _read_missing(run, near) if run.options.orientation == "local" else []
+    nearest = await _nearest(run, run.options.nearest)
+    contributions = await _read_missing(run, nearest) if run.options.orientation == "local" else []
     if run.options.share_orientation:
-        near = await _nearest(run, SHARED_HITS)
-    await _take_in(run, near, made)
-    return {"oriented": [s.id for s in near], "unkept": [to_plain(one) for one in made]}
+        nearest = await _nearest(run, SHARED_HITS)
+    await _take_in(run, nearest, contributions)
+    return {"oriented": [s.id for s in nearest], "unkept": [to_plain(one) for one in contributions]}
 
 
 async def recall(run: "Search", state: SearchState) -> None:
     """Take in what was read before the run was interrupted."""
-    near = await run.graph.segments(state["oriented"])
-    made = [from_plain(one, Contribution) for one in state.get("unkept", ())]
-    await _take_in(run, near, made)
+    segments = await run.graph.segments(state["oriented"])
+    contributions = [from_plain(one, Contribution) for one in state.get("unkept", ())]
+    await _take_in(run, segments, contributions)
 
 
 async def _take_in(run: "Search", near: list[Segment], made: list[Contribution]) -> None:
@@ -186,9 +190,13 @@ async def _nearest(run: "Search", k: int) -> list[Segment]:
 async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution]:
     """Read what was not read with this question; returns what could not be kept."""
     best_effort = run.best_effort or BestEffortWriter(run.store, run.listener)
-    asked = (run.context.question,)
-    done = {made.segment_id for made in await _kept(run, near) if made.asked == asked}
-    missing = [segment for segment in near if segment.id not in done]
+    question = (run.context.question,)
+    segments_done = {
+        contribution.segment_id
+        for contribution in await _stored_contributions(run, near)
+        if contribution.asked == question
+    }
+    missing = [segment for segment in near if segment.id not in segments_done]
     if missing and run.store.is_read_only:
         message = f"{run.store.location} is read-only: the question is not read into it"
         run.listener(Event("warning", {"message": message}))
@@ -196,60 +204,68 @@ async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution
     if not missing:
         return []
     readings = await _readings(run, missing)
-    known = await run.store.ledger(run.ns, *readings)
-    rows = {row.segment_id: row for row in known}
+    ledger = await run.store.ledger(run.ns, *readings)
+    rows = {row.segment_id: row for row in ledger}
     read: list[Contribution] = []
 
     async def work(segment: Segment) -> None:
         if not best_effort.is_open:
             return
-        made = await _read(run, segment, readings[segment.document_id])
-        if made is not None:
-            await best_effort.write(lambda: run.store.record(run.ns, [(rows[segment.id], made)]))
-            read.append(made)
+        contribution = await _read(run, segment, readings[segment.document_id])
+        if contribution is not None:
+            await best_effort.write(
+                lambda: run.store.record(run.ns, [(rows[segment.id], contribution)])
+            )
+            read.append(contribution)
 
     await each(missing, work, concurrency=1 if run.reasoner.is_local else run.concurrency)
     run.tell("orient", reason=f"{counted(len(read), 'passages')} read again with the question")
     return [] if best_effort.is_open else read
 
 
-async def _kept(run: "Search", near: list[Segment]) -> list[Contribution]:
+async def _stored_contributions(run: "Search", near: list[Segment]) -> list[Contribution]:
     """Return what was read with this question, or with any where orientation is shared."""
     documents = dict.fromkeys(segment.document_id for segment in near)
-    found = await run.store.contributions(run.ns, *documents, kinds=("oriented",))
+    contributions = await run.store.contributions(run.ns, *documents, kinds=("oriented",))
     if run.options.share_orientation:
-        return list(found)
-    return [made for made in found if made.asked == (run.context.question,)]
+        return list(contributions)
+    return [
+        contribution
+        for contribution in contributions
+        if contribution.asked == (run.context.question,)
+    ]
 
 
 async def _overlay(run: "Search", near: list[Segment], made: list[Contribution]) -> Overlay:
-    kept = list(dict.fromkeys([*await _kept(run, near), *made]))
-    if not kept:
+    contributions = list(dict.fromkeys([*await _stored_contributions(run, near), *made]))
+    if not contributions:
         return Overlay()
-    segments = await run.graph.segments(dict.fromkeys(made.segment_id for made in kept))
+    segments = await run.graph.segments(dict.fromkeys(made.segment_id for made in contributions))
     segments.sort(key=lambda segment: (segment.document_id, segment.index))
-    known = await near_names(run.store, run.ns, names_in(segments, kept))
-    return overlaid(segments, kept, known, (await run.store.unmerged(run.ns)).decisions)
+    names_near = await near_names(run.store, run.ns, names_in(segments, contributions))
+    return overlaid(
+        segments, contributions, names_near, (await run.store.unmerged(run.ns)).decisions
+    )
 
 
 async def _read(run: "Search", segment: Segment, reading: Reading) -> Contribution | None:
-    found = await tagged(run.tagger, segment.text)
+    tags = await tagged(run.tagger, segment.text)
     try:
-        made = await run.reasoner.extract(segment, replace(reading, tagged=found.mentions))
+        contribution = await run.reasoner.extract(segment, replace(reading, tagged=tags.mentions))
     except (ModelOutputError, WindowTooSmall) as exc:
         message = f"segment {segment.index} of {segment.document_id} was not oriented: {exc}"
         run.listener(Event("warning", {"message": message}))
         return None
     if run.tagger is not None:
-        made = united(made, found)
-    for loss in found.losses:
+        contribution = united(contribution, tags)
+    for loss in tags.losses:
         run.listener(Event("warning", {"message": loss.reason}))
-    return replace(made, kind="oriented", asked=(run.context.question,), questions=())
+    return replace(contribution, kind="oriented", asked=(run.context.question,), questions=())
 
 
 async def _readings(run: "Search", segments: list[Segment]) -> dict[str, Reading]:
-    wanted = {segment.document_id for segment in segments}
-    infos = await run.store.documents(run.ns, wanted)
+    document_ids = {segment.document_id for segment in segments}
+    infos = await run.store.documents(run.ns, document_ids)
     question = run.context.question
     window = run.context.window
     return {i.id: Reading(i.title, i.summary, question, window=window) for i in infos}

@@ -96,15 +96,15 @@ def pack(
     """
     room = max(room, 0)
     first = _ranked(imp)
-    kept = {weighed.segment.id for weighed in first}
-    second = [weighed for weighed in _ranked(add) if weighed.segment.id not in kept]
-    sizes = {weighed.segment.id: size(weighed.segment) for weighed in (*first, *second)}
-    overflows = sum(sizes[weighed.segment.id] for weighed in first) > room
+    first_ids = {candidate.segment.id for candidate in first}
+    second = [candidate for candidate in _ranked(add) if candidate.segment.id not in first_ids]
+    sizes = {candidate.segment.id: size(candidate.segment) for candidate in (*first, *second)}
+    overflows = sum(sizes[candidate.segment.id] for candidate in first) > room
     read = _fitting(first, room, sizes)
     if not overflows:
-        left = room - sum(sizes[weighed.segment.id] for weighed in read)
-        read += _fitting(second, left, sizes)
-    ids = {weighed.segment.id for weighed in read}
+        room_left = room - sum(sizes[candidate.segment.id] for candidate in read)
+        read += _fitting(second, room_left, sizes)
+    ids = {candidate.segment.id for candidate in read}
     return Packed(
         read=tuple(sorted(read, key=_place)),
         dropped=tuple(_ranked(w for w in (*first, *second) if w.segment.id not in ids)),
@@ -113,8 +113,8 @@ def pack(
 
 
 def _fitting(ranked: Sequence[Weighed], room: int, sizes: dict[str, int]) -> list[Weighed]:
-    fitting = [weighed for weighed in ranked if sizes[weighed.segment.id] <= room]
-    total = sum(sizes[weighed.segment.id] for weighed in fitting)
+    fitting = [candidate for candidate in ranked if sizes[candidate.segment.id] <= room]
+    total = sum(sizes[candidate.segment.id] for candidate in fitting)
     while total > room:
         total -= sizes[fitting.pop().segment.id]
     return fitting
@@ -123,8 +123,8 @@ def _fitting(ranked: Sequence[Weighed], room: int, sizes: dict[str, int]) -> lis
 def _ranked(weighed: Iterable[Weighed]) -> list[Weighed]:
     best: dict[str, Weighed] = {}
     for candidate in weighed:
-        known = best.get(candidate.segment.id)
-        if known is None or candidate.score > known.score:
+        previous = best.get(candidate.segment.id)
+        if previous is None or candidate.score > previous.score:
             best[candidate.segment.id] = candidate
     return sorted(best.values(), key=lambda w: (-round(w.score, 4), _place(w)))
 
@@ -222,8 +222,8 @@ class Search:
 
     def leave(self, update: SearchState) -> SearchState:
         """Return a step's update with what was told meanwhile and used so far."""
-        used = summed(self._earlier or {}, plain_usage(self.usage()))
-        return {**update, "steps": [to_plain(step) for step in self._told], "used": used}
+        usage = summed(self._earlier or {}, plain_usage(self.usage()))
+        return {**update, "steps": [to_plain(step) for step in self._told], "used": usage}
 
     def tell(self, action: str, **found: Any) -> None:
         """Record a step: for the trail, for the listener, and for the stream.
@@ -256,7 +256,10 @@ class Search:
         does not say what to do then; with S_imp alone in the window a search could never move.
         With `paper_exact` it is S_imp alone, best first.
         """
-        imp, add = await self._weighed(state["important"]), await self._weighed(state["added"])
+        imp, add = (
+            await self._candidates_of(state["important"]),
+            await self._candidates_of(state["added"]),
+        )
         packed = await self._packed(imp, add)
         if packed.read or not packed.dropped:
             return packed
@@ -279,7 +282,7 @@ class Search:
         return None if best is None else Weighed(best, weighed.score)
 
     async def _packed(self, imp: Sequence[Weighed], add: Sequence[Weighed]) -> Packed:
-        segments = [weighed.segment for weighed in (*imp, *add)]
+        segments = [candidate.segment for candidate in (*imp, *add)]
         ids = [segment.id for segment in segments]
         sizes = dict(zip(ids, await self.sizes(segments), strict=True))
 
@@ -287,12 +290,12 @@ class Search:
             return sizes[segment.id]
 
         is_plain = self.options.paper_exact or not add
-        if is_plain or sum(size(weighed.segment) for weighed in imp) <= self.room:
+        if is_plain or sum(size(candidate.segment) for candidate in imp) <= self.room:
             return pack(imp, add, room=self.room, size=size)
         sure = pack(imp, (), room=self.room // 2, size=size).read or imp[:1]
-        kept = {weighed.segment.id for weighed in sure}
+        sure_ids = {candidate.segment.id for candidate in sure}
         # Scores of hits and of edges do not compare: the other hits rank below every edge.
-        rest = [Weighed(w.segment, w.score - BELOW) for w in imp if w.segment.id not in kept]
+        rest = [Weighed(w.segment, w.score - BELOW) for w in imp if w.segment.id not in sure_ids]
         return pack(sure, [*add, *rest], room=self.room, size=size)
 
     async def sizes(self, segments: Sequence[Segment]) -> list[int]:
@@ -301,7 +304,7 @@ class Search:
         # Room for a label of three characters; those of a pack come once it is known.
         return [self.reasoner.size(replace(p, label="S99")) for p in passages]
 
-    async def _weighed(self, scores: Mapping[str, float]) -> list[Weighed]:
+    async def _candidates_of(self, scores: Mapping[str, float]) -> list[Weighed]:
         """Return segments with their scores, best first."""
         ranked = sorted(scores, key=lambda id: -scores[id])
         return [Weighed(s, scores[s.id]) for s in await self.graph.segments(ranked)]
@@ -310,8 +313,8 @@ class Search:
         """Return all segments that the question may look at, in order; none if there are more."""
         documents, only = self.options.documents, self.options.segments
         if only is not None:
-            found = await self.store.segments(self.ns, sorted(only)) if len(only) <= most else ()
-            inside = [s for s in found if documents is None or s.document_id in documents]
+            segments = await self.store.segments(self.ns, sorted(only)) if len(only) <= most else ()
+            inside = [s for s in segments if documents is None or s.document_id in documents]
             return sorted(inside, key=lambda s: (s.document_id, s.index))
         if documents is None:
             if sum((await self.store.states(self.ns)).values()) > most:
@@ -319,8 +322,8 @@ class Search:
             documents = frozenset(await self.store.document_ids(self.ns))
         elif len(documents) > most:
             return ()
-        found = await self.store.segments(self.ns, documents=sorted(documents))
-        return found if len(found) <= most else ()
+        segments = await self.store.segments(self.ns, documents=sorted(documents))
+        return segments if len(segments) <= most else ()
 
     # --- without a chat model ---------------------------------------------------------------------
 
@@ -331,8 +334,12 @@ class Search:
         if not absent_names(question, texts):
             return []
         # Who speaks a turn is an entity of it, whether or not the turn has the name.
-        named = await self.graph.entities_in([passage.segment.id for passage in passages])
-        texts += [split_key(key)[0].title() for keys in named.values() for key in keys]
+        entities_by_segment = await self.graph.entities_in(
+            [passage.segment.id for passage in passages]
+        )
+        texts += [
+            split_key(key)[0].title() for keys in entities_by_segment.values() for key in keys
+        ]
         for name in absent_names(question, texts):
             hits = await self.searcher.search(
                 name, k=NAME_HITS, documents=self.options.documents, is_reranked=False
@@ -364,15 +371,15 @@ class Search:
             query: what the edges were compared with.
             brought: segments of the new node, with the scores that they came in with.
         """
-        shown = expansion.ranked(edges, scores)[: expansion.TRAIL_EDGES]
+        edges_shown = expansion.ranked(edges, scores)[: expansion.TRAIL_EDGES]
         # Only what is shown needs its proper name; other ends go by the name in their key.
-        await self.graph.names([end for edge in shown for end in (edge.head, edge.tail)])
+        await self.graph.names([end for edge in edges_shown for end in (edge.head, edge.tail)])
         self.tell(
             "expand",
             entities=await self.graph.names(walk.entities),
             edges=expansion.weighed_edges(edges, scores, self.graph.known_names(edges), taken),
             query=query,
-            brought=scored(await self._weighed(brought), brought, {}),
+            brought=scored(await self._candidates_of(brought), brought, {}),
         )
 
 
@@ -384,10 +391,10 @@ def scored(
     Args:
         hits: what a search said of them; those that are told here are taken out, and told once.
     """
-    found = []
+    scored_segments = []
     for one in weighed:
         segment = one.segment
         via, over = hits.pop(segment.id, ("", ()))
         score = round(scores.get(segment.id, 0.0), 4)
-        found.append(ScoredSegment(segment.id, score, segment.tokens, via, tuple(over)))
-    return found
+        scored_segments.append(ScoredSegment(segment.id, score, segment.tokens, via, tuple(over)))
+    return scored_segments

@@ -64,8 +64,8 @@ _COMPARED = re.compile(
 
 def sides(question: str) -> tuple[str, ...]:
     """Return the two things that a question compares; none where it compares nothing."""
-    found = _COMPARED.search(question)
-    return tuple(side.strip() for side in found.groups() if side) if found else ()
+    match = _COMPARED.search(question)
+    return tuple(side.strip() for side in match.groups() if side) if match else ()
 
 
 async def _searched(run: "Search") -> list[Hit]:
@@ -95,12 +95,12 @@ async def _from_search(run: "Search") -> Begun:
     important = {hit.segment_id: hit.score for hit in hits}
     entities = await _entities_of(run, list(important))
     await run.graph.look(entities)
-    said = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
+    hit_reasons = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
     compared = " and ".join(sides(run.context.question))
     how = f"{counted(len(hits), 'passages')} found by search" + (
         f", for {compared} each" if compared else ""
     )
-    return Begun(entities, important, how, said)
+    return Begun(entities, important, how, hit_reasons)
 
 
 async def _from_all(run: "Search") -> Begun:
@@ -117,10 +117,10 @@ async def _from_all(run: "Search") -> Begun:
 async def _entities_of(run: "Search", segment_ids: Sequence[str]) -> list[str]:
     """Return the entities of ranked segments: those that the question names, then by rank."""
     question = f" {normalise_name(question_text(run))} "
-    found = await run.graph.entities_in(segment_ids)
+    keys_by_segment = await run.graph.entities_in(segment_ids)
     weight: dict[str, tuple[int, float]] = {}
     for rank, segment_id in enumerate(segment_ids, 1):
-        for key in found[segment_id]:
+        for key in keys_by_segment[segment_id]:
             is_named = f" {split_key(key)[0]} " in question
             before = weight.get(key, (0, 0.0))[1]
             weight[key] = (int(is_named), before + 1 / rank)
@@ -129,7 +129,7 @@ async def _entities_of(run: "Search", segment_ids: Sequence[str]) -> list[str]:
 
 async def _from_entities(run: "Search") -> Begun:
     names = await run.reasoner.query_entities(run.context)
-    entities = await _known(run, names)
+    entities = await _entities_named(run, names)
     how = f"the question names {', '.join(names)}" if names else "the question names nothing"
     if not entities:
         entities = await _nearest_node(run)
@@ -148,17 +148,17 @@ async def important(run: "Search", entities: Sequence[str]) -> dict[str, float]:
     return {id: scores.get(id, 0.0) for id in ids}
 
 
-async def _known(run: "Search", names: Sequence[str]) -> list[str]:
+async def _entities_named(run: "Search", names: Sequence[str]) -> list[str]:
     """Map names to entities: every entity of the normalised name, else the nearest one."""
     entities: dict[str, list[str]] = {}
     for row in await run.store.names(run.ns):
         entities.setdefault(split_key(row.key)[0], []).append(row.entity)
-    found: dict[str, None] = {}
+    found_keys: dict[str, None] = {}
     for name in names:
         keys = entities.get(normalise_name(name)) or await _alike(run, name, entities)
-        found.update(dict.fromkeys(keys))
-    places = await run.graph.places(list(found))
-    return [key for key in found if places[key]]
+        found_keys.update(dict.fromkeys(keys))
+    places = await run.graph.places(list(found_keys))
+    return [key for key in found_keys if places[key]]
 
 
 async def _alike(run: "Search", name: str, entities: Mapping[str, Sequence[str]]) -> Sequence[str]:
@@ -167,26 +167,28 @@ async def _alike(run: "Search", name: str, entities: Mapping[str, Sequence[str]]
     Names that share a word come first; where none does, all are compared, by their vectors or,
     without an embedder, by their spelling.
     """
-    wanted = set(terms(name))
-    near = [norm for norm in entities if wanted & set(terms(norm))] or list(entities)
-    scores = await run.scorer.score_edges(name, {norm: norm for norm in near[:MOST_ALIKE]})
+    name_terms = set(terms(name))
+    names_near = [norm for norm in entities if name_terms & set(terms(norm))] or list(entities)
+    scores = await run.scorer.score_edges(name, {norm: norm for norm in names_near[:MOST_ALIKE]})
     best = max(sorted(scores), key=lambda norm: scores[norm], default=None)
     if best is not None and scores[best] > 0:
         return entities[best]
-    spelt = get_close_matches(normalise_name(name), near, 1, cutoff=SPELT_ALIKE)
+    spelt = get_close_matches(normalise_name(name), names_near, 1, cutoff=SPELT_ALIKE)
     return entities[spelt[0]] if spelt else ()
 
 
 async def _nearest_node(run: "Search") -> list[str]:
     """Return the entity whose name and edges are nearest to the question."""
     hits = await run.searcher.search(question_text(run), k=3, documents=run.options.documents)
-    found = await run.graph.entities_in([hit.segment_id for hit in hits])
-    keys = list(dict.fromkeys(key for near in found.values() for key in near))
+    keys_by_segment = await run.graph.entities_in([hit.segment_id for hit in hits])
+    keys = list(
+        dict.fromkeys(key for segment_keys in keys_by_segment.values() for key in segment_keys)
+    )
     texts = {}
     for key in keys:
         edges = await run.graph.relations([key])
-        said = " ".join(edge.description for edge in edges.values())
-        texts[key] = f"{run.graph.name(key)} {said}"
+        descriptions = " ".join(edge.description for edge in edges.values())
+        texts[key] = f"{run.graph.name(key)} {descriptions}"
     scores = await run.scorer.score_edges(question_text(run), texts)
     best = max(sorted(scores), key=lambda key: scores[key], default=None)
     return [best] if best is not None else []

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def summed(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Add usage by stage, as plain data, to what was used before."""
     total = dict(before)
-    for stage, used in new.items():
-        known = total.get(stage)
-        total[stage] = used if known is None else _sum(known, used)
+    for stage, usage in new.items():
+        previous = total.get(stage)
+        total[stage] = usage if previous is None else _sum(previous, usage)
     return total
 
 
@@ -36,7 +36,7 @@ def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
         name: one.get(name, 0) + other.get(name, 0)
         for name in (one.keys() | other.keys()) - {"cost"}
     }
-    costs = [used.get("cost") for used in (one, other)]
+    costs = [usage.get("cost") for usage in (one, other)]
     if None not in costs:
         figures["cost"] = sum(costs)
     return figures
@@ -118,18 +118,20 @@ class Outcome:
 
 def segments_of(state: SearchState) -> set[str]:
     """Return the ids of all segments that a state speaks of, but for the edges that it weighed."""
-    found = {*state.get("important", ()), *state.get("added", ()), *state.get("oriented", ())}
-    found.update(*state.get("parts", ()), *(over for _, over in state.get("hits", {}).values()))
+    segment_ids = {*state.get("important", ()), *state.get("added", ()), *state.get("oriented", ())}
+    segment_ids.update(
+        *state.get("parts", ()), *(over for _, over in state.get("hits", {}).values())
+    )
     for step in steps_of(state):
         for one in (*step.read, *step.dropped):
-            found.update((one.segment_id, *one.over))
-        found.update(*(node.segments for node in step.nodes))
-    return found
+            segment_ids.update((one.segment_id, *one.over))
+        segment_ids.update(*(node.segments for node in step.nodes))
+    return segment_ids
 
 
 def plain_usage(usage: Usage) -> dict[str, Any]:
     """Return what answering used, as a state keeps it."""
-    return {stage: to_plain(used) for stage, used in usage.online.items()}
+    return {stage: to_plain(stage_usage) for stage, stage_usage in usage.online.items()}
 
 
 def usage_of(used: Mapping[str, Any]) -> Usage:
@@ -169,13 +171,13 @@ async def interrupted(ns: str, options: AskOptions, running: Collection[str]) ->
     """
     if options.checkpointer is None:
         return "", ""
-    seen = set(running)
-    wanted = {NAMESPACE: ns, QUESTION: _digest(ns, options)}
-    async for kept in options.checkpointer.alist(None, filter=wanted):
-        thread = str(kept.config["configurable"]["thread_id"])
-        if thread not in seen and "status" not in kept.checkpoint["channel_values"]:
-            return thread, str(kept.checkpoint["channel_values"].get("strategy", ""))
-        seen.add(thread)
+    threads_seen = set(running)
+    metadata = {NAMESPACE: ns, QUESTION: _digest(ns, options)}
+    async for checkpoint in options.checkpointer.alist(None, filter=metadata):
+        thread = str(checkpoint.config["configurable"]["thread_id"])
+        if thread not in threads_seen and "status" not in checkpoint.checkpoint["channel_values"]:
+            return thread, str(checkpoint.checkpoint["channel_values"].get("strategy", ""))
+        threads_seen.add(thread)
     return "", ""
 
 
@@ -186,12 +188,12 @@ async def forget(
 
     What an edge says may be of any segment: a thread that weighed edges goes, too.
     """
-    gone, threads = set(segment_ids or ()), set()
-    async for kept in checkpointer.alist(None, filter={NAMESPACE: ns}):
-        state = cast(SearchState, kept.checkpoint["channel_values"])
-        weighed = any(step.get("edges") for step in state.get("steps", ()))
-        if segment_ids is None or weighed or gone & segments_of(state):
-            threads.add(str(kept.config["configurable"]["thread_id"]))
+    forgotten_segments, threads = set(segment_ids or ()), set()
+    async for checkpoint in checkpointer.alist(None, filter={NAMESPACE: ns}):
+        state = cast(SearchState, checkpoint.checkpoint["channel_values"])
+        has_edges = any(step.get("edges") for step in state.get("steps", ()))
+        if segment_ids is None or has_edges or forgotten_segments & segments_of(state):
+            threads.add(str(checkpoint.config["configurable"]["thread_id"]))
     for thread in threads:
         await checkpointer.adelete_thread(thread)
 

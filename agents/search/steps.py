@@ -37,8 +37,8 @@ async def with_corrections(run: Search, passages: Sequence[Passage]) -> list[Pas
     ids = {p.segment.document_id for p in passages}
     infos = await dialog.turn_infos(run.store, run.ns, ids)
     turns = await dialog.read_turns(run.store, run.ns, infos)
-    found, _ = await dialog.corrected(run.searcher, turns) if turns else ({}, {})
-    allowed = {old: _allowed(run, later) for old, later in found.items()}
+    corrections_by_turn, _ = await dialog.corrected(run.searcher, turns) if turns else ({}, {})
+    allowed = {old: _allowed(run, later) for old, later in corrections_by_turn.items()}
     replaced = await run.graph.replaced({p.segment.id for p in passages})
     if not any(allowed.values()) and not replaced:
         return list(passages)
@@ -56,28 +56,34 @@ async def _labelled(
     found: dict[str, list[str]],
     replaced: dict[str, list[str]],
 ) -> list[Passage]:
-    known = {p.segment.document_id for p in passages}
-    missing = dict.fromkeys(id for later in found.values() for id in later if id not in known)
-    own = {p.segment.id for p in passages}
-    later = dict.fromkeys(id for by in replaced.values() for id in by if id not in own)
+    document_ids = {p.segment.document_id for p in passages}
+    missing = dict.fromkeys(
+        id for later in found.values() for id in later if id not in document_ids
+    )
+    segment_ids = {p.segment.id for p in passages}
+    later = dict.fromkeys(id for by in replaced.values() for id in by if id not in segment_ids)
     added = await run.store.segments(run.ns, list(later), documents=list(missing))
     added = list({segment.id: segment for segment in added}.values())
     scores = {p.segment.id: p.score for p in passages}
     segments = [*(p.segment for p in passages), *added]
     while True:
         segments.sort(key=lambda s: (s.document_id, s.index))
-        made = _marked(await run.graph.passages(segments), found, replaced, scores)
+        passages_marked = _mark(await run.graph.passages(segments), found, replaced, scores)
         concerned = {*found, *(id for later in found.values() for id in later)}
         concerned |= {*replaced, *(id for by in replaced.values() for id in by)}
-        others = [p for p in made if concerned.isdisjoint((p.segment.document_id, p.segment.id))]
-        if sum(map(run.reasoner.size, made)) <= run.room or not others:
+        others = [
+            p
+            for p in passages_marked
+            if concerned.isdisjoint((p.segment.document_id, p.segment.id))
+        ]
+        if sum(map(run.reasoner.size, passages_marked)) <= run.room or not others:
             break
         last = min(others, key=lambda p: p.score)
         segments = [s for s in segments if s.id != last.segment.id]
-    return _within(run, made)
+    return _within(run, passages_marked)
 
 
-def _marked(
+def _mark(
     passages: Sequence[Passage],
     found: dict[str, list[str]],
     replaced: dict[str, list[str]],
@@ -87,24 +93,26 @@ def _marked(
     for p in passages:
         labels.setdefault(p.segment.document_id, []).append(p.label)
         labels[p.segment.id] = [p.label]
-    made = []
+    passages_marked = []
     for p in passages:
         ids = (*found.get(p.segment.document_id, ()), *replaced.get(p.segment.id, ()))
         by = dict.fromkeys(label for id in ids for label in labels.get(id, ()))
-        made.append(replace(p, score=scores.get(p.segment.id, 0.0), superseded_by=tuple(by)))
-    return made
+        passages_marked.append(
+            replace(p, score=scores.get(p.segment.id, 0.0), superseded_by=tuple(by))
+        )
+    return passages_marked
 
 
 def _within(run: Search, passages: Sequence[Passage]) -> list[Passage]:
     """Return passages that fit, the newest first to stay, in their order."""
-    kept: list[Passage] = []
-    left = run.room
+    passages_kept: list[Passage] = []
+    room_left = run.room
     for passage in reversed(passages):
         size = run.reasoner.size(passage)
-        if size <= left:
-            kept.append(passage)
-            left -= size
-    return kept[::-1]
+        if size <= room_left:
+            passages_kept.append(passage)
+            room_left -= size
+    return passages_kept[::-1]
 
 
 Step = Callable[[Search, SearchState], Awaitable[SearchState]]
@@ -118,9 +126,13 @@ async def begin(run: Search, state: SearchState) -> SearchState:
     """Orient the segments near the question, if that is wanted, and find where to start."""
     is_oriented = run.options.orientation == "local" or run.options.share_orientation
     oriented = await orient(run) if is_oriented else SearchState()
-    begun = await start(run)
-    run.tell("start", entities=await run.graph.names(begun.entities), reason=begun.how)
-    return {**began(begun.important, entities=begun.entities), **oriented, "hits": begun.hits}
+    beginning = await start(run)
+    run.tell("start", entities=await run.graph.names(beginning.entities), reason=beginning.how)
+    return {
+        **began(beginning.important, entities=beginning.entities),
+        **oriented,
+        "hits": beginning.hits,
+    }
 
 
 def began(important: Mapping[str, float], *, entities: Sequence[str] = ()) -> SearchState:
@@ -191,7 +203,7 @@ async def read(run: Search, state: SearchState) -> SearchState:
     earlier = _read_before(state, packed)
     if earlier is None:
         verdict = await run.reasoner.judge(run.context, passages)
-        verdict, update = await _settled(run, verdict, passages)
+        verdict, update = await _settle(run, verdict, passages)
     else:
         verdict, update = Verdict(is_answerable=False, reason=earlier), SearchState()
     hits = dict(state["hits"])
@@ -206,7 +218,7 @@ async def read(run: Search, state: SearchState) -> SearchState:
         tokens=verdict.tokens,
     )
     update |= {
-        "read": [weighed.segment.id for weighed in packed.read],
+        "read": [candidate.segment.id for candidate in packed.read],
         "trials": 1,
         "reason": verdict.reason,
         "hits": hits,
@@ -222,7 +234,7 @@ def _read_before(state: SearchState, packed: Packed) -> str | None:
     They would get the same verdict, so nobody is asked. Only with `paper_exact` does a search come
     to read them again.
     """
-    now = {weighed.segment.id for weighed in packed.read}
+    now = {candidate.segment.id for candidate in packed.read}
     for step in reversed(steps_of(state)):
         if step.action == "read" and {one.segment_id for one in step.read} == now:
             return step.reason
@@ -238,7 +250,7 @@ async def conclude(run: Search, state: SearchState) -> SearchState:
         return {"status": "unanswerable", "reason": _of_all_readings(run, state)}
     packed, passages = await _packed(run, state)
     verdict = await run.reasoner.judge(run.context, passages, force=True)
-    verdict, update = await _settled(run, verdict, passages)
+    verdict, update = await _settle(run, verdict, passages)
     scores = {**state["important"], **state["added"]}
     run.tell(
         "force",
@@ -271,8 +283,8 @@ def _of_all_readings(run: Search, state: SearchState) -> str:
     count, trials = len(_read_in_all(state)), state.get("trials", 0)
     if trials < 2 or not count:
         return state["reason"]
-    said = f" The last reading says: {state['reason']}" if state["reason"] else ""
-    return f"None of the {count} passages that {trials} readings looked at answers it.{said}"
+    last_reason = f" The last reading says: {state['reason']}" if state["reason"] else ""
+    return f"None of the {count} passages that {trials} readings looked at answers it.{last_reason}"
 
 
 async def _missing_in_all(run: Search, state: SearchState) -> str:
@@ -295,13 +307,13 @@ async def _packed(run: Search, state: SearchState) -> tuple[Packed, list[Passage
     if order != "position":
         best_last = sorted(packed.read, key=lambda weighed: weighed.score)
         packed = replace(packed, read=tuple(best_last[:: -1 if order == "score" else 1]))
-    passages = await run.graph.passages([weighed.segment for weighed in packed.read])
+    passages = await run.graph.passages([candidate.segment for candidate in packed.read])
     scores = state["important"]
     passages = [replace(p, score=scores.get(p.segment.id, 0.0)) for p in passages]
     return packed, await with_corrections(run, passages)
 
 
-async def _settled(
+async def _settle(
     run: Search, verdict: Verdict, passages: Sequence[Passage]
 ) -> tuple[Verdict, SearchState]:
     """Return a verdict as it counts, and what of it the state keeps."""
@@ -315,15 +327,15 @@ async def _settled(
         run.listener(Event("warning", {"message": message}))
     if not verdict.is_answerable:
         return verdict, {}
-    found = [to_plain(replace(citation, quote="")) for citation in cited(verdict, passages)]
-    return verdict, {"answer": to_plain(replace(verdict, quotes=())), "citations": found}
+    citations = [to_plain(replace(citation, quote="")) for citation in cited(verdict, passages)]
+    return verdict, {"answer": to_plain(replace(verdict, quotes=())), "citations": citations}
 
 
 def cited(verdict: Verdict, passages: Sequence[Passage]) -> list[Citation]:
     """Return where a verdict's quotations stand, whole segments if none can be located."""
-    found = quotes.locate(verdict.quotes, passages)
-    if found:
-        return found
+    citations = quotes.locate(verdict.quotes, passages)
+    if citations:
+        return citations
     words = f"{verdict.answer} {verdict.reason}"
     return [quotes.whole(p) for p in quotes.supporting(words, verdict.quotes, passages)]
 
@@ -424,13 +436,13 @@ async def followed(run: Search, name: str, strategy: Strategy) -> AsyncGenerator
     config = {} if checkpointer is None else config_of(run.ns, run.options, run.thread)
     machine = search_graph(strategy, checkpointer)
     limit = (run.options.max_trials + run.options.depth + 2) * NODES_PER_TRIAL
-    chosen: Any = {**config, "recursion_limit": limit}
-    begun = checkpointer is not None and (await machine.aget_state(chosen)).next
+    run_config: Any = {**config, "recursion_limit": limit}
+    is_begun = checkpointer is not None and (await machine.aget_state(run_config)).next
     state: Any = {}
-    given: Any = None if begun else {"strategy": name}
-    kept: dict[str, Any] = {"durability": "sync"} if checkpointer is not None else {}
+    first_state: Any = None if is_begun else {"strategy": name}
+    durability: dict[str, Any] = {"durability": "sync"} if checkpointer is not None else {}
     async for mode, item in machine.astream(
-        given, chosen, context=run, stream_mode=["custom", "values"], **kept
+        first_state, run_config, context=run, stream_mode=["custom", "values"], **durability
     ):
         if mode == "values":
             state = item

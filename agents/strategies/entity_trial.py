@@ -31,8 +31,8 @@ async def revise(run: Search, state: SearchState) -> SearchState:
         reason=state["reason"],
         passages=await run.graph.passages(segments),
     )
-    chosen = set(names)
-    entities = [key for name, key, _ in candidates if name in chosen]
+    chosen_names = set(names)
+    entities = [key for name, key, _ in candidates if name in chosen_names]
     used_up = "the window is used up: no other name fits beside what was read"
     run.tell("revise", entities=names, reason=state["reason"] if names else used_up)
     if not entities or set(entities) == set(state["entities"]):
@@ -47,8 +47,8 @@ async def _candidates(run: Search) -> list[tuple[str, str, int]]:
     """Return name, key and number of segments of all entities, most frequent first."""
     documents = run.options.documents
     if documents is None and run.options.segments is None:
-        listed = await run.store.list_entities(run.ns, MOST_CANDIDATES)
-        return [(entity.name, entity.key, entity.segments) for entity in listed]
+        entities = await run.store.list_entities(run.ns, MOST_CANDIDATES)
+        return [(entity.name, entity.key, entity.segments) for entity in entities]
     counts = Counter(await _occurrences(run, documents))
     best = sorted(counts, key=lambda key: (-counts[key], key))[:MOST_CANDIDATES]
     names = await run.graph.names(best)
@@ -56,7 +56,7 @@ async def _candidates(run: Search) -> list[tuple[str, str, int]]:
 
 
 async def _occurrences(run: Search, documents: Collection[str] | None) -> list[str]:
-    found: list[str] = []
+    entity_keys: list[str] = []
     if run.options.segments is not None:
         ids = [segment.id for segment in await run.all_segments(len(run.options.segments))]
         inside = await run.graph.entities_in(ids)
@@ -64,8 +64,8 @@ async def _occurrences(run: Search, documents: Collection[str] | None) -> list[s
     for document_id in sorted(documents or ()):
         segments = await run.store.segments(run.ns, documents=[document_id])
         inside = await run.graph.entities_in([segment.id for segment in segments])
-        found += [key for keys in inside.values() for key in keys]
-    return found
+        entity_keys += [key for keys in inside.values() for key in keys]
+    return entity_keys
 
 
 STRATEGY = Strategy(

@@ -31,33 +31,33 @@ async def begin(run: Search, state: SearchState) -> SearchState:
     if assessed is None:
         run.tell("start", reason="there is nothing to read")
         return began({})
-    start = began(await _picked(run, assessed))
+    start = began(await _pick(run, assessed))
     start["order"] = assessed.settings.order
     packed = await run.packed(start)
-    run.tell("start", reason=_said(assessed, len(packed.read)))
+    run.tell("start", reason=_in_words(assessed, len(packed.read)))
     return start
 
 
-async def _picked(run: Search, assessed: "Assessed") -> dict[str, float]:
+async def _pick(run: Search, assessed: "Assessed") -> dict[str, float]:
     """Return the best fragments: so many as are wanted, within the words that are wanted."""
     settings = assessed.settings
-    found = assessed.best(settings.top or max(FEWEST, run.room // SMALLEST))
+    best_fragments = assessed.best(settings.top or max(FEWEST, run.room // SMALLEST))
     if settings.words is None:
-        return found
-    segments = await run.graph.segments(found)
-    kept = within_words(
+        return best_fragments
+    segments = await run.graph.segments(best_fragments)
+    fragments_kept = within_words(
         [len(longbench_words(segment.text)) for segment in segments], settings.words
     )
-    return {segment.id: found[segment.id] for segment in segments[:kept]}
+    return {segment.id: best_fragments[segment.id] for segment in segments[:fragments_kept]}
 
 
-def _said(assessed: "Assessed", picked: int) -> str:
+def _in_words(assessed: "Assessed", picked: int) -> str:
     settings = assessed.settings
-    named = [name_of(relation) for relation in settings.relations]
-    if "structure" in named:
-        named[named.index("structure")] = f"structure {settings.w_rel:g}"
+    relations = [name_of(relation) for relation in settings.relations]
+    if "structure" in relations:
+        relations[relations.index("structure")] = f"structure {settings.w_rel:g}"
     return (
-        f"{picked} of {assessed.fragments.size} fragments by relation {' and '.join(named)}, "
+        f"{picked} of {assessed.fragments.size} fragments by relation {' and '.join(relations)}, "
         f"alpha {settings.alpha:g}; {assessed.surrounded(picked)} of them by their surroundings"
     )
 

@@ -33,9 +33,11 @@ async def expand(run: Search, state: SearchState) -> SearchState:
     worthy = expansion.worthy_edges(edges, scores, threshold=threshold, width=run.options.width)
     for edge in worthy:
         walk = walk.along(edge)
-    taken = {edge.key for edge in worthy}
+    edges_taken = {edge.key for edge in worthy}
     stating = {id: scores[edge.key] for edge in reversed(worthy) for id in edge.segments}
-    await run.tell_expansion(walk, edges, scores, taken, query=question_text(run), brought=stating)
+    await run.tell_expansion(
+        walk, edges, scores, edges_taken, query=question_text(run), brought=stating
+    )
     return {
         "entities": list(walk.entities),
         "taken": sorted(walk.taken),
@@ -50,10 +52,10 @@ async def elaborate(run: Search, state: SearchState) -> SearchState:
     Starting from entities these replace S_imp, as in the paper; after a search they join its hits.
     """
     around = await run.graph.relations(state["entities"])
-    taken = set(state["taken"])
+    edges_taken = set(state["taken"])
     scores = await run.edge_scores(question_text(run), list(around.values()))
     ranked = expansion.ranked(around.values(), scores)
-    ranked.sort(key=lambda edge: edge.key not in taken)
+    ranked.sort(key=lambda edge: edge.key not in edges_taken)
     names = run.graph.known_names(ranked)
     query = await run.reasoner.elaborate(
         run.context,
@@ -72,8 +74,8 @@ async def _candidates(run: Search, around: dict[str, Relation]) -> list[Relation
     counts = await run.store.counts(run.ns)
     if counts.get("entities", 0) > WHOLE_GRAPH:
         return list(around.values())
-    listed = await run.store.list_entities(run.ns, WHOLE_GRAPH)
-    return list((await run.graph.relations([entity.key for entity in listed])).values())
+    entities = await run.store.list_entities(run.ns, WHOLE_GRAPH)
+    return list((await run.graph.relations([entity.key for entity in entities])).values())
 
 
 async def _stating(run: Search, query: str, edges: list[Relation]) -> dict[str, float]:
@@ -84,8 +86,8 @@ async def _stating(run: Search, query: str, edges: list[Relation]) -> dict[str, 
         for segment_id in edge.segments:
             best[segment_id] = max(scores[edge.key], best.get(segment_id, 0.0))
     stating = {id: score for id, score in best.items() if score > 0}
-    near = await run.scorer.score_segments(query, list(stating))
-    return {id: score + TIE * max(near.get(id, 0.0), 0.0) for id, score in stating.items()}
+    similarities = await run.scorer.score_segments(query, list(stating))
+    return {id: score + TIE * max(similarities.get(id, 0.0), 0.0) for id, score in stating.items()}
 
 
 STRATEGY = Strategy(

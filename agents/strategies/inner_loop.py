@@ -81,8 +81,8 @@ def _build(kind: TreeKind) -> str:
 
 async def warn_of_missing(run: Search, trees: Sequence[StoredTree]) -> None:
     """Say how many of the documents asked are in no tree, so that nothing of them is found."""
-    asked = run.options.documents
-    documents = await run.store.document_ids(run.ns) if asked is None else asked
+    document_ids = run.options.documents
+    documents = await run.store.document_ids(run.ns) if document_ids is None else document_ids
     missing = len(documents) - sum(tree.tree.is_current for tree in trees)
     if missing:
         message = f"{missing} of {len(documents)} documents have no tree, or changed since: "
@@ -93,7 +93,7 @@ async def warn_of_missing(run: Search, trees: Sequence[StoredTree]) -> None:
 async def read(run: Search, state: SearchState) -> SearchState:
     """Do one round; the last one sets the status."""
     caller = run.caller
-    return await (_read_locally(run, state) if caller is None else _asked(run, state, caller))
+    return await (_read_locally(run, state) if caller is None else _ask(run, state, caller))
 
 
 async def again(run: Search, state: SearchState) -> SearchState:
@@ -120,7 +120,7 @@ def is_last(run: Search, state: SearchState, alike: float) -> bool:
 # --- with a chat model ---------------------------------------------------------------------------
 
 
-async def _asked(run: Search, state: SearchState, caller: "Caller") -> SearchState:
+async def _ask(run: Search, state: SearchState, caller: "Caller") -> SearchState:
     before = state.get("memory", "")
     question = run.context.question
     query = f"{question}\n{before}" if before else question
@@ -129,20 +129,20 @@ async def _asked(run: Search, state: SearchState, caller: "Caller") -> SearchSta
     )
     entries = retrieved(run, await table.collapsed(query))
     is_loop = run.options.navigation
-    asked = shown(question, run.context.choices).removeprefix("Question: ")
-    called = await caller.say(
+    question_shown = shown(question, run.context.choices).removeprefix("Question: ")
+    call = await caller.say(
         PROMPT if is_loop else ONCE,
         lambda kept: {
             "retrieved": "\n".join(kept[0]),
             **({"memory": fenced(before)} if is_loop else {}),
-            "question": asked,
+            "question": question_shown,
         },
         [[fenced(entry.text) for entry in entries]],
         window=run.context.window,
         reply=min(CAPACITY, run.context.window // 4),
         sampling=PAPER_SAMPLING if run.options.paper_exact else {},
     )
-    memory = " ".join(called.value.split())
+    memory = " ".join(call.value.split())
     alike = likeness(before, memory)
     last = is_last(run, state, alike)
     run.tell(
@@ -151,7 +151,7 @@ async def _asked(run: Search, state: SearchState, caller: "Caller") -> SearchSta
         query=query,
         memory=memory,
         likeness=round(alike, 4),
-        tokens=called.tokens,
+        tokens=call.tokens,
         verdict="answerable" if last and memory else "",
     )
     update: SearchState = {"memory": memory, "trials": 1, "has_moved": True}
@@ -168,12 +168,12 @@ def shared_out(run: Search, layers: Sequence[Sequence[Entry]]) -> list[Entry]:
 
     With one budget for all, the summaries above would leave no room for the segments below.
     """
-    room, found = min(TOKENS, run.room - CAPACITY), list[Entry]()
+    room, entries = min(TOKENS, run.room - CAPACITY), list[Entry]()
     for n, layer in enumerate(layers):
-        kept = _fitting(run, layer, room // (len(layers) - n))
-        room -= sum(_size(run, entry) for entry in kept)
-        found += kept
-    return found
+        layer_entries = _fitting(run, layer, room // (len(layers) - n))
+        room -= sum(_size(run, entry) for entry in layer_entries)
+        entries += layer_entries
+    return entries
 
 
 def _fitting(run: Search, entries: Sequence[Entry], room: int) -> list[Entry]:
@@ -220,43 +220,46 @@ async def _read_locally(run: Search, state: SearchState) -> SearchState:
     # A sentence of a document may have several lines.
     sentences = await _sentences(run)
     ranked = await sentences.ranked(run.context.question, lines)
-    seen = fitting(ranked, run.room, run.count)
-    best = fitting(ranked, CAPACITY, run.count) or seen[:1]
+    entries_read = fitting(ranked, run.room, run.count)
+    best = fitting(ranked, CAPACITY, run.count) or entries_read[:1]
     memory = "\n".join(" ".join(one.text.split()) for one in best)
     alike = likeness(before, memory)
     last = is_last(run, state, alike)
     run.tell(
         "read",
-        nodes=[_place(one) for one in (seen if last else seen[:KEPT_NODES])],
+        nodes=[_place(one) for one in (entries_read if last else entries_read[:KEPT_NODES])],
         query=f"{run.context.question}\n{before}" if before else run.context.question,
         memory=memory,
         likeness=round(alike, 4),
         verdict="passages" if last and memory else "",
     )
     update: SearchState = {"memory": memory, "trials": 1, "has_moved": True}
-    return {**update, **await _shown(run, best, seen)} if last else update
+    return {**update, **await _memory_passages(run, best, entries_read)} if last else update
 
 
 async def _sentences(run: Search) -> Sentences:
     """Return the sentences of a run; what one round has cut, the next one need not."""
     if run.kept is None:
         trees = await trees_of(run)
-        wanted = run.options.surprise
+        surprise = run.options.surprise
         nodes = [n.node for tree in trees for n in tree.nodes.values() if n.node.level == 1]
-        surprises = {n.segments[0]: frozenset(n.surprises) for n in nodes if wanted}
+        surprises = {n.segments[0]: frozenset(n.surprises) for n in nodes if surprise}
         documents = frozenset(tree.tree.document_id for tree in trees)
         run.kept = Sentences(run.store, run.ns, surprises, documents)
     assert isinstance(run.kept, Sentences)
     return run.kept
 
 
-async def _shown(run: Search, best: Sequence[Sentence], seen: Sequence[Sentence]) -> SearchState:
+async def _memory_passages(
+    run: Search, best: Sequence[Sentence], seen: Sequence[Sentence]
+) -> SearchState:
     """Return the memory as passages, in the order of the text; options are chosen from all seen."""
     if not best:
         return {"status": "unanswerable", "reason": "no sentence shares a word with the question"}
     in_order = sorted(best, key=lambda one: (one.document_id, one.start))
-    found = await run.graph.passages(await run.graph.segments([one.segment_id for one in best]))
-    by_id = {passage.segment.id: passage for passage in found}
+    segments = await run.graph.segments([one.segment_id for one in best])
+    of_segments = await run.graph.passages(segments)
+    by_id = {passage.segment.id: passage for passage in of_segments}
     spans = [_cited(one, by_id[one.segment_id]) for one in in_order if one.segment_id in by_id]
     text = "\n".join(" ".join(one.text.split()) for one in in_order)
     verdict = Verdict(True, text, None, NO_MODEL, status="passages")

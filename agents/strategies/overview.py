@@ -65,11 +65,11 @@ async def begin(run: Search, state: SearchState) -> SearchState:
     parts = _parts(segments, await run.sizes(segments), run.room - run.room // 20)
     if run.caller is None:
         fitting = max(1, sum(map(len, parts)) // max(1, len(parts)))
-        chosen = spread(segments, fitting)
-        run.tell("start", reason=f"{len(chosen)} of {len(segments)} segments, spread evenly")
-        return began({one.id: 0.0 for one in chosen})
-    named = run.options.strategy == NAME
-    chosen_parts = spread(parts, MOST_PARTS if named else UNASKED)
+        segments_read = spread(segments, fitting)
+        run.tell("start", reason=f"{len(segments_read)} of {len(segments)} segments, spread evenly")
+        return began({one.id: 0.0 for one in segments_read})
+    is_named = run.options.strategy == NAME
+    chosen_parts = spread(parts, MOST_PARTS if is_named else UNASKED)
     joining = joins(run, len(chosen_parts))
     run.tell(
         "start",
@@ -82,13 +82,13 @@ async def begin(run: Search, state: SearchState) -> SearchState:
 def _parts(segments: Sequence[Segment], sizes: Sequence[int], room: int) -> list[list[Segment]]:
     """Return segments in order in groups that fit; a group ends with its document."""
     parts: list[list[Segment]] = []
-    left = 0
+    room_left = 0
     for segment, size in zip(segments, sizes, strict=True):
-        if not parts or size > left or parts[-1][-1].document_id != segment.document_id:
+        if not parts or size > room_left or parts[-1][-1].document_id != segment.document_id:
             parts.append([])
-            left = room
+            room_left = room
         parts[-1].append(segment)
-        left -= size
+        room_left -= size
     return parts
 
 
@@ -122,7 +122,7 @@ async def read(run: Search, state: SearchState) -> SearchState:
         return await judged(run, state)
     parts, notes = state.get("parts", []), list(state.get("notes", []))
     if parts:
-        return await _noted(run, run.caller, parts, notes)
+        return await _take_notes(run, run.caller, parts, notes)
     if len(notes) > _group(run):
         return await _joined(run, run.caller, notes)
     return await _answered(run, run.caller, notes)
@@ -136,26 +136,29 @@ async def again(run: Search, state: SearchState) -> SearchState:
 STRATEGY = Strategy(begin=begin, read=read, move=again, calls=(Calls("overview"),))
 
 
-async def _noted(
+async def _take_notes(
     run: Search, caller: "Caller", parts: list[list[str]], notes: list[dict[str, Any]]
 ) -> SearchState:
     wave = parts[:WAVE]
-    made = await asyncio.gather(*(_note(run, caller, ids) for ids in wave))
+    notes_made = await asyncio.gather(*(_note(run, caller, ids) for ids in wave))
     segments = await run.graph.segments([id for ids in wave for id in ids])
     run.tell(
         "read",
         read=[ScoredSegment(one.id, 0.0, one.tokens) for one in segments],
         reason=f"notes on {len(wave)} parts, {len(parts) - len(wave)} left",
-        tokens=max(tokens for _, tokens in made),
+        tokens=max(tokens for _, tokens in notes_made),
     )
-    return {"parts": parts[WAVE:], "notes": [*notes, *(note for note, _ in made if note["text"])]}
+    return {
+        "parts": parts[WAVE:],
+        "notes": [*notes, *(note for note, _ in notes_made if note["text"])],
+    }
 
 
 async def _note(run: Search, caller: "Caller", ids: Sequence[str]) -> tuple[dict[str, Any], int]:
     passages = await run.graph.passages(await run.graph.segments(ids))
     question = multiple_choice.shown(run.context.question, ())
     try:
-        called = await caller.call(
+        call = await caller.call(
             "overview-part",
             AnswerReply,
             lambda kept: dict(passages="\n".join(kept[0]), question=question),
@@ -167,21 +170,27 @@ async def _note(run: Search, caller: "Caller", ids: Sequence[str]) -> tuple[dict
     except ModelOutputError as exc:
         run.listener(Event("warning", {"message": f"a part of the text is left out: {exc}"}))
         return {"text": "", "citations": []}, 0
-    text = " ".join(called.value.answer.split())
-    quotes = reply_items.quotes(called.value.quotes)
-    found = cited(Verdict(True, text, quotes=quotes), passages) if text else []
-    plain = [to_plain(replace(one, quote="")) for one in found]
-    return {"text": text, "citations": plain}, called.tokens
+    text = " ".join(call.value.answer.split())
+    quotes = reply_items.quotes(call.value.quotes)
+    citations = cited(Verdict(True, text, quotes=quotes), passages) if text else []
+    plain = [to_plain(replace(one, quote="")) for one in citations]
+    return {"text": text, "citations": plain}, call.tokens
 
 
 async def _joined(run: Search, caller: "Caller", notes: list[dict[str, Any]]) -> SearchState:
     groups = list(in_batches(notes, _group(run)))
-    made = await asyncio.gather(*(_join(run, caller, group, choices=()) for group in groups))
+    joined_notes = await asyncio.gather(
+        *(_join(run, caller, group, choices=()) for group in groups)
+    )
     joined = [
         {"text": verdict.answer or group[0]["text"], "citations": spans}
-        for group, (verdict, spans) in zip(groups, made, strict=True)
+        for group, (verdict, spans) in zip(groups, joined_notes, strict=True)
     ]
-    run.tell("read", reason=f"{len(notes)} notes joined to {len(joined)}", tokens=made[0][0].tokens)
+    run.tell(
+        "read",
+        reason=f"{len(notes)} notes joined to {len(joined)}",
+        tokens=joined_notes[0][0].tokens,
+    )
     return {"notes": joined}
 
 
@@ -210,7 +219,7 @@ async def _join(
     labelled = {f"S{n}": note for n, note in enumerate(notes, 1)}
     question = multiple_choice.shown(run.context.question, choices)
     try:
-        called = await caller.call(
+        call = await caller.call(
             "overview-join",
             AnswerReply,
             lambda kept: dict(notes="\n".join(kept[0]), question=question),
@@ -221,14 +230,14 @@ async def _join(
     except ModelOutputError as exc:
         reason = f"the model's reply cannot be read: {exc}"
         return Verdict(is_answerable=False, reason=reason), []
-    reply = called.value
+    reply = call.value
     text = " ".join(reply.answer.split())
     choice = multiple_choice.chosen(text, choices) if choices else None
     if not text or (choices and choice is None):
-        return Verdict(False, reason=reply.reasoning.strip(), tokens=called.tokens), []
-    named = [quote.label for quote in reply_items.quotes(reply.quotes) if quote.label in labelled]
-    used = [labelled[label] for label in dict.fromkeys(named)] or list(notes)
-    spans = [span for note in used for span in note["citations"]]
+        return Verdict(False, reason=reply.reasoning.strip(), tokens=call.tokens), []
+    labels = [quote.label for quote in reply_items.quotes(reply.quotes) if quote.label in labelled]
+    notes_used = [labelled[label] for label in dict.fromkeys(labels)] or list(notes)
+    spans = [span for note in notes_used for span in note["citations"]]
     answer = choices[choice] if choice is not None else text
-    verdict = Verdict(True, answer, choice, reply.reasoning.strip(), tokens=called.tokens)
+    verdict = Verdict(True, answer, choice, reply.reasoning.strip(), tokens=call.tokens)
     return verdict, spread(spans, MOST_CITED)

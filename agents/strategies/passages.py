@@ -14,10 +14,10 @@ async def begin(run: Search, state: SearchState) -> SearchState:
     """Search; no entities are looked up, as nothing moves on from here."""
     hits = await run.searcher.search(question_text(run), k=HITS, documents=run.options.documents)
     run.tell("start", reason=f"{counted(len(hits), 'passages')} found by search")
-    said = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
+    hit_reasons = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}
     few = () if hits else await run.all_segments(HITS)
     scores = {hit.segment_id: hit.score for hit in hits} or {one.id: 0.0 for one in few}
-    return {**began(scores), "hits": said}
+    return {**began(scores), "hits": hit_reasons}
 
 
 STRATEGY = Strategy(begin=begin)

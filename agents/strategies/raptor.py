@@ -36,14 +36,14 @@ KIND: TreeKind = "raptor"
 async def begin(run: Search, state: SearchState, *, is_layered: bool = False) -> SearchState:
     """Rank the texts of the tree."""
     await warn_of_missing(run, await trees_of(run, KIND))
-    found = await _entries(run, is_layered)
+    entries = await _entries(run, is_layered)
     run.tell(
         "start",
-        nodes=[as_node(entry) for entry in found],
-        reason=f"{len(found)} texts of the tree",
+        nodes=[as_node(entry) for entry in entries],
+        reason=f"{len(entries)} texts of the tree",
     )
     scores: dict[str, float] = {}
-    for entry in found:
+    for entry in entries:
         for id in entry.segments if entry.level <= 1 else ():
             scores[id] = max(scores.get(id, 0.0), entry.score)
     return began(scores)
@@ -65,7 +65,7 @@ async def read(run: Search, state: SearchState, *, is_layered: bool = False) -> 
         return await judged(run, state)
     entries = await _entries(run, is_layered)
     question = shown(run.context.question, run.context.choices).removeprefix("Question: ")
-    called = await caller.say(
+    call = await caller.say(
         ONCE,
         lambda kept: {"retrieved": "\n".join(kept[0]), "question": question},
         [[fenced(entry.text) for entry in entries]],
@@ -73,11 +73,11 @@ async def read(run: Search, state: SearchState, *, is_layered: bool = False) -> 
         reply=min(CAPACITY, run.context.window // 4),
         sampling=PAPER_SAMPLING if run.options.paper_exact else {},
     )
-    answer = " ".join(called.value.split())
+    answer = " ".join(call.value.split())
     run.tell(
         "read",
         nodes=[as_node(entry) for entry in entries],
-        tokens=called.tokens,
+        tokens=call.tokens,
         verdict="answerable" if answer else "",
     )
     return {"trials": 1, **await ended(run, answer, entries)}

@@ -74,10 +74,11 @@ async def _reached(
     ids = (await run.graph.places([node]))[node]
     if run.options.paper_exact:
         return dict.fromkeys(ids, score)
-    near = await run.scorer.score_segments(query, ids)
+    similarities = await run.scorer.score_segments(query, ids)
     stating = set(edge.segments)
     return {
-        id: score + STATED * (id in stating) + STATED * max(near.get(id, 0.0), 0.0) for id in ids
+        id: score + STATED * (id in stating) + STATED * max(similarities.get(id, 0.0), 0.0)
+        for id in ids
     }
 
 

@@ -28,9 +28,9 @@ async def begin(run: Search, state: SearchState) -> SearchState:
     most = run.room // SMALLEST + 1
     ends = ids if len(ids) <= 2 * most else [*ids[:most], *ids[-most:]]
     segments = await run.graph.segments(ends)
-    kept = middle_left_out(await run.sizes(segments), run.room)
-    run.tell("start", reason=f"{len(kept)} of {len(ids)} segments, from both ends")
-    return began({segments[at].id: 1.0 for at in kept})
+    indexes = middle_left_out(await run.sizes(segments), run.room)
+    run.tell("start", reason=f"{len(indexes)} of {len(ids)} segments, from both ends")
+    return began({segments[at].id: 1.0 for at in indexes})
 
 
 def middle_left_out(sizes: Sequence[int], room: int) -> list[int]:

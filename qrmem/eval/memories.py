@@ -20,7 +20,7 @@ from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.llm.budget import Budget
 from qrmem.llm.totals import usage
 from qrmem.memory.add import Adder
-from qrmem.memory.runtime import Models, measured, new_namespace
+from qrmem.memory.runtime import Models, measure_dimension, new_namespace
 from qrmem.prompts import load_prompts
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
@@ -236,7 +236,7 @@ async def new_space(
     store: GraphStore, settings: Settings, embedder: Embedder | None
 ) -> NamespaceInfo:
     """Make the namespace that settings name, for the vectors of an embedder."""
-    info = replace(new_namespace(settings), dimension=await measured(embedder))
+    info = replace(new_namespace(settings), dimension=await measure_dimension(embedder))
     return await store.create_namespace(info.name, info)
 
 

@@ -101,7 +101,7 @@ class Adder:
         self._models.tagger(self._run.reasoner)  # what is not there is said before anything is kept
         self._is_alone = await asyncio.to_thread(is_one_document, source)
         self._crew = None if self._is_chat else await self._models.crew()
-        lost = self._crew.lost if self._crew else 0
+        workers_lost = self._crew.lost if self._crew else 0
         try:
             await self._take_all(source)
             await self._build()
@@ -116,7 +116,7 @@ class Adder:
             # A namespace that was not made, as the embedder failed, keeps no account either.
             if self._run.calls and await self._store.namespace(self._ns) is not None:
                 await self._store.record(self._ns, (), self._run.calls)
-        if self._crew and (count := self._crew.lost - lost):
+        if self._crew and (count := self._crew.lost - workers_lost):
             self._warn("worker", worker_losses(count))
         await self._look_at_yields()
         if not self._tally.stopped:
@@ -140,28 +140,28 @@ class Adder:
         ahead: list[Document | Refused | PassedOver] = []
         try:
             crew = None if self._is_alone else self._crew
-            async for found in documents(
+            async for item in documents(
                 source, options.glob, follow_links=options.follow_links, crew=crew
             ):
-                ahead.append(found)
+                ahead.append(item)
                 if len(ahead) == AHEAD:
-                    taken, ahead = ahead, []
-                    await self._take_some(taken)
-            taken, ahead = ahead, []
-            await self._take_some(taken)
+                    batch, ahead = ahead, []
+                    await self._take_some(batch)
+            batch, ahead = ahead, []
+            await self._take_some(batch)
         except Exception:
             await self._take_some(ahead)  # what a source gave before it broke is kept
             await self._flush()
             raise
 
     async def _take_some(self, ahead: Sequence[Document | Refused | PassedOver]) -> None:
-        named = await self._file_ids.named(ahead)
-        ids = [found.id or "" for found in named if isinstance(found, Document)]
+        items = await self._file_ids.named(ahead)
+        ids = [item.id or "" for item in items if isinstance(item, Document)]
         await self._state.look(ids)
-        for found in named:
+        for item in items:
             if self._tally.is_taken:
                 break
-            await self._take(found)
+            await self._take(item)
             if self._tally.batched >= BATCH_CHARACTERS:
                 await self._build()
 
@@ -169,10 +169,10 @@ class Adder:
         """Warn of documents that this run read and that gave far less than is usual."""
         tally = self._tally
         waiting = tally.batch if tally.stopped else []  # they may not be merged
-        named = [
+        finished = [
             name for name in (*tally.added, *tally.updated, *tally.resumed) if name not in waiting
         ]
-        if documents := await self._store.documents(self._ns, named) if named else ():
+        if documents := await self._store.documents(self._ns, finished) if finished else ():
             for message in low_yields(documents):
                 self._warn("yield", message)
 
@@ -209,7 +209,7 @@ class Adder:
             return
         if name in self._new and before is not None:
             raise StoreConflict(f"document {name!r} already exists")
-        stored = self._state.info(name) if self._state.digest(name) == digest else None
+        stored_info = self._state.info(name) if self._state.digest(name) == digest else None
         if before not in (None, digest) and not (
             self._options.update and name not in self._tally.seen
         ):
@@ -221,13 +221,13 @@ class Adder:
             await self._hold(name, document)
             return
         await self._flush()
-        if stored is not None and not self._options.rebuild:
-            if self._options.update and is_described_anew(document, stored):
+        if stored_info is not None and not self._options.rebuild:
+            if self._options.update and is_described_anew(document, stored_info):
                 await self._put(document, self._tally.updated)
             elif self._state.is_done(name):
                 self._tally.unchanged.append(name)
                 self._tally.readers |= self._state.readers(name)
-                self._pass(name, stored.segments)
+                self._pass(name, stored_info.segments)
                 return
             else:
                 self._tally.resumed.append(name)
@@ -255,17 +255,17 @@ class Adder:
             await self._flush()
 
     async def _flush(self) -> None:
-        held, self._tally.held, self._tally.held_segments = self._tally.held, [], 0
-        if held:
+        documents, self._tally.held, self._tally.held_segments = self._tally.held, [], 0
+        if documents:
             await self._make_namespace()
-            await self._put_held(held)
+            await self._put_held(documents)
 
     async def _put_held(self, written: Sequence[tuple[Document, list[Segment]]]) -> None:
         """Write new and changed documents; if one of them is refused, each for itself."""
         changed = {document.id or "" for document, _ in written} & self._tally.changed
-        await self._replace(changed, [one for _, own in written for one in own])
+        await self._replace(changed, [s for _, segments_of_it in written for s in segments_of_it])
         try:
-            await self._written(written, anew=self._options.rebuild)
+            await self._write_documents(written, anew=self._options.rebuild)
         except UsageError as exc:
             if self._is_alone:
                 raise
@@ -283,7 +283,7 @@ class Adder:
             (self._tally.updated if name in changed else self._tally.added).append(name)
             self._enlist(name, states)
 
-    async def _written(
+    async def _write_documents(
         self,
         written: Sequence[tuple[Document, list[Segment]]],
         *,
@@ -297,23 +297,25 @@ class Adder:
             ids = [document.id or "" for document, _ in written]
             edits = await store.contributions(ns, *ids, kinds=("edit",))
         await store.put_documents(ns, written, anew=anew, only_new=only_new)
-        there = {segment.id for _, own in written for segment in own}
-        kept = [(LedgerRow(e.segment_id, "pending"), e) for e in edits if e.segment_id in there]
-        if kept:
-            await store.record(ns, kept)
+        there = {segment.id for _, segments in written for segment in segments}
+        edit_rows = [
+            (LedgerRow(e.segment_id, "pending"), e) for e in edits if e.segment_id in there
+        ]
+        if edit_rows:
+            await store.record(ns, edit_rows)
 
     async def _replace(self, names: Collection[str], segments: Iterable[Segment]) -> None:
         """Note which segments of some documents go; drop the summaries, which tell of them."""
         if not names:
             return
         before = await self._store.segments(self._ns, documents=sorted(names))
-        gone = {s.id: s.document_id for s in before}
+        document_of = {s.id: s.document_id for s in before}
         for segment in segments:
-            gone.pop(segment.id, None)
-        self.replaced |= gone.keys()
+            document_of.pop(segment.id, None)
+        self.replaced |= document_of.keys()
         # A title alone that is another is not worth a call of a chat model.
-        told = names if self._run.reasoner.is_local else set(gone.values())
-        await self._store.record(self._ns, (), summaries=dict.fromkeys(told, ""))
+        changed_documents = names if self._run.reasoner.is_local else set(document_of.values())
+        await self._store.record(self._ns, (), summaries=dict.fromkeys(changed_documents, ""))
 
     async def _put(
         self, document: Document, done: list[str], *, anew: bool = False, only_new: bool = False
@@ -322,7 +324,7 @@ class Adder:
         segments = self._checked_cut(name, document)
         await self._make_namespace()
         await self._replace([name] if self._state.info(name) else [], segments)
-        await self._written([(document, segments)], anew=anew, only_new=only_new)
+        await self._write_documents([(document, segments)], anew=anew, only_new=only_new)
         done.append(name)
         self._tally.reused += (await self._states(name))["ok"]
 
@@ -354,16 +356,16 @@ class Adder:
         """Return a source file's outline; it is wanted twice, once after the other."""
         if self._outlined is None or self._outlined[0] != document.text:
             language = str(document.metadata[CODE_KEY])
-            found = outline(document.text, language)
-            if found.is_broken or not has_grammar(language):
+            declarations = outline(document.text, language)
+            if declarations.is_broken or not has_grammar(language):
                 self._tally.unparsed.append(document.id or "")
-            self._outlined = document.text, found
+            self._outlined = document.text, declarations
         return self._outlined[1]
 
     async def _read_code(self, document: Document) -> None:
         """Commit what source code says by itself: no reasoner reads it, and no model is paid."""
-        found = read_code(self._outline(document), await self._unread(document))
-        read = [(LedgerRow(c.segment_id, "ok", reasoner="syntax"), c) for c in found]
+        reading = read_code(self._outline(document), await self._unread(document))
+        read = [(LedgerRow(c.segment_id, "ok", reasoner="syntax"), c) for c in reading]
         await self._store.record(self._ns, read)
         self._tally.read += len(read)
 
@@ -374,9 +376,9 @@ class Adder:
         reasoner = LocalReasoner(self._models.counter)
         for segment in await self._unread(document):
             reading = Reading(document.title, speaker=speaker_of(document.metadata))
-            found = await reasoner.extract(segment, reading)
+            contribution = await reasoner.extract(segment, reading)
             row = LedgerRow(segment.id, "ok", reasoner=reasoner.name)
-            await self._store.record(self._ns, [(row, found)])
+            await self._store.record(self._ns, [(row, contribution)])
             self._tally.read += 1
 
     async def _unread(self, document: Document) -> list[Segment]:
@@ -389,8 +391,8 @@ class Adder:
     async def _make_namespace(self) -> None:
         """Make the namespace with its first document: an `add` that read nothing leaves nothing."""
         info = await self._models.measured_info(self._run.embedder)
-        made = await self._store.create_namespace(self._ns, info)
-        if replace(made, revision=info.revision) != info:
+        info_made = await self._store.create_namespace(self._ns, info)
+        if replace(info_made, revision=info.revision) != info:
             raise StoreConflict(
                 f"namespace {self._ns!r} was created meanwhile with other settings; run the "
                 "command again"

@@ -52,19 +52,19 @@ class IngestState:
         read = [info for info in infos if not set(info.states) - {"ok"}]
         ids = [info.id for info in read]
         rows = await self._store.ledger(self._ns, *ids) if ids else ()
-        done = {row.segment_id for row in rows if row.merged}
-        if self._is_embedded and done:
-            done = set(await self._store.owners(self._ns, "segment", list(done)))
-        left = iter(rows)
+        merged = {row.segment_id for row in rows if row.merged}
+        if self._is_embedded and merged:
+            merged = set(await self._store.owners(self._ns, "segment", list(merged)))
+        rows_left = iter(rows)
         for info in read:
-            own = list(islice(left, info.segments))
-            self._readers[info.id] = {row.reasoner for row in own if row.reasoner}
-            if done.issuperset(row.segment_id for row in own):
+            document_rows = list(islice(rows_left, info.segments))
+            self._readers[info.id] = {row.reasoner for row in document_rows if row.reasoner}
+            if merged.issuperset(row.segment_id for row in document_rows):
                 self._done.add(info.id)
         if self._is_folded:
             keys = {folded_key(info.id, info.digest): info.id for info in read}
-            found = await self._store.cached(self._ns, "fold", list(keys))
-            self._done &= {keys[one.key] for one in found}
+            folds = await self._store.cached(self._ns, "fold", list(keys))
+            self._done &= {keys[one.key] for one in folds}
 
     def info(self, document_id: str) -> DocumentInfo | None:
         """Return a document as it was found; `None` if it was not."""
@@ -72,8 +72,8 @@ class IngestState:
 
     def digest(self, document_id: str) -> str | None:
         """Return the sha256 of a document's text as it was found; `None` if it was not."""
-        found = self._infos.get(document_id)
-        return found.digest if found else None
+        info = self._infos.get(document_id)
+        return info.digest if info else None
 
     def is_done(self, document_id: str) -> bool:
         """Whether nothing of a document is left to do."""
@@ -94,13 +94,13 @@ class IngestState:
         Raises:
             UsageError: it is one of these.
         """
-        stored = self.info(document_id)
-        if stored is not None and not turn_number(document_id, stored.metadata):
+        info = self.info(document_id)
+        if info is not None and not turn_number(document_id, info.metadata):
             raise UsageError(
                 f"document {document_id!r} already exists, and is not a turn or a fact of a turn:"
                 " add it under another id, then delete it under this one"
             )
-        if stored is None and not may_begin:
+        if info is None and not may_begin:
             raise UsageError(
                 f"document {document_id!r} has the id and the metadata of a turn: give it another"
                 " id; add_messages and `qrmem chat add` keep turns"
@@ -112,8 +112,8 @@ class IngestState:
         Args:
             is_alone: whether the document can be given another id.
         """
-        stored = self.info(document.id or "")
-        was = stored.metadata.get("source", "") if stored else ""
+        info = self.info(document.id or "")
+        was = info.metadata.get("source", "") if info else ""
         now = document.metadata.get("source", "")
         files = f", from {was}, and this one is from {now}" if was != now and was and now else ""
         both = "--id ID (id=) keeps both, " if is_alone else ""
@@ -160,27 +160,27 @@ class FileIds:
         ids = {id for one in found if isinstance(one, FileDocument) for id in _ids(one)}
         stored = await self._store.documents(self._ns, ids) if ids else ()
         self._stored = {one.id: (_source(one), one.digest) for one in stored}
-        return [await self._named(one) if isinstance(one, FileDocument) else one for one in found]
+        return [await self._with_id(one) if isinstance(one, FileDocument) else one for one in found]
 
-    async def _named(self, file: FileDocument) -> Document:
+    async def _with_id(self, file: FileDocument) -> Document:
         id = await self._id(file)
         self._given[id] = _source(file), file.digest
         title = id if file.title == file.id else file.title  # of source code it is the id
         return Document(file.text, title, id, file.metadata, file.parts)
 
     async def _id(self, file: FileDocument) -> str:
-        own = _source(file)
-        known = {id: self._given.get(id) or self._stored.get(id) for id in _ids(file)}
-        for id, one in known.items():
-            if one and one[0] == own:
+        source = _source(file)
+        known_source = {id: self._given.get(id) or self._stored.get(id) for id in _ids(file)}
+        for id, one in known_source.items():
+            if one and one[0] == source:
                 return id
         others: list[str] = []
-        for id, one in known.items():
+        for id, one in known_source.items():
             if one is None:
                 self._gone.update(others)
                 return id
             path, digest = one
-            if digest == file.digest or not await asyncio.to_thread(_is_another, path, own):
+            if digest == file.digest or not await asyncio.to_thread(_is_another, path, source):
                 return id
             others += [] if is_address(path) else [id]
         return file.id or ""

@@ -174,7 +174,7 @@ async def _question(
     thread = uuid.uuid4().hex[:12] if options.keep_trail or options.checkpointer else ""
     if options.checkpointer is not None:
         session.checkpointers.add(options.checkpointer)
-    known, begun = await interrupted(session.ns, options, session.running)
+    interrupted_ids, is_interrupted = await interrupted(session.ns, options, session.running)
     return QuestionRun(
         store=session.store,
         ns=session.ns,
@@ -185,8 +185,8 @@ async def _question(
         options=options,
         listener=listener,
         is_watched=words,
-        thread=known or thread,
-        begun=begun,
+        thread=interrupted_ids or thread,
+        begun=is_interrupted,
         running=session.running,
     )
 
@@ -321,8 +321,8 @@ class QuestionRun:
     @property
     def _user(self) -> str:
         """Whose documents alone are asked; "" where they are no one user's."""
-        wanted = normalise_where(self.options.where).get(USER_KEY, {})
-        users = {*([wanted["="]] if "=" in wanted else ()), *wanted.get("in", ())}
+        user_filter = normalise_where(self.options.where).get(USER_KEY, {})
+        users = {*([user_filter["="]] if "=" in user_filter else ()), *user_filter.get("in", ())}
         return str(users.pop()) if len(users) == 1 else ""
 
     def _answer(self, outcome: "Outcome", reasoner: str) -> Answer:

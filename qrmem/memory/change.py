@@ -219,8 +219,8 @@ async def trees(session: Session, document_ids: Sequence[str], kind: TreeKind) -
     require_known(kind, "default")
     await session.info()
     ids = await session.require_documents(document_ids)
-    found = await load_trees(session.store, session.ns, kind, ids or None)
-    return [stored.tree for stored in found]
+    stored_trees = await load_trees(session.store, session.ns, kind, ids or None)
+    return [tree.tree for tree in stored_trees]
 
 
 async def _with_facts(session: Session, document_ids: Sequence[str]) -> tuple[str, ...]:
@@ -229,8 +229,8 @@ async def _with_facts(session: Session, document_ids: Sequence[str]) -> tuple[st
 
     infos = await dialog.turn_infos(session.store, session.ns, document_ids)
     numbers = [dialog.number_of(info) for info in infos if FACT_KEY not in info.metadata]
-    found = await dialog.facts_of(session.store, session.ns, numbers)
-    return tuple(dict.fromkeys([*document_ids, *(info.id for info in found)]))
+    fact_ids = await dialog.facts_of(session.store, session.ns, numbers)
+    return tuple(dict.fromkeys([*document_ids, *(info.id for info in fact_ids)]))
 
 
 async def _refresh_names(session: Session) -> None:
@@ -250,7 +250,7 @@ async def load(session: Session, path: str | PathLike[str], listener: Listener) 
     require_path(path)
     session.require_writable()
     await session.settle()
-    done = await import_archive(
+    report = await import_archive(
         session.store,
         session.ns,
         path,
@@ -261,7 +261,7 @@ async def load(session: Session, path: str | PathLike[str], listener: Listener) 
     similar = await session.similar()
     if similar is not None:
         await refresh_names(session.store, session.ns, similar=similar)
-    return done
+    return report
 
 
 def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> NamespaceInfo:

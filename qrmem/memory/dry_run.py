@@ -59,8 +59,8 @@ class DryModels(Models):
         def stub(model: str) -> StubChat:
             return StubChat(model, self._longest, course)
 
-        chosen = chosen_stages(settings, stage_names())
-        others = {stage: stub(model) for stage, model in chosen.items()}
+        stages = chosen_stages(settings, stage_names())
+        others = {stage: stub(model) for stage, model in stages.items()}
         chat = ChatModels(stub(settings.model), others) if settings.model else None
         super().__init__(store, info, settings, chat, embedder)
 
@@ -91,10 +91,10 @@ class DryModels(Models):
         stages = {} if stages is None else stages
         for call in self._calls:
             stage = call["stage"]
-            used = stages.setdefault((stage, call["model"]), Used())
+            stage_use = stages.setdefault((stage, call["model"]), Used())
             share = FOLDS if stage == "fold" else 1.0
             most = self._longest.get(stage, 0)
-            used.add(call["tokens_in"], call["tokens_out"], share * weight(stage), most)
+            stage_use.add(call["tokens_in"], call["tokens_out"], share * weight(stage), most)
         return stages
 
 

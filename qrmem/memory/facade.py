@@ -200,8 +200,8 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             words: also yield the chat model's words as it writes them.
             options: options of `ask`.
         """
-        chosen = options_of(AskOptions, options, question=question)
-        items = ask.stream(self._session, chosen, self._emit, words=words)
+        ask_options = options_of(AskOptions, options, question=question)
+        items = ask.stream(self._session, ask_options, self._emit, words=words)
         return observability.in_one_context(items)
 
     def listening(self, listener: Listener, *, words: bool = False) -> "Memory":

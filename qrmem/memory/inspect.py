@@ -87,8 +87,10 @@ async def status(session: Session) -> MemoryStatus:
         bare = {row.segment_id for row in ledger if row.merged}
         bare.difference_update(await store.owners(info.name, "segment"))
         if bare:
-            told = counted(len(bare), "segments")
-            warnings.append(f"{told} without a vector: run `reembed` with {info.embedder}")
+            segments_in_words = counted(len(bare), "segments")
+            warnings.append(
+                f"{segments_in_words} without a vector: run `reembed` with {info.embedder}"
+            )
     return MemoryStatus(
         location=store.location,
         namespace=info.name,
@@ -121,19 +123,19 @@ async def documents(
 ) -> Page[DocumentInfo]:
     """See `Memory.documents`."""
     await session.known()
-    store, ns, kept = session.store, session.ns, normalise_where(where)
-    if not kept and turns is None and (offset, limit) == (0, None):
+    store, ns, condition = session.store, session.ns, normalise_where(where)
+    if not condition and turns is None and (offset, limit) == (0, None):
         every = await store.documents(ns)
         return Page(every, len(every))
-    ids = await store.document_ids(ns, where=kept)
+    ids = await store.document_ids(ns, where=condition)
     if turns is not None:
         # Their ids alone do not tell turns, but leave few others to look at.
         likely = [id_ for id_ in ids if is_turn_id(id_)]
-        found = await store.documents(ns, likely) if likely else ()
-        said = {info.id: info for info in found if turn_number(info.id, info.metadata)}
+        infos = await store.documents(ns, likely) if likely else ()
+        turn_infos = {info.id: info for info in infos if turn_number(info.id, info.metadata)}
         if turns and (offset, limit) == (0, None):
-            return Page(said.values(), len(said))
-        ids = [id_ for id_ in ids if (id_ in said) == turns]
+            return Page(turn_infos.values(), len(turn_infos))
+        ids = [id_ for id_ in ids if (id_ in turn_infos) == turns]
     part = ids[offset : None if limit is None else offset + limit]
     return Page(await store.documents(ns, part) if part else (), len(ids))
 
@@ -141,10 +143,10 @@ async def documents(
 async def document(session: Session, document_id: str) -> Document:
     """See `Memory.document`."""
     await session.known()
-    found = await session.store.document(session.ns, normalise_id(document_id))
-    if found is None:
+    stored_document = await session.store.document(session.ns, normalise_id(document_id))
+    if stored_document is None:
         raise NotFound(f"no document {document_id!r} in {session.where}")
-    return found
+    return stored_document
 
 
 async def segments(session: Session, document: str, ids: Iterable[str]) -> Sequence[Segment]:
@@ -190,22 +192,24 @@ async def graph(session: Session, name: str, limit: int) -> GraphPart:
     key = key or next((one.key for one in await store.list_entities(ns, 1)), "")
     if not key:
         return GraphPart("", (), (), 0)
-    own = await store.around(ns, [key])
-    times = Counter(end for fact in own.facts for end in {fact.head, fact.tail} - {key})
-    near = sorted(times, key=lambda end: (-times[end], end))[:limit]
-    around = await store.around(ns, near) if near else own
-    facts = list({place_of(fact): fact for fact in (*own.facts, *around.facts)}.values())
+    entity_view = await store.around(ns, [key])
+    times = Counter(end for fact in entity_view.facts for end in {fact.head, fact.tail} - {key})
+    neighbours = sorted(times, key=lambda end: (-times[end], end))[:limit]
+    around = await store.around(ns, neighbours) if neighbours else entity_view
+    facts = list({place_of(fact): fact for fact in (*entity_view.facts, *around.facts)}.values())
     linked: dict[str, set[str]] = {}
     for fact in facts:
         linked.setdefault(fact.head, set()).add(fact.tail)
         linked.setdefault(fact.tail, set()).add(fact.head)
     nodes = [
         GraphNode(one.key, one.name, one.type, len(linked.get(one.key, set()) - {one.key}))
-        for one in await store.entities(ns, [key, *near])
+        for one in await store.entities(ns, [key, *neighbours])
     ]
-    shown = {key, *near}
-    drawn = [fact for fact in facts if {fact.head, fact.tail} <= shown and fact.head != fact.tail]
-    edges = await _edges(session, drawn)
+    keys_shown = {key, *neighbours}
+    facts_shown = [
+        fact for fact in facts if {fact.head, fact.tail} <= keys_shown and fact.head != fact.tail
+    ]
+    edges = await _edges(session, facts_shown)
     return GraphPart(key, tuple(nodes), tuple(edges), len(times))
 
 
@@ -218,14 +222,22 @@ async def _edges(session: Session, facts: Sequence[Fact]) -> list[GraphEdge]:
     for fact in facts:
         pairs.setdefault(frozenset((fact.head, fact.tail)), []).append(fact)
     edges = []
-    for own in sorted(pairs.values(), key=len, reverse=True):
+    for facts_of_pair in sorted(pairs.values(), key=len, reverse=True):
         spans = {
             (fact.valid_from or fact.said_at, fact.valid_until or until.get(place_of(fact), ""))
-            for fact in own
+            for fact in facts_of_pair
         }
         # An undated statement holds at all times, and so does the edge.
-        held = () if ("", "") in spans else tuple(sorted(spans))
-        edges.append(GraphEdge(own[0].head, own[0].tail, own[0].description, len(own), held))
+        places = () if ("", "") in spans else tuple(sorted(spans))
+        edges.append(
+            GraphEdge(
+                facts_of_pair[0].head,
+                facts_of_pair[0].tail,
+                facts_of_pair[0].description,
+                len(facts_of_pair),
+                places,
+            )
+        )
     return edges
 
 
@@ -234,20 +246,20 @@ async def merges(session: Session) -> Sequence[Merge]:
     from qrmem.graph.merging import current_merges
 
     await session.info()
-    found = await current_merges(session.store, session.ns, similar=await session.similar())
-    known = {(m.name, m.into): m for m in reversed(found) if m.name != m.into}
-    return list(reversed(known.values()))
+    decisions = await current_merges(session.store, session.ns, similar=await session.similar())
+    merge_of = {(m.name, m.into): m for m in reversed(decisions) if m.name != m.into}
+    return list(reversed(merge_of.values()))
 
 
 async def trail(session: Session, trail_id: str | None = None) -> Trail:
     """See `Memory.trail`."""
     await session.known()
-    found = next(iter(await session.store.trails(session.ns, 1, id=trail_id)), None)
-    if found is None:
+    trail_stored = next(iter(await session.store.trails(session.ns, 1, id=trail_id)), None)
+    if trail_stored is None:
         await session.info()  # says which namespaces there are, if not this one
         what = f"no trail {trail_id!r}" if trail_id else "no trail yet"
         raise NotFound(f"{what} in {session.where}")
-    return found
+    return trail_stored
 
 
 async def trails(session: Session, limit: int = 20) -> Sequence[Trail]:
@@ -264,8 +276,8 @@ async def neo4j_queries(session: Session, name: str = "") -> "Sequence[SavedQuer
     if not isinstance(session.store, Neo4jStore):
         raise UsageError(f"{session.store.location} is not a memory in Neo4j")
     await session.info()
-    known = (await entity(session, name, limit=1)).entity.name if name else ""
-    return browser_queries(session.ns, name=known)
+    entity_name = (await entity(session, name, limit=1)).entity.name if name else ""
+    return browser_queries(session.ns, name=entity_name)
 
 
 def low_yields(documents: Iterable[DocumentInfo]) -> tuple[str, ...]:
@@ -314,10 +326,10 @@ async def view_entity(
     part = slice(offset, None if limit is None else offset + limit)
     (entity,) = await store.entities(ns, [key])
     around = await store.around(ns, [key])
-    stated = held_by(around.facts, as_of)
-    replaced = await kept_endings(store, ns, stated, single_types, as_of)
+    facts_held = held_by(around.facts, as_of)
+    replaced = await kept_endings(store, ns, facts_held, single_types, as_of)
     later = await store.entities(ns, sorted({ending.by.tail for ending in replaced.values()}))
-    facts = dated(stated, replaced, {other.key: other.name for other in later}, as_of)
+    facts = dated(facts_held, replaced, {other.key: other.name for other in later}, as_of)
     # A common name has thousands of relations: those that are shown alone are merged.
     every = _by_relation(facts)
     largest = sorted(every, key=lambda pair: (-len(every[pair]), relation_id(*pair)))[part]
@@ -340,11 +352,11 @@ async def view_entity(
 
 def _by_relation(facts: Iterable[Fact]) -> dict[tuple[str, str, str], list[Fact]]:
     """Return the facts of each pair, direction and type; an entity has no relation with itself."""
-    found: dict[tuple[str, str, str], list[Fact]] = {}
+    facts_by_relation: dict[tuple[str, str, str], list[Fact]] = {}
     for fact in facts:
         if fact.head != fact.tail:
-            found.setdefault((fact.head, fact.tail, fact.type), []).append(fact)
-    return found
+            facts_by_relation.setdefault((fact.head, fact.tail, fact.type), []).append(fact)
+    return facts_by_relation
 
 
 def _as_held(relation: Relation, facts: Sequence[Fact]) -> Relation:
@@ -355,10 +367,10 @@ def _as_held(relation: Relation, facts: Sequence[Fact]) -> Relation:
     Args:
         facts: those that are looked at, marked where they do not hold.
     """
-    held = tuple(facts)
-    if held == relation.facts:
+    facts_held = tuple(facts)
+    if facts_held == relation.facts:
         return relation
-    return replace(relation, facts=held, description=merged_text(held))
+    return replace(relation, facts=facts_held, description=merged_text(facts_held))
 
 
 async def entity_key(store: GraphStore, ns: str, name: str) -> str:
@@ -367,13 +379,13 @@ async def entity_key(store: GraphStore, ns: str, name: str) -> str:
     Raises:
         NotFound: there is none; the message names what comes near.
     """
-    key = await _called(store, ns, name) or await _meant(store, ns, name)
+    key = await _find_entity(store, ns, name) or await _stand_in_entity(store, ns, name)
     if not key:
         raise _unknown(name, await store.list_entities(ns, MOST_NEAR))
     return key
 
 
-async def _called(store: GraphStore, ns: str, name: str) -> str:
+async def _find_entity(store: GraphStore, ns: str, name: str) -> str:
     """Return the entity with that key or name, of several the most frequent one; else ""."""
     norm = normalise_name(name)
     rows = await store.names(ns, NameFilter(norms=[norm], entities=[name]))
@@ -381,7 +393,7 @@ async def _called(store: GraphStore, ns: str, name: str) -> str:
     return ranked[0].entity if ranked else ""
 
 
-async def _meant(store: GraphStore, ns: str, name: str) -> str:
+async def _stand_in_entity(store: GraphStore, ns: str, name: str) -> str:
     """Return the key of the entity that a name which no text uses would stand for, or ""."""
     norm = normalise_name(name)
     if not norm or "|" in name:
@@ -398,7 +410,7 @@ def _unknown(name: str, entities: Sequence[EntityCount]) -> NotFound:
     """Return the error for a name that no entity has, with those that look like it."""
     from rapidfuzz import fuzz, process
 
-    wanted = normalise_name(name)
+    normal_name = normalise_name(name)
     names: dict[str, str] = {}
     words: dict[str, str] = {}
     for entity in entities:
@@ -406,13 +418,15 @@ def _unknown(name: str, entities: Sequence[EntityCount]) -> NotFound:
         names.setdefault(norm, entity.name)
         for word in norm.split():
             words.setdefault(word, entity.name)
-    called = words | names
+    names_of = words | names
     alike = process.extract(
-        wanted, called.keys(), scorer=fuzz.ratio, limit=2 * MOST_HINTS, score_cutoff=ALIKE
+        normal_name, names_of.keys(), scorer=fuzz.ratio, limit=2 * MOST_HINTS, score_cutoff=ALIKE
     )
-    near = [called[text] for text, *_ in alike]
-    near += [called[text] for text in called if wanted and text.startswith(wanted)]
-    offered = tuple(dict.fromkeys(near))[:MOST_HINTS]
+    suggestions = [names_of[text] for text, *_ in alike]
+    suggestions += [
+        names_of[text] for text in names_of if normal_name and text.startswith(normal_name)
+    ]
+    offered = tuple(dict.fromkeys(suggestions))[:MOST_HINTS]
     hint = f"; near: {', '.join(offered)}" if offered else ""
     return NotFound(f"no entity is called {name!r}{hint}", near=offered)
 
@@ -453,16 +467,16 @@ async def read_otherwise(
     from qrmem.schema import load_schema
 
     schema, prompts = load_schema(settings.schema), load_prompts(settings.prompts).checksum
-    found: Counter[str] = Counter()
+    causes: Counter[str] = Counter()
     affected = []
     for info in infos:
         if CODE_KEY in info.metadata or turn_number(info.id, info.metadata):
             continue
         rows = await store.ledger(ns, info.id)
         hows = [_how(row.reasoner, prompts, schema.checksum if schema else "") for row in rows]
-        found.update(how for how in hows if how)
+        causes.update(how for how in hows if how)
         affected += [info] if any(hows) else []
-    return dict(found), affected
+    return dict(causes), affected
 
 
 def otherwise(found: Mapping[str, int]) -> str:
@@ -490,7 +504,7 @@ def _how(reader: str, prompts: str, schema: str) -> str:
     kind, _, rest = reader.partition(":")
     if kind != "prompted":
         return ""
-    by, _, own = rest.rpartition(":")[2].partition(", schema ")
-    if own != schema:
-        return SCHEMA if own else NO_SCHEMA
+    by, _, schema_version = rest.rpartition(":")[2].partition(", schema ")
+    if schema_version != schema:
+        return SCHEMA if schema_version else NO_SCHEMA
     return PROMPTS if by.rpartition(" ")[2] != prompts else ""

@@ -34,17 +34,17 @@ class LookMethods(Handle):
 
     async def status(self) -> MemoryStatus:
         """Return figures, problems and costs of the namespace."""
-        found = await inspect.status(self._session)
+        counts_now = await inspect.status(self._session)
         if not self._session.settings.model:
-            return found
+            return counts_now
         from qrmem.memory import plan  # loads everything that reads
 
         counts, price = await plan.cost_of_reading_again(self._session)
         if not counts:
-            return found
-        told = f"{inspect.otherwise(counts)}; {inspect.in_words(price)}"
-        warnings = (*found.warnings, told)
-        return replace(found, warnings=warnings, read_otherwise=counts, reading_again=price)
+            return counts_now
+        price_in_words = f"{inspect.otherwise(counts)}; {inspect.in_words(price)}"
+        warnings = (*counts_now.warnings, price_in_words)
+        return replace(counts_now, warnings=warnings, read_otherwise=counts, reading_again=price)
 
     async def usage(self, by: By = "stage") -> Sequence[UsageRow]:
         """Return the usage of all runs together, construction and online separately.

@@ -53,16 +53,16 @@ def run(operation: str, asked: str = "", **attributes: str) -> Iterator[Callable
     if trace is None:
         yield lambda answer: None
         return
-    given = {f"qrmem.{name}": value for name, value in attributes.items() if value}
+    span_attributes = {f"qrmem.{name}": value for name, value in attributes.items() if value}
     if operation == "ask":
-        given |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "qrmem"}
+        span_attributes |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "qrmem"}
     name = "invoke_agent qrmem" if operation == "ask" else f"qrmem.{operation}"
     # An error's message can quote a reply or a document, so the span names its kind alone.
     with trace.get_tracer("qrmem").start_as_current_span(
-        name, attributes=given, record_exception=False, set_status_on_exception=False
+        name, attributes=span_attributes, record_exception=False, set_status_on_exception=False
     ) as span:
         try:
-            yield lambda answer: span.set_attributes(_asked(asked, answer))
+            yield lambda answer: span.set_attributes(_question_content(asked, answer))
         except Exception as exc:
             span.set_attribute("error.type", type(exc).__name__)
             span.set_status(trace.StatusCode.ERROR)
@@ -112,10 +112,10 @@ def _line(event: Event) -> str:
         step = data["step"]
         read = f", {len(step.read)} read" if step.read else ""
         return f"step {step.n}: {step.action}{read} {step.verdict}".rstrip()
-    return f"{event.kind}: " + ", ".join(_shown(data))
+    return f"{event.kind}: " + ", ".join(_event_lines(data))
 
 
-def _shown(data: Mapping[str, Any]) -> list[str]:
+def _event_lines(data: Mapping[str, Any]) -> list[str]:
     return [f"{name} {value}" for name, value in data.items() if value not in ("", None)]
 
 
@@ -165,34 +165,34 @@ def _content(messages: Sequence[Message], reply: str) -> dict[str, str]:
     """Return what was said in a call, in the form of the conventions; nothing unless asked for."""
     if not captures_content():
         return {}
-    given = [_said(message.role, message.content) for message in messages]
-    answered = {**_said("assistant", reply), "finish_reason": "stop"}
+    messages_shown = [_message_content(message.role, message.content) for message in messages]
+    answered = {**_message_content("assistant", reply), "finish_reason": "stop"}
     return {
-        "gen_ai.input.messages": json.dumps(given, ensure_ascii=False),
+        "gen_ai.input.messages": json.dumps(messages_shown, ensure_ascii=False),
         **({"gen_ai.output.messages": json.dumps([answered], ensure_ascii=False)} if reply else {}),
     }
 
 
-def _asked(question: str, answer: str) -> dict[str, str]:
+def _question_content(question: str, answer: str) -> dict[str, str]:
     """Return what a question and its answer say: as messages, and as lists of traces show it."""
-    said = _content([Message("user", question)], answer)
-    return {**said, "input.value": question, "output.value": answer} if said else {}
+    content = _content([Message("user", question)], answer)
+    return {**content, "input.value": question, "output.value": answer} if content else {}
 
 
-def _said(role: str, text: str) -> dict[str, Any]:
+def _message_content(role: str, text: str) -> dict[str, Any]:
     return {"role": role, "parts": [{"type": "text", "content": text}]}
 
 
 def _end(trace: Any, name: str, attributes: Mapping[str, Any], seconds: float, kind: str) -> None:
     now = time.time_ns()
-    given = {key: value for key, value in attributes.items() if value not in ("", None)}
+    end_attributes = {key: value for key, value in attributes.items() if value not in ("", None)}
     span = trace.get_tracer("qrmem").start_span(
         name,
-        attributes=given,
+        attributes=end_attributes,
         kind=trace.SpanKind[kind],
         start_time=now - int(seconds * 1e9),
     )
-    if "error.type" in given:
+    if "error.type" in end_attributes:
         span.set_status(trace.StatusCode.ERROR)
     span.end(now)
 

@@ -95,20 +95,20 @@ class Opening:
         # Files are read in a thread, so that a server's event loop can do other work.
         settings = await asyncio.to_thread(self._settings)
         address = revealed(settings.memory)
-        made = await asyncio.to_thread(missing_file, address)
+        path = await asyncio.to_thread(missing_file, address)
         schema = settings.schema
         ends = Shown(schema.single if schema else ())
         opening = asyncio.ensure_future(
             open_store(address, settings, create=self._create, superseding=ends)
         )
         try:
-            store = await (opening if made is None else asyncio.shield(opening))
+            store = await (opening if path is None else asyncio.shield(opening))
         except BaseException:
-            if made is not None:  # on a full disk, for example, or cancelled
+            if path is not None:  # on a full disk, for example, or cancelled
                 await _ended(opening)
-                await withdraw(made)
+                await withdraw(path)
             raise
-        memory = Memory(store, settings, self._listener, made=made)
+        memory = Memory(store, settings, self._listener, made=path)
         try:
             check_embedder(settings, await store.namespace(settings.namespace))
         except BaseException:

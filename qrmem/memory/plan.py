@@ -100,34 +100,36 @@ async def _plan_add(
     *,
     tree: bool,
 ) -> Plan:
-    settings, stored = session.settings, session.store
+    settings, store = session.settings, session.store
     info = await session.known() or new_namespace(settings)
     is_remote = info.embedder.startswith("openai:")
     models = DryModels(shadow, replace(info, dimension=DIMENSION) if is_remote else info, settings)
-    found = [
+    items = [
         one async for one in documents(source, options.glob, follow_links=options.follow_links)
     ]
-    found = await FileIds(stored, info.name).named(found)
-    given = [one for one in found if isinstance(one, Document)]
-    problems = [(one.name, str(one.error)) for one in found if isinstance(one, Refused)]
+    items = await FileIds(store, info.name).named(items)
+    documents_given = [one for one in items if isinstance(one, Document)]
+    problems = [(one.name, str(one.error)) for one in items if isinstance(one, Refused)]
     adder = Adder(shadow, info.name, models, silent, options)
-    of_id = {document.id or "": document for document in given}
+    of_id = {document.id or "": document for document in documents_given}
     cut = cache(lambda name: adder.cut(name, of_id[name]))  # once, for the texts and for the trees
-    dry_run = await _chosen(stored, shadow, models.info, given, cut, options)
-    shown, weight = dry_run.shown, dry_run.weight
+    dry_run = await _choose(store, shadow, models.info, documents_given, cut, options)
+    documents_read_dry, weight = dry_run.shown, dry_run.weight
     # A refused document is an error where it is the only one, as in the run itself.
-    is_alone = len(found) == len(shown) == 1 and not isinstance(found[0], PassedOver)
-    report = await adder.add(cast("Source", shown[0] if is_alone else shown))
+    is_alone = len(items) == len(documents_read_dry) == 1 and not isinstance(items[0], PassedOver)
+    report = await adder.add(
+        cast("Source", documents_read_dry[0] if is_alone else documents_read_dry)
+    )
 
     def stands_for(stage: str) -> float:
         if stage == "summary" and settings.mode != "paper":
-            return dry_run.waiting / len(shown)
+            return dry_run.waiting / len(documents_read_dry)
         return weight * (1 - dry_run.half_read) if stage in EXTRACTING else weight
 
     courses: Courses = models.used(stands_for), models.used(stands_for), models.used(stands_for)
     if tree:
         is_rebuild = options.rebuild  # which leaves no node
-        await _trees(None if is_rebuild else stored, info, settings, of_id, cut, courses)
+        await _trees(None if is_rebuild else store, info, settings, of_id, cut, courses)
     return await _plan(
         session,
         "add",
@@ -158,13 +160,13 @@ async def plan_tree(
         MissingError: the extra `tree` is not installed.
         NotFound: one of the documents is not there.
     """
-    info, settings, stored = await session.info(), session.settings, session.store
+    info, settings, store = await session.info(), session.settings, session.store
     require_known(kind, preset)
-    wanted = await session.require_documents(document_ids)
-    infos = await stored.documents(info.name, wanted or None)
+    tree_documents = await session.require_documents(document_ids)
+    infos = await store.documents(info.name, tree_documents or None)
     courses: Courses = {}, {}, {}
-    await _grown(stored, info, settings, [known.id for known in infos], courses, kind, preset)
-    segments = sum(known.segments for known in infos)
+    await _grow_dry(store, info, settings, [info_of.id for info_of in infos], courses, kind, preset)
+    segments = sum(info_of.segments for info_of in infos)
     return await _plan(
         session,
         "tree",
@@ -175,7 +177,7 @@ async def plan_tree(
     )
 
 
-async def _grown(
+async def _grow_dry(
     stored: GraphStore,
     info: NamespaceInfo,
     settings: Settings,
@@ -190,7 +192,7 @@ async def _grown(
     """
     require_tree_extra()
     store = dry_store(stored)
-    for course, used in zip(COURSES, courses, strict=True):
+    for course, usage in zip(COURSES, courses, strict=True):
         models = DryModels(stored, info, settings, course=course)
         run = models.run("construction", silent)
         if info.embedder != "none":
@@ -198,7 +200,7 @@ async def _grown(
             size = info.dimension or DIMENSION
             run = replace(run, embedder=StubEmbedder(info.embedder, budget, models.counter, size))
         await run_build(store, info.name, models, run, ids, silent, kind, preset, course=course)
-        models.used(lambda stage: 1.0, used)
+        models.used(lambda stage: 1.0, usage)
 
 
 async def plan_ask(session: Session, options: AskOptions) -> Plan:
@@ -296,7 +298,7 @@ class _Chosen:
     unread_again: tuple[str, ...] = ()
 
 
-async def _chosen(
+async def _choose(
     stored: GraphStore,
     shadow: GraphStore,
     info: NamespaceInfo,
@@ -305,30 +307,30 @@ async def _chosen(
     options: AddOptions,
 ) -> _Chosen:
     """Choose what is read dry, and copy to `shadow` what is known of it."""
-    waiting, known, by = await _waiting(stored, info, given, is_rebuild=options.rebuild)
+    waiting, documents_known, by = await _waiting(stored, info, given, is_rebuild=options.rebuild)
     # What the run itself refuses is given to it whole, beside what it knows of it.
-    done = tuple(sorted({one.id or "" for one in given} - {one.id or "" for one in waiting}))
-    refused = {name for name, is_same in known.items() if not (is_same or options.update)}
+    unchanged = tuple(sorted({one.id or "" for one in given} - {one.id or "" for one in waiting}))
+    refused = {name for name, is_same in documents_known.items() if not (is_same or options.update)}
     unread, half = [], 0
     for document in waiting:
         if document.id not in refused:
-            left, begun = await _unread(
+            segments_left, was_begun = await _unread(
                 stored, info.name, document.id or "", cut, is_rebuild=options.rebuild
             )
-            unread += [(document, left)] if left else []
-            half += begun
-    segments = [segment for _, left in unread for segment in left]
+            unread += [(document, segments_left)] if segments_left else []
+            half += was_begun
+    segments = [segment for _, segments_left in unread for segment in segments_left]
     is_large = sum(segment.tokens for segment in segments) > SAMPLE
-    for name in refused if is_large else known:
+    for name in refused if is_large else documents_known:
         await shadow.create_namespace(info.name, info)
         await copy_document(stored, shadow, info.name, name)
         await _mark_embedded(stored, shadow, info, name)
     if not is_large:
-        return _Chosen(waiting, 1.0, len(waiting), readers=by, unread_again=done)
-    shown, weight = _sampled(unread)
-    shown += [document for document in waiting if document.id in refused]
+        return _Chosen(waiting, 1.0, len(waiting), readers=by, unread_again=unchanged)
+    sample, weight = _sampled(unread)
+    sample += [document for document in waiting if document.id in refused]
     return _Chosen(
-        shown, weight, len(waiting), len(segments) - half, half / len(segments), by, done
+        sample, weight, len(waiting), len(segments) - half, half / len(segments), by, unchanged
     )
 
 
@@ -336,8 +338,8 @@ async def _otherwise(session: Session, ids: Sequence[str]) -> dict[str, Any]:
     """Return what a plan says of documents that are not read again."""
     if not ids:
         return {}
-    found, price = await cost_of_reading_again(session, ids)
-    return {"read_otherwise": found, "reading_again": price}
+    cost, price = await cost_of_reading_again(session, ids)
+    return {"read_otherwise": cost, "reading_again": price}
 
 
 async def cost_of_reading_again(
@@ -349,19 +351,21 @@ async def cost_of_reading_again(
         ids: of documents; `None`: all.
     """
     infos = await session.store.documents(session.ns, ids)
-    found, affected = await read_otherwise(session.store, session.ns, session.settings, infos)
+    causes, affected = await read_otherwise(session.store, session.ns, session.settings, infos)
     if not affected:
         return {}, None
-    chosen = affected[:: -(-len(affected) // MOST_PLANNED)]
-    given = [await session.store.document(session.ns, info.id) for info in chosen]
+    sampled = affected[:: -(-len(affected) // MOST_PLANNED)]
+    sample_documents = [await session.store.document(session.ns, info.id) for info in sampled]
     price = None
     with suppress(QrmemError):  # a window too small for the prompts is no reason to say nothing
-        made = await plan_add(session, [one for one in given if one], AddOptions(rebuild=True))
-        share = sum(found.values()) / max(1, made.segments)
-        calls, tokens = (math.ceil(n.likely * share) for n in (made.calls, made.tokens))
-        cost = None if made.cost is None or made.unpriced else made.cost.likely * share
+        plan = await plan_add(
+            session, [one for one in sample_documents if one], AddOptions(rebuild=True)
+        )
+        share = sum(causes.values()) / max(1, plan.segments)
+        calls, tokens = (math.ceil(n.likely * share) for n in (plan.calls, plan.tokens))
+        cost = None if plan.cost is None or plan.unpriced else plan.cost.likely * share
         price = Price(calls, tokens, cost)
-    return found, price
+    return causes, price
 
 
 async def _mark_embedded(
@@ -387,7 +391,7 @@ async def _waiting(
     """
     state = IngestState(stored, info.name, is_embedded=False)
     await state.look([document.id or "" for document in given])
-    waiting, known = [], {}
+    waiting, documents_known = [], {}
     readers: set[str] = set()
     for document in given:
         name = document.id or ""
@@ -397,8 +401,8 @@ async def _waiting(
             continue
         waiting.append(document)
         if state.digest(name) is not None:
-            known[name] = state.digest(name) == digest
-    return waiting, known, tuple(sorted(readers))
+            documents_known[name] = state.digest(name) == digest
+    return waiting, documents_known, tuple(sorted(readers))
 
 
 async def _unread(
@@ -407,8 +411,8 @@ async def _unread(
     """Return the segments of a document that are not read to the end; how many are half read."""
     rows = () if is_rebuild else await stored.ledger(ns, name)
     states = {row.segment_id: row.state for row in rows}
-    left = [segment for segment in cut(name) if states.get(segment.id) != "ok"]
-    return left, sum(states.get(segment.id) == "extracted" for segment in left)
+    segments_left = [segment for segment in cut(name) if states.get(segment.id) != "ok"]
+    return segments_left, sum(states.get(segment.id) == "extracted" for segment in segments_left)
 
 
 async def _trees(
@@ -430,10 +434,10 @@ async def _trees(
     async with scratch_store() as shadow:
         await shadow.create_namespace(ns, info)
         await shadow.put_documents(ns, list(whole.values()))
-        for id, (_, own) in whole.items():
+        for id, (_, tree_segments) in whole.items():
             if stored is not None:
-                await _copy_nodes(stored, shadow, ns, id, {segment.id for segment in own})
-        await _grown(shadow, info, settings, list(whole), courses)
+                await _copy_nodes(stored, shadow, ns, id, {segment.id for segment in tree_segments})
+        await _grow_dry(shadow, info, settings, list(whole), courses)
 
 
 async def _copy_nodes(
@@ -442,9 +446,11 @@ async def _copy_nodes(
     """Copy the nodes of a document's tree whose segments are all there."""
     keys = await stored.cached_keys(ns, "tree")
     nodes = [key for key in keys if key.startswith(prefix_of("ilm", id))]
-    for kept in await stored.cached(ns, "tree", nodes):
-        if there.issuperset(kept.segments):
-            await shadow.put_cached(ns, "tree", kept.key, kept.value, segments=kept.segments)
+    for node_row in await stored.cached(ns, "tree", nodes):
+        if there.issuperset(node_row.segments):
+            await shadow.put_cached(
+                ns, "tree", node_row.key, node_row.value, segments=node_row.segments
+            )
 
 
 def _sampled(
@@ -460,10 +466,12 @@ def _sampled(
     sizes = [sum(segment.tokens for segment in segments) for _, segments in given]
     share = max(LEAST, SAMPLE // len(given))
     step = max(1, math.ceil(sum(min(size, share) for size in sizes) / SAMPLE))
-    shown, read = [], 0
+    sample, read = [], 0
     for (document, segments), size in list(zip(given, sizes, strict=True))[::step]:
         few = min(len(segments), max(1, round(len(segments) * share / max(1, size))))
-        chosen = [segments[n * len(segments) // few] for n in range(few)]
-        read += sum(segment.tokens for segment in chosen)
-        shown.append(replace(document, text="\n\n".join(segment.text for segment in chosen)))
-    return shown, sum(sizes) / max(1, read)
+        spread_segments = [segments[n * len(segments) // few] for n in range(few)]
+        read += sum(segment.tokens for segment in spread_segments)
+        sample.append(
+            replace(document, text="\n\n".join(segment.text for segment in spread_segments))
+        )
+    return sample, sum(sizes) / max(1, read)

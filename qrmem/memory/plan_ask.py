@@ -124,7 +124,7 @@ async def _first_reading(
         joins = overview.joins(search, count)
         return _Reading(frame, sum(sizes) + notes, most, count, joins)
     packed = await search.packed(state)
-    sizes = await search.sizes([weighed.segment for weighed in packed.read])
+    sizes = await search.sizes([candidate.segment for candidate in packed.read])
     return _Reading(frame, sum(sizes), most, min(1, len(sizes)))
 
 
@@ -186,8 +186,8 @@ async def _embedding(
     model = info.embedder.partition(":")[2]
     facts = (await stored.counts(info.name)).get("facts", 0)
     missing = max(0, facts - len(await stored.owners(info.name, "relation")))
-    asked = total(stage.calls for stage in stages)
-    queries = Range(1, 1 + asked.likely, 1 + EXPANSIONS + asked.high)
+    texts = total(stage.calls for stage in stages)
+    queries = Range(1, 1 + texts.likely, 1 + EXPANSIONS + texts.high)
     calls = queries + Range(0, -(-missing // BATCH) // 2, -(-missing // BATCH))
     tokens = Range(
         queries.low * QUERY_TOKENS / 2,

@@ -47,11 +47,11 @@ def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
     Raises:
         EmbedderMismatch: with what to do.
     """
-    chosen = settings.embedder
-    if info is not None and chosen and chosen != info.embedder:
+    wanted = settings.embedder
+    if info is not None and wanted and wanted != info.embedder:
         raise EmbedderMismatch(
-            f"namespace {info.name!r} was embedded by {info.embedder!r}, not {chosen!r}; leave "
-            f"--embedder out, or change it for good: qrmem reembed --embedder {chosen}"
+            f"namespace {info.name!r} was embedded by {info.embedder!r}, not {wanted!r}; leave "
+            f"--embedder out, or change it for good: qrmem reembed --embedder {wanted}"
         )
 
 
@@ -82,7 +82,7 @@ def new_namespace(settings: Settings) -> NamespaceInfo:
     )
 
 
-async def measured(embedder: Embedder | None) -> int:
+async def measure_dimension(embedder: Embedder | None) -> int:
     """Return the length of an embedder's vectors, 0 without one; a server has to be asked for it.
 
     Raises:
@@ -117,14 +117,14 @@ class Run:
 
     def take(self, segment_id: str) -> list[CallRecord]:
         """Return the calls about a segment that were not taken yet, to be committed with it."""
-        taken = [call for call in self.calls if call.segment_id == segment_id]
+        calls = [call for call in self.calls if call.segment_id == segment_id]
         self.calls[:] = [call for call in self.calls if call.segment_id != segment_id]
-        return taken
+        return calls
 
     def take_all(self) -> list[CallRecord]:
         """Return all calls that were not taken yet."""
-        taken, self.calls[:] = list(self.calls), []
-        return taken
+        calls, self.calls[:] = list(self.calls), []
+        return calls
 
     @property
     def usage(self) -> Usage:
@@ -315,7 +315,7 @@ class Models:
             ModelUnavailable: the server does not answer.
         """
         if not self.info.dimension and embedder is not None:
-            self.info = replace(self.info, dimension=await measured(embedder))
+            self.info = replace(self.info, dimension=await measure_dimension(embedder))
         return self.info
 
     def run(
@@ -417,7 +417,7 @@ async def reembed(
     try:
         info = await store.namespace(ns)
         if info is not None and info.embedder != name:
-            await store.set_embedder(ns, name, await measured(embedder))
+            await store.set_embedder(ns, name, await measure_dimension(embedder))
         if embedder is None:
             return 0
         ids = [

@@ -174,9 +174,9 @@ class Session:
         """Return ids as they are kept; refuse those that no document has."""
         await self.known()
         ids = [normalise_id(given) for given in document_ids]
-        known = {info.id for info in await self.store.documents(self.ns, ids)}
+        known_ids = {info.id for info in await self.store.documents(self.ns, ids)}
         for document_id in ids:
-            if document_id not in known:
+            if document_id not in known_ids:
                 raise NotFound(f"no document {document_id!r} in {self.where}")
         return ids
 
@@ -276,15 +276,15 @@ class Session:
             raise UsageError(f"types are 1 to {_MOST_TYPES} names, not {len(types):,}")
         wanted = {type_key(name): name for name in types}
         schema = self.settings.schema
-        known = {*await self.store.types(self.ns), *(kind.key for kind in schema or ())}
-        if unknown := [name for key, name in wanted.items() if key not in known]:
-            there = ", ".join(map(camel_case, sorted(known)[:_MOST_TYPES])) or "none"
+        known_types = {*await self.store.types(self.ns), *(kind.key for kind in schema or ())}
+        if unknown := [name for key, name in wanted.items() if key not in known_types]:
+            there = ", ".join(map(camel_case, sorted(known_types)[:_MOST_TYPES])) or "none"
             message = f"no type is called {unknown[0][:40]!r}"
             raise UsageError(message, private=f"; there are: {there}")
-        found = frozenset(await self.store.segments_of_types(self.ns, wanted))
-        if not found:
+        segments = frozenset(await self.store.segments_of_types(self.ns, wanted))
+        if not segments:
             raise NotFound(f"nothing in {self.where} is of type {', '.join(wanted.values())}")
-        return found
+        return segments
 
     async def _require_read(self, documents: frozenset[str] | None) -> None:
         """Refuse to look for anything where nothing was read: that is no answer."""
@@ -359,15 +359,15 @@ class Session:
             MissingError: the extra `local` is not installed.
             UsageError: it looks like a URL and is none.
         """
-        chosen = self.settings.reranker if name == "" else Address(name)
-        if chosen in ("", "none"):
+        address = self.settings.reranker if name == "" else Address(name)
+        if address in ("", "none"):
             return None
         async with self._making:
-            if chosen not in self._rerankers:
+            if address not in self._rerankers:
                 from qrmem.llm.reranking import open_reranker
 
-                self._rerankers[chosen] = open_reranker(chosen, self.settings)
-            return self._rerankers[chosen]
+                self._rerankers[address] = open_reranker(address, self.settings)
+            return self._rerankers[address]
 
     async def fragment_scorer(self) -> "FragmentScorer":
         """Return what assesses fragments; it keeps their relations while the memory is open."""

@@ -74,19 +74,23 @@ async def facts(
     at = as_of_moment(as_of)
     await session.info()
     user = clean_name(user, "user")
-    own = await _segments_of(session, user) if user else None
-    around = await _stated(session, entity, own)
-    known = held_by(around.facts, at)
-    ends = await kept_endings(session.store, session.ns, known, session.single_types, at)
-    if own is not None:  # what others said is not told
-        ends = {place: ending for place, ending in ends.items() if ending.by.segment_id in own}
+    user_segments = await _segments_of(session, user) if user else None
+    around = await _statements_of(session, entity, user_segments)
+    facts_held = held_by(around.facts, at)
+    ends = await kept_endings(session.store, session.ns, facts_held, session.single_types, at)
+    if user_segments is not None:  # what others said is not told
+        ends = {
+            place: ending for place, ending in ends.items() if ending.by.segment_id in user_segments
+        }
     names = await _names(session, around, ends.values())
-    if own is not None:  # an entity may have its name from them, too
-        said = {f.segment_id for f in (*known, *(ending.by for ending in ends.values()))}
-        names = await names_said(session.store, session.ns, names, sorted(said))
+    if user_segments is not None:  # an entity may have its name from them, too
+        segment_ids = {
+            f.segment_id for f in (*facts_held, *(ending.by for ending in ends.values()))
+        }
+        names = await names_said(session.store, session.ns, names, sorted(segment_ids))
     now = at or today()
-    shown = [f for f in known if superseded or holds(f, ends.get(place_of(f)), now)]
-    part = shown[offset : None if limit is None else offset + limit]
+    facts_shown = [f for f in facts_held if superseded or holds(f, ends.get(place_of(f)), now)]
+    part = facts_shown[offset : None if limit is None else offset + limit]
     ids = dict.fromkeys(fact.segment_id for fact in part)
     segments = {s.id: s for s in await session.store.segments(session.ns, list(ids))}
     views = (
@@ -94,7 +98,7 @@ async def facts(
         for fact in part
         if fact.segment_id in segments
     )
-    return Page(views, len(shown))
+    return Page(views, len(facts_shown))
 
 
 async def ended_in(
@@ -111,26 +115,28 @@ async def ended_in(
     if not judged and not single:  # nothing replaces anything
         return {}
     inside = await entities_in(store, ns, segment_ids)
-    around = await store.around(ns, sorted({key for own in inside.values() for key in own}))
-    stated = [fact for fact in held_by(around.facts, at) if fact.segment_id in inside]
-    ends = await kept_endings(store, ns, stated, single, at, judged)
+    around = await store.around(
+        ns, sorted({key for fact_ids in inside.values() for key in fact_ids})
+    )
+    facts_held = [fact for fact in held_by(around.facts, at) if fact.segment_id in inside]
+    ends = await kept_endings(store, ns, facts_held, single, at, judged)
     later = await store.segments(ns, [ending.by.segment_id for ending in ends.values()])
-    told = {s.id for s in later if documents is None or s.document_id in documents}
+    later_ids = {s.id for s in later if documents is None or s.document_id in documents}
     names = await _names(session, around, ends.values())
     if documents is not None:
-        names = await names_said(store, ns, names, [*segment_ids, *sorted(told)])
+        names = await names_said(store, ns, names, [*segment_ids, *sorted(later_ids)])
     now = at or today()
-    found: dict[str, dict[str, None]] = {}
-    for fact in stated:
+    ended_by: dict[str, dict[str, None]] = {}
+    for fact in facts_held:
         ending = ends.get(place_of(fact))
-        if ending and ending.by.segment_id in told and not holds(fact, ending, now):
-            said = replace(fact, description=_said(fact, names))
-            words = marked(said, ending, _said(ending.by, names))
-            found.setdefault(fact.segment_id, {})[words] = None
-    return {id_: tuple(own) for id_, own in found.items()}
+        if ending and ending.by.segment_id in later_ids and not holds(fact, ending, now):
+            fact_in_words = replace(fact, description=_fact_sentence(fact, names))
+            words = marked(fact_in_words, ending, _fact_sentence(ending.by, names))
+            ended_by.setdefault(fact.segment_id, {})[words] = None
+    return {id_: tuple(fact_ids) for id_, fact_ids in ended_by.items()}
 
 
-def _said(fact: Fact, names: Mapping[str, str]) -> str:
+def _fact_sentence(fact: Fact, names: Mapping[str, str]) -> str:
     ends = (names.get(end, end) for end in (fact.head, fact.tail))
     return f" {fact.description} ".join(ends)
 
@@ -150,15 +156,15 @@ async def edit(
         require_text(text, "the text")
         text = " ".join(normalise(text).split())
         require_text(text, "the text")
-    found = await _found(session, fact_id)
-    row = found.now
+    statement = await _find_statement(session, fact_id)
+    row = statement.now
     if row is None:
         raise NotFound(f"fact {fact_id!r} is deleted; restore it first")
     first = row.valid_from if valid_from is None else valid_from
     last = row.valid_until if valid_until is None else valid_until
     valid = checked_validity(first, last)
     description = row.description if text is None else text
-    await _decide(session, found, (found.said(description, valid),))
+    await _decide(session, statement, (statement.said(description, valid),))
     return await _one(session, fact_id)
 
 
@@ -170,22 +176,22 @@ async def end(session: Session, fact_id: str, on: str | date) -> FactView:
 
 async def delete(session: Session, fact_id: str) -> None:
     """See `Memory.delete_fact`."""
-    await _decide(session, await _found(session, fact_id), ())
+    await _decide(session, await _find_statement(session, fact_id), ())
 
 
 async def restore(session: Session, fact_id: str) -> FactView:
     """See `Memory.restore_fact`."""
-    found = await _found(session, fact_id)
-    first = found.first
+    statement = await _find_statement(session, fact_id)
+    first = statement.first
     valid = Validity(first.valid_from, first.valid_until)
-    await _decide(session, found, (found.said(first.description, valid),))
+    await _decide(session, statement, (statement.said(first.description, valid),))
     return await _one(session, fact_id)
 
 
 # --- what is there -------------------------------------------------------------------------------
 
 
-async def _stated(session: Session, entity: str, within: Collection[str] | None) -> Around:
+async def _statements_of(session: Session, entity: str, within: Collection[str] | None) -> Around:
     """Return the statements of an entity, of some segments, or all."""
     store, ns = session.store, session.ns
     if entity:
@@ -196,8 +202,8 @@ async def _stated(session: Session, entity: str, within: Collection[str] | None)
                 raise
             keys = []  # the error names what comes near, in the texts of others too
     elif within is not None:
-        found = await entities_in(store, ns, sorted(within))
-        keys = sorted({key for own in found.values() for key in own})
+        keys_of = await entities_in(store, ns, sorted(within))
+        keys = sorted({key for segment_keys in keys_of.values() for key in segment_keys})
     else:
         keys = sorted({row.entity for row in await store.names(ns)})
     around = await store.around(ns, keys)
@@ -209,15 +215,15 @@ async def _stated(session: Session, entity: str, within: Collection[str] | None)
 async def _segments_of(session: Session, user: str) -> set[str]:
     """Return the ids of the segments of a user's turns and documents."""
     ids = await session.store.document_ids(session.ns, where={USER_KEY: user})
-    found = await session.store.segments(session.ns, documents=ids) if ids else ()
-    return {segment.id for segment in found}
+    segments = await session.store.segments(session.ns, documents=ids) if ids else ()
+    return {segment.id for segment in segments}
 
 
 async def _names(session: Session, around: Around, ends: Iterable[Ending]) -> Mapping[str, str]:
     """Return the names of all entities that statements and what replaces them speak of."""
     missing = {end for e in ends for end in (e.by.head, e.by.tail)} - around.names.keys()
-    found = await session.store.entities(session.ns, sorted(missing)) if missing else ()
-    return {**around.names, **{entity.key: entity.name for entity in found}}
+    entities = await session.store.entities(session.ns, sorted(missing)) if missing else ()
+    return {**around.names, **{entity.key: entity.name for entity in entities}}
 
 
 def _view(
@@ -247,9 +253,11 @@ def _view(
 
 def _quotation(text: str, description: str, ends: Sequence[str]) -> str:
     """Return the sentence of a text that says most of a statement; of equal ones the shortest."""
-    stated = set(terms(" ".join((description, *ends))))
+    statement_terms = set(terms(" ".join((description, *ends))))
     line, _ = max(
-        _lines(text), key=lambda one: (len(stated & one[1]), -len(one[0])), default=("", set())
+        _lines(text),
+        key=lambda one: (len(statement_terms & one[1]), -len(one[0])),
+        default=("", set()),
     )
     return line
 
@@ -288,7 +296,7 @@ class _Kept:
         )
 
 
-async def _found(session: Session, fact_id: str) -> _Kept:
+async def _find_statement(session: Session, fact_id: str) -> _Kept:
     """Return a statement by its id.
 
     Raises:
@@ -299,8 +307,8 @@ async def _found(session: Session, fact_id: str) -> _Kept:
     store, ns = session.store, session.ns
     segment_id, _, number = fact_id.rpartition(":")
     for segment in await store.segments(ns, [segment_id]):
-        found = await store.unmerged(ns, segment.document_id)
-        for read in readings(found.segments, found.contributions, found.said_at):
+        rows = await store.unmerged(ns, segment.document_id)
+        for read in readings(rows.segments, rows.contributions, rows.said_at):
             if read.segment.id == segment_id:
                 first = {str(row.n): row for row in rows_of(replace(read, edits=())).facts}
                 now = {str(row.n): row for row in rows_of(read).facts}
@@ -321,8 +329,8 @@ async def _decide(session: Session, found: _Kept, made: tuple[Statement, ...]) -
     )
     ledger = await store.ledger(ns, segment.document_id)
     state = next(one for one in ledger if one.segment_id == segment.id)
-    kept = LedgerRow(state.segment_id, state.state, state.reason, state.reasoner)
-    await store.record(ns, [(kept, edited)])
+    ledger_row = LedgerRow(state.segment_id, state.state, state.reason, state.reasoner)
+    await store.record(ns, [(ledger_row, edited)])
     await merge_documents(store, ns, [segment.document_id], similar=await session.similar())
 
 
@@ -371,7 +379,9 @@ async def judge(
     if is_plan:
         prompt = models.counter.count(run.caller.prompts["judge-facts"].system)
         calls = -(-len(waiting.pairs) // TOGETHER)
-        tokens = sum(models.counter.count(_told(p, waiting.names)) + _MARKS for p in waiting.pairs)
+        tokens = sum(
+            models.counter.count(_pair_in_words(p, waiting.names)) + _MARKS for p in waiting.pairs
+        )
         tokens += calls * prompt
         return replace(report, pairs=len(waiting.pairs), calls=calls, tokens_in=tokens)
     session.require_writable()
@@ -382,8 +392,8 @@ async def judge(
         except CapReached as exc:
             report = replace(report, stopped=str(exc))
             break
-    used = run.usage
-    return replace(report, calls=used.calls, tokens_in=used.tokens_in, usage=used)
+    usage = run.usage
+    return replace(report, calls=usage.calls, tokens_in=usage.tokens_in, usage=usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,15 +416,15 @@ async def _waiting(session: Session) -> _Waiting:
         # Of one sentence several pairs of names are statements: one of them stands for all.
         if user_of[old.segment_id] == user_of[new.segment_id]:
             pairs.setdefault(pair_key(old, new), (old, new))
-    known = await judged_pairs(store, ns)
-    found = [pair for key, pair in pairs.items() if key not in known]
-    most = max(0, max(TOGETHER, int(PER_DOCUMENT * len(infos))) - len(known))
-    return _Waiting(found[:most], around.names, len(found[most:]))
+    judged = await judged_pairs(store, ns)
+    pairs_waiting = [pair for key, pair in pairs.items() if key not in judged]
+    most = max(0, max(TOGETHER, int(PER_DOCUMENT * len(infos))) - len(judged))
+    return _Waiting(pairs_waiting[:most], around.names, len(pairs_waiting[most:]))
 
 
 async def _stated_by_users(session: Session, segment_ids: Sequence[str]) -> Around:
     mentions = await session.store.mentions(session.ns, segment_ids)
-    keys = {key for own in mentions.named.values() for _, key in own}
+    keys = {key for pair_keys in mentions.named.values() for _, key in pair_keys}
     return await session.store.around(session.ns, sorted(keys))
 
 
@@ -434,28 +444,30 @@ class _Judging:
         segments = sorted({fact.segment_id for pair in batch for fact in pair})
         from qrmem.extraction.fact_extraction import VERDICTS
 
-        why, found = f"the reply says none of {', '.join(VERDICTS)} of them", dict[int, str]()
+        why, verdict_of = f"the reply says none of {', '.join(VERDICTS)} of them", dict[int, str]()
         try:
-            found = await self.reasoner.verdicts([_told(p, self.names) for p in batch], segments)
+            verdict_of = await self.reasoner.verdicts(
+                [_pair_in_words(p, self.names) for p in batch], segments
+            )
         except (ModelOutputError, WindowTooSmall) as exc:
             why = str(exc)
         finally:
             await store.record(ns, (), self.run.take_all())
-        for n, verdict in found.items():
-            ids, kept = sorted({fact.segment_id for fact in batch[n]}), {"verdict": verdict}
-            await store.put_cached(ns, "judgement", pair_key(*batch[n]), kept, segments=ids)
+        for n, verdict in verdict_of.items():
+            ids, value = sorted({fact.segment_id for fact in batch[n]}), {"verdict": verdict}
+            await store.put_cached(ns, "judgement", pair_key(*batch[n]), value, segments=ids)
         problems = report.problems
-        if missing := len(batch) - len(found):
-            told = f"{counted(missing, 'pairs')} not judged: {why}"
-            self.listener(Event("warning", {"what": "judgement", "message": told}))
-            problems = (*problems, told)
-        said = list(found.values())
+        if missing := len(batch) - len(verdict_of):
+            problem = f"{counted(missing, 'pairs')} not judged: {why}"
+            self.listener(Event("warning", {"what": "judgement", "message": problem}))
+            problems = (*problems, problem)
+        verdicts = list(verdict_of.values())
         return replace(
             report,
-            pairs=report.pairs + len(found),
-            replaced=report.replaced + said.count("replaces"),
-            agreed=report.agreed + said.count("agrees"),
-            beside=report.beside + said.count("beside"),
+            pairs=report.pairs + len(verdict_of),
+            replaced=report.replaced + verdicts.count("replaces"),
+            agreed=report.agreed + verdicts.count("agrees"),
+            beside=report.beside + verdicts.count("beside"),
             problems=problems,
         )
 
@@ -464,11 +476,11 @@ _MARKS = 12
 """Tokens of the marks around a pair."""
 
 
-def _told(pair: Pair, names: Mapping[str, str]) -> str:
+def _pair_in_words(pair: Pair, names: Mapping[str, str]) -> str:
     """Return an earlier and a later statement as a model reads them."""
     lines = []
     for word, fact in zip(("earlier", "later"), pair, strict=True):
         head, tail = names.get(fact.head, fact.head), names.get(fact.tail, fact.tail)
-        said = " ".join(f"{head} - {fact.description} - {tail}".split())
-        lines.append(f"{word} ({fact.said_at[:10]}): {said[:_LONGEST]}")
+        sentence = " ".join(f"{head} - {fact.description} - {tail}".split())
+        lines.append(f"{word} ({fact.said_at[:10]}): {sentence[:_LONGEST]}")
     return "\n".join(lines)

@@ -42,10 +42,10 @@ async def build(
     require_known(kind, preset)
     require_tree_extra()
     await session.info()
-    named = await session.require_documents(document_ids)
+    tree_documents = await session.require_documents(document_ids)
     models = await session.models()
     run = models.run("construction", listener, caps=caps)
-    ids = named or await session.store.document_ids(session.ns)
+    ids = tree_documents or await session.store.document_ids(session.ns)
     return await run_build(session.store, session.ns, models, run, ids, listener, kind, preset)
 
 
@@ -81,7 +81,7 @@ async def run_build(
     """
     from qrmem.agents.tree_building import PAPER, TreeDeps, TreeSettings, build_tree
 
-    began, done, levels, stopped = time.monotonic(), list[str](), 0, ""
+    began, documents_done, levels, stopped = time.monotonic(), list[str](), 0, ""
     made_as = PAPER if preset == "paper" else TreeSettings()
     settings = replace(made_as, kind=kind, summary_tokens=summary_tokens)
     summarise, method = _summariser(models, run, settings, is_paper=preset == "paper")
@@ -102,7 +102,7 @@ async def run_build(
     try:
         for document_id in ids:
             tree = await build_tree(deps, document_id)
-            done.append(document_id)
+            documents_done.append(document_id)
             levels = max([levels, *(node.level for node in tree.nodes)])
     except CapReached as exc:
         stopped = str(exc)
@@ -110,7 +110,7 @@ async def run_build(
         if run.calls:
             await store.record(ns, (), run.calls)
     return TreeReport(
-        documents=tuple(done),
+        documents=tuple(documents_done),
         made=deps.made,
         reused=deps.reused,
         levels=levels,
@@ -163,6 +163,6 @@ async def nodes(session: Session, keys: Iterable[str]) -> Sequence[TreeNode]:
 
     require_ids(keys)
     await session.known()
-    wanted = [key for key in keys if key.startswith(TREE)]
-    found = await load(session.store, session.ns, wanted)
-    return [found[key].node for key in dict.fromkeys(wanted) if key in found]
+    node_keys = [key for key in keys if key.startswith(TREE)]
+    stored_nodes = await load(session.store, session.ns, node_keys)
+    return [stored_nodes[key].node for key in dict.fromkeys(node_keys) if key in stored_nodes]

@@ -83,21 +83,21 @@ async def understood(
     segments: Collection[str] | None = None,
 ) -> Question:
     """Look up a question's terms and the names that it gives."""
-    wanted = scoring.query_terms(text)
-    vocabulary = await store.vocabulary(ns, list(wanted))
+    query_weights = scoring.query_terms(text)
+    vocabulary = await store.vocabulary(ns, list(query_weights))
     words = words_of(text)
     places = list(possible_names(words, needs_capital=False, skip=STOP_WORDS))
     names = frozenset(words.joined(*place) for place in places)
-    known = await store.titled(ns, sorted(names))
-    given = longest_names(words, places, known)
+    titles = await store.titled(ns, sorted(names))
+    titled_names = longest_names(words, places, titles)
     return Question(
-        weights=scoring.weighted(wanted, vocabulary),
-        spelled=_spelled(text, wanted),
+        weights=scoring.weighted(query_weights, vocabulary),
+        spelled=_spelled(text, query_weights),
         vocabulary=vocabulary,
         vector=vector,
         documents=documents,
         segments=segments,
-        titled={name: known[name] for name in given},
+        titled={name: titles[name] for name in titled_names},
         names=names,
     )
 
@@ -107,12 +107,12 @@ def _spelled(question: str, wanted: Mapping[str, float]) -> dict[str, str]:
     for word in _APART.split(question):
         for term in terms(word):
             if term in wanted:
-                own = term if _LETTER.match(term) else word.strip(_MARKS)
-                result.setdefault(term, own)
+                spelling = term if _LETTER.match(term) else word.strip(_MARKS)
+                result.setdefault(term, spelling)
     return result
 
 
-class Neighborhood:
+class Neighbourhood:
     """Segments numbered as they are found, with exact scores for a question.
 
     Attributes:
@@ -157,8 +157,8 @@ class Neighborhood:
                 documents=question.documents,
                 among=None if question.segments is None else list(question.segments),
             )
-        for meant in question.titled.values():
-            ids += [id_ for one in meant for id_ in one.segments]
+        for documents in question.titled.values():
+            ids += [id_ for one in documents for id_ in one.segments]
         await self.add(ids)
 
     async def add(self, ids: Iterable[str]) -> None:
@@ -166,17 +166,17 @@ class Neighborhood:
         new = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.row_of]
         if self.question.segments is not None:
             new = [id_ for id_ in new if id_ in self.question.segments]
-        found = await self.store.entries(self.ns, new) if new else ()
+        entries = await self.store.entries(self.ns, new) if new else ()
         allowed = self.question.documents
-        fresh = [e for e in found if allowed is None or e.document_id in allowed]
+        fresh = [e for e in entries if allowed is None or e.document_id in allowed]
         if not fresh:
             return
         fresh.sort(key=lambda entry: (entry.document_id, entry.index))  # whatever the store's order
         self.row_of |= {entry.id: row for row, entry in enumerate(fresh, len(self.entries))}
         self.entries += fresh
         self.profiles = np.concatenate([self.profiles, self._profiles(fresh)])
-        named = [self._named_documents.get(entry.id, 0.0) for entry in fresh]
-        self.named = np.concatenate([self.named, named])
+        title_scores = [self._named_documents.get(entry.id, 0.0) for entry in fresh]
+        self.named = np.concatenate([self.named, title_scores])
         await self._measure(fresh)
 
     def _profiles(self, entries: "Sequence[Entry]") -> "NDArray[np.float64]":
@@ -188,8 +188,8 @@ class Neighborhood:
         vector, cosines = self.question.vector, np.zeros(len(entries))
         if vector is not None:
             ids = [entry.id for entry in entries]
-            near = await self.store.nearest(self.ns, vector, len(ids), among=ids)
-            cosines = np.array([near.get(id_, 0.0) for id_ in ids])
+            similarities = await self.store.nearest(self.ns, vector, len(ids), among=ids)
+            cosines = np.array([similarities.get(id_, 0.0) for id_ in ids])
         self.cosines = np.concatenate([self.cosines, cosines])
         self.dense = scoring.normalised(self.cosines)
 
@@ -223,8 +223,8 @@ class Neighborhood:
 
     def rows(self, ids: Iterable[str]) -> "NDArray[np.int64]":
         """Return the rows of segments, without those that are not here."""
-        found = [self.row_of[id_] for id_ in ids if id_ in self.row_of]
-        return np.array(found, dtype=np.int64)
+        known_rows = [self.row_of[id_] for id_ in ids if id_ in self.row_of]
+        return np.array(known_rows, dtype=np.int64)
 
     def best(self, scores: "NDArray[np.float64]", k: int) -> "NDArray[np.int64]":
         """Return the rows of the k highest positive scores, best first.
@@ -247,10 +247,10 @@ class Neighborhood:
 
 def _named_documents(question: Question) -> dict[str, float]:
     """Return the segments of the documents that a question names, with how surely it does."""
-    found: dict[str, float] = {}
-    for meant in question.titled.values():
-        for one in meant:
-            sure = one.sure / math.sqrt(len(meant))
+    scores: dict[str, float] = {}
+    for documents in question.titled.values():
+        for one in documents:
+            sure = one.sure / math.sqrt(len(documents))
             for id_ in one.segments:
-                found[id_] = max(found.get(id_, 0.0), sure)
-    return found
+                scores[id_] = max(scores.get(id_, 0.0), sure)
+    return scores

@@ -12,7 +12,7 @@ from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.words import STOP_WORDS, terms
 
 if TYPE_CHECKING:
-    from qrmem.retrieval.candidates import Neighborhood
+    from qrmem.retrieval.candidates import Neighbourhood
     from qrmem.retrieval.linking import Texts
 
 MOST = 400
@@ -89,10 +89,10 @@ def _ways(own: str, language: str) -> list[str]:
     return ways
 
 
-async def find(near: "Neighborhood", question: str, texts: "Texts") -> dict[str, str]:
+async def find(near: "Neighbourhood", question: str, texts: "Texts") -> dict[str, str]:
     """Return the ids of the fragments that define what the question names, with the name.
 
-    They are taken into the neighborhood.
+    They are taken into the neighbourhood.
     """
     found: dict[str, str] = {}
     for name in identifiers(question):

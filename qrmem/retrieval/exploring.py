@@ -13,7 +13,7 @@ from qrmem.text.words import terms
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.retrieval.candidates import Neighborhood
+    from qrmem.retrieval.candidates import Neighbourhood
     from qrmem.retrieval.linking import Links, Names, Sentence, Texts
 
 
@@ -33,7 +33,7 @@ Edges = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.float64]"]
 
 
 async def rank(
-    near: "Neighborhood", rows: "NDArray[np.int64]", links: "Links"
+    near: "Neighbourhood", rows: "NDArray[np.int64]", links: "Links"
 ) -> "NDArray[np.float64]":
     """Return how likely a walk from the best segments stands on each candidate.
 
@@ -75,7 +75,7 @@ def _titles(rows: "NDArray[np.int64]", links: "Links") -> Edges:
     )
 
 
-async def _shared_names(near: "Neighborhood", rows: "NDArray[np.int64]") -> tuple[*Edges, int]:
+async def _shared_names(near: "Neighbourhood", rows: "NDArray[np.int64]") -> tuple[*Edges, int]:
     """Return edges from candidates to the names they share, and the number of all nodes.
 
     Nodes are the candidates, then the names.
@@ -128,7 +128,7 @@ class Exploration:
         walk: `(c,)`, PageRank.
     """
 
-    near: "Neighborhood"
+    near: "Neighbourhood"
     rows: "NDArray[np.int64]"
     seeds: "NDArray[np.int64]"
     first: "Links"
@@ -138,7 +138,7 @@ class Exploration:
     walk: "NDArray[np.float64]"
 
 
-async def explore(near: "Neighborhood", texts: "Texts") -> Exploration:
+async def explore(near: "Neighbourhood", texts: "Texts") -> Exploration:
     """Follow what the best segments name, for two hops, and gather the candidates."""
     ordered = near.best(near.direct, _DIRECT)
     seeds = ordered[:_SEEDS]
@@ -166,7 +166,7 @@ async def explore(near: "Neighborhood", texts: "Texts") -> Exploration:
     return Exploration(near, rows, seeds, first, second, uncovered, asked_by, walk)
 
 
-def _ids(near: "Neighborhood", rows: "NDArray[np.int64]") -> list[str]:
+def _ids(near: "Neighbourhood", rows: "NDArray[np.int64]") -> list[str]:
     return [near.entries[row].id for row in rows.tolist()]
 
 
@@ -184,7 +184,7 @@ def _onward(first: "Links", seeds: "NDArray[np.int64]") -> "Links":
 
 
 async def _ask_again(
-    near: "Neighborhood", names: "Names", seeds: "NDArray[np.int64]"
+    near: "Neighbourhood", names: "Names", seeds: "NDArray[np.int64]"
 ) -> "tuple[NDArray[np.float64], NDArray[np.int64]]":
     """Ask from each seed for what it lacks of the question, together with the names that it gives.
 
@@ -227,7 +227,7 @@ def _rarest(bag: Mapping[str, float], rarity: Mapping[str, float]) -> dict[str, 
 
 
 def _together(
-    near: "Neighborhood",
+    near: "Neighbourhood",
     seed: int,
     rows: "NDArray[np.int64]",
     weights: Mapping[str, float],
@@ -244,7 +244,7 @@ def _together(
     return result
 
 
-def _bag(near: "Neighborhood", cut: "Sequence[Sentence]") -> dict[str, float]:
+def _bag(near: "Neighbourhood", cut: "Sequence[Sentence]") -> dict[str, float]:
     """Return the words of the names in a segment, weighed by the sentences that they stand in."""
     bag: dict[str, float] = {}
     for sentence in cut:
@@ -257,7 +257,7 @@ def _bag(near: "Neighborhood", cut: "Sequence[Sentence]") -> dict[str, float]:
 
 
 def _candidates(
-    near: "Neighborhood",
+    near: "Neighbourhood",
     ordered: "NDArray[np.int64]",
     first: "Links",
     second: "Links",

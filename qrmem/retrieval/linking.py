@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.graphstore.protocol import GraphStore, Titled
-    from qrmem.retrieval.candidates import Neighborhood
+    from qrmem.retrieval.candidates import Neighbourhood
     from qrmem.types import Segment
 
 HOMONYMS = 4
@@ -112,7 +112,7 @@ class Names:
         return found
 
 
-async def names_in(near: "Neighborhood", texts: Texts, ids: Sequence[str]) -> Names:
+async def names_in(near: "Neighbourhood", texts: Texts, ids: Sequence[str]) -> Names:
     """Read segments, find the names in them, and look up what these lead to.
 
     Names that the question gives itself lead nowhere new and are left out. Titles and entities are
@@ -194,7 +194,7 @@ class Links:
         return np.array([found.get(row, 0.0) for row in rows.tolist()])
 
 
-async def follow(near: "Neighborhood", names: Names) -> Links:
+async def follow(near: "Neighbourhood", names: Names) -> Links:
     """Return the links out of segments that were read, with their targets taken in.
 
     Links within a document by its own title are left out.
@@ -232,12 +232,12 @@ async def follow(near: "Neighborhood", names: Names) -> Links:
     )
 
 
-def _same_document(near: "Neighborhood", one: int, other: int) -> bool:
+def _same_document(near: "Neighbourhood", one: int, other: int) -> bool:
     return near.entries[one].document_id == near.entries[other].document_id
 
 
 def weigh(
-    near: "Neighborhood",
+    near: "Neighbourhood",
     links: Links,
     weight: Mapping[int, float],
     covered: "Mapping[int, NDArray[np.float64]]",

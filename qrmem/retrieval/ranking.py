@@ -11,7 +11,7 @@ from qrmem.text.names import words_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qrmem.retrieval.candidates import Neighborhood
+    from qrmem.retrieval.candidates import Neighbourhood
     from qrmem.retrieval.exploring import Exploration
     from qrmem.retrieval.linking import Links, Texts
 
@@ -143,7 +143,7 @@ _Step = tuple[str, int]
 
 
 async def reason(
-    near: "Neighborhood", found: "Exploration | None", texts: "Texts", row: int
+    near: "Neighbourhood", found: "Exploration | None", texts: "Texts", row: int
 ) -> tuple[str, list[int]]:
     """Return the way from the question to a segment, and the rows of the segments that it quotes.
 
@@ -156,7 +156,7 @@ async def reason(
     return told or "near what the question names", [source for _, source in steps]
 
 
-def _itself(near: "Neighborhood", row: int) -> list[str]:
+def _itself(near: "Neighbourhood", row: int) -> list[str]:
     question, parts = near.question, []
     if near.named[row] > 0:
         parts.append(f'the question names "{near.entries[row].title}"')
@@ -231,7 +231,7 @@ def _as_written(name: str, sentence: str) -> str:
     return name
 
 
-async def _called(near: "Neighborhood", texts: "Texts", row: int) -> str:
+async def _called(near: "Neighbourhood", texts: "Texts", row: int) -> str:
     """Return what a segment is called: its document's title, and its chapter or its number."""
     entry = near.entries[row]
     segment, _ = (await texts.read([entry.id])).get(entry.id, (None, ()))

@@ -11,7 +11,7 @@ import numpy as np
 
 from qrmem.errors import EmbedderMismatch, require_count, require_text
 from qrmem.retrieval import definitions, scoring
-from qrmem.retrieval.candidates import Neighborhood, understood
+from qrmem.retrieval.candidates import Neighbourhood, understood
 from qrmem.retrieval.exploring import Exploration, explore
 from qrmem.retrieval.linking import Texts
 from qrmem.retrieval.ranking import ranked, reason
@@ -39,7 +39,7 @@ class Findings:
         defined: ids of segments of source code that define what the question names, with the name.
     """
 
-    near: Neighborhood
+    near: Neighbourhood
     explored: Exploration | None
     scores: "NDArray[np.float64]"
     defined: Mapping[str, str]
@@ -151,10 +151,10 @@ class Searcher:
         require_count(k, "k")
         vector = await self._checked_vector(question)
         reranker = self.reranker if is_reranked else None
-        wanted = k if reranker is None else max(k, reranker.depth)
+        most = k if reranker is None else max(k, reranker.depth)
         async with self._now() as now:
-            found = await now._find(question, vector, documents, wanted)
-            hits = [] if found is None else await now._hits(wanted, found)
+            findings = await now._find(question, vector, documents, most)
+            hits = [] if findings is None else await now._hits(most, findings)
         # The store need not wait for a server.
         return hits if reranker is None else (await _reranked(reranker, question, hits))[:k]
 
@@ -186,11 +186,13 @@ class Searcher:
         if await self.store.namespace(self.ns) is None:
             return None
         question = searched(question)
-        near = await self._near(question, vector, documents, at_least)
-        defined = await definitions.find(near, question, self._texts)
-        explored = await explore(near, self._texts) if near.size else None
-        scores = near.direct if explored is None else ranked(explored)
-        return Findings(near, explored, _put_first(scores, near.rows(defined)), defined)
+        neighbourhood = await self._neighbourhood(question, vector, documents, at_least)
+        defined = await definitions.find(neighbourhood, question, self._texts)
+        explored = await explore(neighbourhood, self._texts) if neighbourhood.size else None
+        scores = neighbourhood.direct if explored is None else ranked(explored)
+        return Findings(
+            neighbourhood, explored, _put_first(scores, neighbourhood.rows(defined)), defined
+        )
 
     async def vector(
         self, text: str, info: "NamespaceInfo | None" = None
@@ -238,13 +240,16 @@ class Searcher:
             if vector is None:
                 return {}
             return dict(await self.store.nearest(self.ns, vector, k, documents=documents))
-        near = await self._near(question, None, documents, k)
-        scores = near.bm25
-        return {near.entries[row].id: float(scores[row]) for row in near.best(scores, k).tolist()}
+        neighbourhood = await self._neighbourhood(question, None, documents, k)
+        scores = neighbourhood.bm25
+        return {
+            neighbourhood.entries[row].id: float(scores[row])
+            for row in neighbourhood.best(scores, k).tolist()
+        }
 
     async def near(
         self, question: str, k: int, documents: Collection[str] | None = None
-    ) -> Neighborhood:
+    ) -> Neighbourhood:
         """Return the segments nearest to a question by its words, and by its meaning.
 
         Args:
@@ -254,16 +259,16 @@ class Searcher:
         """
         vector = await self.vector(question)
         async with self._now() as now:
-            return await now._near(question, vector, documents, k)
+            return await now._neighbourhood(question, vector, documents, k)
 
-    async def _near(
+    async def _neighbourhood(
         self,
         question: str,
         vector: "NDArray[np.float32] | None",
         documents: Collection[str] | None,
         at_least: int,
-    ) -> Neighborhood:
-        asked = await understood(
+    ) -> Neighbourhood:
+        understood_question = await understood(
             self.store,
             self.ns,
             searched(question),
@@ -271,9 +276,9 @@ class Searcher:
             documents=None if documents is None else frozenset(documents),
             segments=self._only,
         )
-        near = Neighborhood(self.store, self.ns, asked, at_least)
-        await near.start()
-        return near
+        neighbourhood = Neighbourhood(self.store, self.ns, understood_question, at_least)
+        await neighbourhood.start()
+        return neighbourhood
 
     async def score(self, query: str, segment_ids: Sequence[str]) -> dict[str, float]:
         """Return the cosine of some segments, or BM25 without an embedder.
@@ -283,12 +288,12 @@ class Searcher:
         ids = list(dict.fromkeys(segment_ids))
         vector = await self.vector(query)
         if vector is not None:
-            near = await self.store.nearest(self.ns, vector, len(ids), among=ids)
-            known = [entry.id for entry in await self.store.entries(self.ns, ids)]
-            return {id_: near.get(id_, 0.0) for id_ in known}
-        wanted = scoring.query_terms(searched(query))
-        vocabulary = await self.vocabulary(list(wanted))
-        weights = scoring.weighted(wanted, vocabulary)
+            similarities = await self.store.nearest(self.ns, vector, len(ids), among=ids)
+            known_ids = [entry.id for entry in await self.store.entries(self.ns, ids)]
+            return {id_: similarities.get(id_, 0.0) for id_ in known_ids}
+        query_weights = scoring.query_terms(searched(query))
+        vocabulary = await self.vocabulary(list(query_weights))
+        weights = scoring.weighted(query_weights, vocabulary)
         entries = await self.store.entries(self.ns, ids)
         bags = (entry.terms for entry in entries)
         counts = scoring.saturated(bags, list(weights), vocabulary.mean_length)
@@ -296,26 +301,26 @@ class Searcher:
         return {entry.id: float(one) for entry, one in zip(entries, scores, strict=True)}
 
     async def _hits(self, k: int, found: Findings) -> list[Hit]:
-        near = found.near
-        rows = {near.entries[row].id: row for row in found.best(2 * k)}
+        neighbourhood = found.near
+        rows = {neighbourhood.entries[row].id: row for row in found.best(2 * k)}
         read = await self.store.segments(self.ns, list(rows))
         segments = {segment.id: segment for segment in read}  # without those deleted since
-        kinds = {id_: _kind(one, near.entries[rows[id_]]) for id_, one in segments.items()}
+        kinds = {id_: _kind(one, neighbourhood.entries[rows[id_]]) for id_, one in segments.items()}
         ordered = sorted((id_ for id_ in rows if id_ in segments), key=lambda id_: kinds[id_] != "")
         hits: list[Hit] = []
         for id_ in ordered[:k]:
             row = rows[id_]
-            told, over = await reason(near, found.explored, self._texts, row)
+            reason_in_words, over = await reason(neighbourhood, found.explored, self._texts, row)
             name = found.defined.get(id_)
             hit = Hit(
                 document_id=segments[id_].document_id,
-                title=near.entries[row].title,
+                title=neighbourhood.entries[row].title,
                 segment_id=id_,
                 text=segments[id_].text,
                 score=min([round(float(found.scores[row]), 4), *(hit.score for hit in hits[-1:])]),
-                via=(f'defines "{name}"; ' if name else "") + told,
+                via=(f'defines "{name}"; ' if name else "") + reason_in_words,
                 part=segments[id_].part,
-                over=tuple(near.entries[source].id for source in over),
+                over=tuple(neighbourhood.entries[source].id for source in over),
                 boilerplate=kinds[id_],
             )
             hits.append(hit)
@@ -335,16 +340,16 @@ async def _reranked(reranker: "Reranker", question: str, hits: list[Hit]) -> lis
     read = []
     for n, (place, score) in enumerate(order):
         hit = first[place]
-        said = hit.via if score is None else f"{hit.via}; reranked: {score:.3g}"
-        read.append(replace(hit, score=round(1 - n / (2 * len(order)), 4), via=said))
+        via = hit.via if score is None else f"{hit.via}; reranked: {score:.3g}"
+        read.append(replace(hit, score=round(1 - n / (2 * len(order)), 4), via=via))
     rest = (replace(hit, score=round(hit.score / 2, 4)) for hit in hits[len(first) :])
     return [*read, *rest]
 
 
 def _kind(segment: "Segment", entry: "Entry") -> str:
     """Return what a segment is if it is no text to read; of code, only a licence is none."""
-    found = boilerplate(segment.text, segment.index)
-    return found if found == "licence" or CODE_KEY not in entry.metadata else ""
+    kind = boilerplate(segment.text, segment.index)
+    return kind if kind == "licence" or CODE_KEY not in entry.metadata else ""
 
 
 def _put_first(scores: "NDArray[np.float64]", rows: "NDArray[np.int64]") -> "NDArray[np.float64]":

@@ -43,28 +43,28 @@ async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) 
         share: of the shorter one's words, counted with repeats, that both have.
     """
     store, ns = searcher.store, searcher.ns
-    asked = [terms(text) for text in texts]
+    text_terms = [terms(text) for text in texts]
     ids: dict[str, None] = {}
-    for words in asked:
+    for words in text_terms:
         ids |= dict.fromkeys(await store.matching(ns, [list(dict.fromkeys(words))], _MOST))
-    wanted = [(frozenset(one), len(one)) for one in asked]
-    found = []
+    term_sets = [(frozenset(one), len(one)) for one in text_terms]
+    rows = []
     for entry in await store.entries(ns, list(ids)):
-        held, size = _own_terms(entry.terms, _title_terms(entry.title))
-        for own, count in wanted:
-            if len(held & own) >= max(1, share * min(size, count) - 1e-9):
-                found.append(entry)
+        entry_terms, size = _own_terms(entry.terms, _title_terms(entry.title))
+        for query_terms, count in term_sets:
+            if len(entry_terms & query_terms) >= max(1, share * min(size, count) - 1e-9):
+                rows.append(entry)
                 break
-    return found
+    return rows
 
 
 def _own_terms(all_terms: Sequence[str], title: Sequence[str]) -> tuple[set[str], int]:
     """Return the terms of a text without those of its title, and how many, with repeats."""
-    held = set(all_terms)
-    for term in held.intersection(title):
+    own_terms = set(all_terms)
+    for term in own_terms.intersection(title):
         if all_terms.count(term) <= title.count(term):
-            held.remove(term)
-    return held, len(all_terms) - len(title)
+            own_terms.remove(term)
+    return own_terms, len(all_terms) - len(title)
 
 
 PART_TOKENS = 80
@@ -137,13 +137,15 @@ def is_standing(text: str) -> bool:
 
 def wishes(text: str) -> str:
     """Return the sentences of a text that say how its writer wants things, "…" between others."""
-    found, after = "", 0
+    text_so_far, after = "", 0
     for start, end in sentences(text):
         if is_standing(text[start:end]):
-            found = f"{found.rstrip()} … " if found and start > after else found
-            found += text[start:end]
+            text_so_far = (
+                f"{text_so_far.rstrip()} … " if text_so_far and start > after else text_so_far
+            )
+            text_so_far += text[start:end]
             after = end
-    return found.strip()
+    return text_so_far.strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +257,12 @@ def in_context(
         if number in places:
             session = places[number].session
             best[session] = max(best.get(session, 0.0), score)
-    named = asked.names({place.speaker for place in places.values()})
+    names_of_speakers = asked.names({place.speaker for place in places.values()})
     users = _USER_ASKED if _OWN_WORDS.search(asked.text) else _USER
     return {
         number: _SESSION * best.get(place.session, 0.0)
         + _around(number, places, own)
-        + _SPEAKER * (place.speaker in named)
+        + _SPEAKER * (place.speaker in names_of_speakers)
         + _TIME * asked.is_within(place.day)
         + users * place.is_users
         for number, place in places.items()
@@ -270,9 +272,9 @@ def in_context(
 def _around(number: int, places: Mapping[int, Place], own: Mapping[int, float]) -> float:
     session, total = places[number].session, 0.0
     for away, worth in _BESIDE:
-        near = number + away
-        if near in own and near in places and places[near].session == session:
-            total += worth * own[near]
+        neighbour = number + away
+        if neighbour in own and neighbour in places and places[neighbour].session == session:
+            total += worth * own[neighbour]
     return total
 
 

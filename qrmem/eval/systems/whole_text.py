@@ -9,7 +9,7 @@ from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Any, Literal
 
-from qrmem.agents.baselines import joined, told
+from qrmem.agents.baselines import ask_about, joined
 from qrmem.errors import ContextExceeded, MissingError
 from qrmem.eval.harness import Harness
 from qrmem.eval.items import Context, Item, Prediction
@@ -292,7 +292,9 @@ def _packed(texts: Sequence[str], most: int, count: Callable[[str], int]) -> lis
 async def _summary(texts: Sequence[str], prompt: str, caller: Caller, room: int) -> str:
     reply = max(64, room // 8)
     window = room + reply
-    made = await told(caller, prompt, SummaryReply, texts, window=window, reply=reply, between=" ")
+    made = await ask_about(
+        caller, prompt, SummaryReply, texts, window=window, reply=reply, between=" "
+    )
     if made is None:
         return caller.budget.cut(" ".join(texts), reply)
     return " ".join(made.summary.split())

@@ -56,23 +56,23 @@ async def add_messages(
     read = [dialog.read_message(message) for message in messages]
     warnings = _left_out(read)
     # What is nothing but control characters could not be kept.
-    said = [message for message in read if normalise(message.text).strip()]
+    spoken = [message for message in read if normalise(message.text).strip()]
     if session:
-        said = [message._replace(session=session) for message in said]
-    if len(read) == 1 and not said:
+        spoken = [message._replace(session=session) for message in spoken]
+    if len(read) == 1 and not spoken:
         raise UsageError("the turn is empty")
     if only_new:
-        said = await _news(memory, said, user)
-    if not said and not only_new:
+        spoken = await _news(memory, spoken, user)
+    if not spoken and not only_new:
         return [], None
-    kept, report = await _keep(memory, said, when, listener, user)
+    turns_kept, report = await _keep(memory, spoken, when, listener, user)
     for message in warnings:
         listener(Event("warning", {"what": "messages", "message": message}))
     if extract:
-        drawing(memory, listener).take(kept)
+        drawing(memory, listener).take(turns_kept)
     if report:
         report = replace(report, warnings=(*report.warnings, *warnings))
-    return [turn.id for turn in kept], report
+    return [turn.id for turn in turns_kept], report
 
 
 def _left_out(read: Sequence[dialog.Message]) -> list[str]:
@@ -110,7 +110,7 @@ async def _keep(
     user: str,
 ) -> tuple[list[Turn], AddReport | None]:
     """Keep turns, and finish those before them whose keeping was interrupted."""
-    kept: list[Turn] = []
+    turns_kept: list[Turn] = []
     async with memory.turns:
         await memory.known()
         models = await memory.models(create=True)
@@ -121,18 +121,22 @@ async def _keep(
                 Turn(turn_id(n), n, m.role, m.text, m.at or when, m.session, m.speaker, user)
                 for n, m in zip(numbers, said, strict=True)
             ]
-            begun = await _begun(memory, last, is_embedded=models.embedder is not None)
-            if not turns and not begun:
+            unfinished = await _unfinished_turns(
+                memory, last, is_embedded=models.embedder is not None
+            )
+            if not turns and not unfinished:
                 return [], None
             new = {turn.id for turn in turns}
             adder = Adder(memory.store, memory.ns, models, listener, new=new, is_chat=True)
             with memory.adding():
-                report = await adder.add([dialog.as_document(turn) for turn in [*begun, *turns]])
-            kept += [turn for turn in turns if turn.id in report.added]
+                report = await adder.add(
+                    [dialog.as_document(turn) for turn in [*unfinished, *turns]]
+                )
+            turns_kept += [turn for turn in turns if turn.id in report.added]
             refused = {id: why for id, index, why in report.problems if index < 0 and id in new}
-            done = {*report.added, *refused}
+            answered_for = {*report.added, *refused}
             # Where another process took a number, this turn and those after it get new ones.
-            said = [m for turn, m in zip(turns, said, strict=True) if turn.id not in done]
+            said = [m for turn, m in zip(turns, said, strict=True) if turn.id not in answered_for]
             if not said or refused or report.stopped:
                 break
     if refused:
@@ -140,24 +144,24 @@ async def _keep(
     if report.stopped:
         message = f"turns are kept, but not embedded: {report.stopped}; the next turn embeds them"
         listener(Event("warning", {"what": "turns", "message": message}))
-    return kept, replace(report, added=tuple(turn.id for turn in kept))
+    return turns_kept, replace(report, added=tuple(turn.id for turn in turns_kept))
 
 
-async def _begun(memory: Session, last: int, *, is_embedded: bool) -> list[Turn]:
+async def _unfinished_turns(memory: Session, last: int, *, is_embedded: bool) -> list[Turn]:
     """Return the turns from the last one back that are kept, but not read, merged and embedded."""
     state = IngestState(memory.store, memory.ns, is_embedded=is_embedded)
-    found: list[DocumentInfo] = []
+    unfinished: list[DocumentInfo] = []
     end, size = last, 1
     while end > 0:
         ids = [turn_id(number) for number in range(end, max(0, end - size), -1)]
         await state.look(ids)
         infos = [info for id in ids if (info := state.info(id)) and dialog.number_of(info)]
-        left = list(takewhile(lambda info: not state.is_done(info.id), infos))
-        found += left
-        if len(left) < len(infos) or not infos:
+        waiting = list(takewhile(lambda info: not state.is_done(info.id), infos))
+        unfinished += waiting
+        if len(waiting) < len(infos) or not infos:
             break
         end, size = end - size, _BATCH
-    return await read(memory, found[::-1])
+    return await read(memory, unfinished[::-1])
 
 
 async def turns(
@@ -168,8 +172,8 @@ async def turns(
     Args:
         last: how many at most, from the end; 0: all.
     """
-    given = ((CHAT_KEY, session, "session"), (USER_KEY, user, "user"))
-    where = {key: clean_name(name, what) for key, name, what in given if name is not None}
+    filters = ((CHAT_KEY, session, "session"), (USER_KEY, user, "user"))
+    where = {key: clean_name(name, what) for key, name, what in filters if name is not None}
     await memory.known()
     return await read(memory, await dialog.last_turns(memory.store, memory.ns, last, where))
 
@@ -181,8 +185,8 @@ async def standing(memory: Session, user: str | None) -> list[Turn]:
         where[USER_KEY] = clean_name(user, "user")
     await memory.known()
     ids = await memory.store.document_ids(memory.ns, where=where, prefix=TURN)
-    said = await read(memory, await dialog.turn_infos(memory.store, memory.ns, ids))
-    return [replace(turn, text=turn_ranking.wishes(turn.text)) for turn in said]
+    standing_turns = await read(memory, await dialog.turn_infos(memory.store, memory.ns, ids))
+    return [replace(turn, text=turn_ranking.wishes(turn.text)) for turn in standing_turns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +226,8 @@ class Chat:
 
 async def last_of(memory: "Session | Chat") -> int:
     """Return the number of the last turn; 0 where there is none."""
-    found = await dialog.last_turns(memory.store, memory.ns, 1)
-    return dialog.number_of(found[0]) if found else 0
+    last = await dialog.last_turns(memory.store, memory.ns, 1)
+    return dialog.number_of(last[0]) if last else 0
 
 
 async def ids_of(memory: "Session | Chat", user: str) -> frozenset[str]:

@@ -51,9 +51,9 @@ class Facts:
         Raises:
             UsageError: no chat model is set.
         """
-        await self._begun()
+        await self._begin_run()
 
-    async def _begun(self) -> tuple[Run, PromptedReasoner]:
+    async def _begin_run(self) -> tuple[Run, PromptedReasoner]:
         """Begin a run, by the models that the memory has now."""
         models = await self._session.models(create=True)
         caps = caps_of(self._session.settings)
@@ -81,7 +81,7 @@ class Facts:
     async def wait(self) -> AddReport:
         """Return what was drawn since the last call, once nothing waits any more."""
         await self.rest()
-        done = AddReport(
+        report = AddReport(
             added=tuple(self._added),
             updated=(),
             unchanged=(),
@@ -95,11 +95,11 @@ class Facts:
         )
         self._added, self._problems, self._read, self._stopped = [], [], 0, ""
         self._used = []
-        return done
+        return report
 
     async def _work(self) -> None:
         try:
-            run, reasoner = await self._begun()
+            run, reasoner = await self._begin_run()
             try:
                 while self._waiting:
                     batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
@@ -131,20 +131,20 @@ class Facts:
     async def _draw(self, run: Run, reasoner: PromptedReasoner, batch: Sequence[Turn]) -> None:
         session = self._session
         store, ns = session.store, session.ns
-        held = {
+        segment_of = {
             s.document_id: s.id for s in await store.segments(ns, documents=[t.id for t in batch])
         }
-        turns = [turn for turn in batch if turn.id in held]  # without those deleted meanwhile
+        turns = [turn for turn in batch if turn.id in segment_of]  # without those deleted meanwhile
         if not turns:
             return
         try:
-            segments = [held[turn.id] for turn in turns]
-            found = await reasoner.facts(await self._earlier(turns[0]), turns, segments)
+            segments = [segment_of[turn.id] for turn in turns]
+            facts_by_turn = await reasoner.facts(await self._earlier(turns[0]), turns, segments)
         finally:
             await store.record(ns, (), run.take_all())
         documents = [
             fact_document(turn, n, text)
-            for turn, facts in zip(turns, found, strict=True)
+            for turn, facts in zip(turns, facts_by_turn, strict=True)
             for n, text in enumerate(facts, 1)
         ]
         if documents:
@@ -157,9 +157,9 @@ class Facts:
             self._problems += report.problems
             if {one.id for one in documents} - {*report.added, *report.updated, *report.unchanged}:
                 raise StoreConflict("they were not stored; `extract_facts` extracts them again")
-        for turn, facts in zip(turns, found, strict=True):
+        for turn, facts in zip(turns, facts_by_turn, strict=True):
             value = {"facts": len(facts)}
-            await store.put_cached(ns, "facts", key(turn.id), value, segments=[held[turn.id]])
+            await store.put_cached(ns, "facts", key(turn.id), value, segments=[segment_of[turn.id]])
         self._read += len(turns)
 
     async def _earlier(self, first: Turn) -> list[Turn]:
@@ -179,15 +179,17 @@ def key(turn_id: str) -> str:
 
 def fact_document(turn: Turn, n: int, text: str) -> Document:
     """Return the document that keeps the n-th fact of a turn, n from 1."""
-    made = dialog.as_document(replace(turn, text=text, id=fact_id(turn.number, n)))
-    metadata = {**made.metadata, FACT_KEY: turn.id}
-    return replace(made, title=f"noted of {made.title}", metadata=metadata)
+    document = dialog.as_document(replace(turn, text=text, id=fact_id(turn.number, n)))
+    metadata = {**document.metadata, FACT_KEY: turn.id}
+    return replace(document, title=f"noted of {document.title}", metadata=metadata)
 
 
 async def without_facts(store: GraphStore, ns: str, turns: Sequence[Turn]) -> list[Turn]:
     """Return the turns of which no facts were drawn yet."""
-    drawn = {kept.key for kept in await store.cached(ns, "facts", [key(turn.id) for turn in turns])}
-    return [turn for turn in turns if key(turn.id) not in drawn]
+    with_facts = {
+        entry.key for entry in await store.cached(ns, "facts", [key(turn.id) for turn in turns])
+    }
+    return [turn for turn in turns if key(turn.id) not in with_facts]
 
 
 def drawing(memory: Session, listener: Listener) -> Facts:
@@ -204,8 +206,8 @@ def drawing(memory: Session, listener: Listener) -> Facts:
 
 async def extract_facts(memory: Session, listener: Listener, said: Sequence[Turn]) -> AddReport:
     """Draw facts from those turns of which none were drawn; see `Memory.extract_facts`."""
-    drawn = drawing(memory, listener)
-    await drawn.require_model()
-    await drawn.wait()
-    drawn.take(await without_facts(memory.store, memory.ns, said))
-    return await drawn.wait()
+    drawing_facts = drawing(memory, listener)
+    await drawing_facts.require_model()
+    await drawing_facts.wait()
+    drawing_facts.take(await without_facts(memory.store, memory.ns, said))
+    return await drawing_facts.wait()

@@ -81,8 +81,10 @@ async def _of_types(memory: Session, types: Sequence[str] | None) -> dict[str, i
     segments = await memory.of_types(types)
     if segments is None:
         return None
-    found = await memory.store.segments(memory.ns, sorted(segments))
-    infos = await memory.store.documents(memory.ns, {segment.document_id for segment in found})
+    typed_segments = await memory.store.segments(memory.ns, sorted(segments))
+    infos = await memory.store.documents(
+        memory.ns, {segment.document_id for segment in typed_segments}
+    )
     numbers = {info.id: turn_number(info.id, info.metadata) for info in infos}
     return {id: number for id, number in numbers.items() if number}
 
@@ -95,25 +97,27 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
     is_paper = options.how == "fragrel" or options.fragments is not None
     share = options.tokens if is_paper else options.tokens // _RECENT_SHARE
     most = min(share, dialog.RECENT_TOKENS)
-    shown, latest = await _recent(chat, last, options.session, most)
-    left = options.tokens - sum(chat.said(turn) for turn in shown)
-    known = {turn.id for turn in shown}
+    recent_turns, latest = await _recent(chat, last, options.session, most)
+    tokens_left = options.tokens - sum(chat.said(turn) for turn in recent_turns)
+    shown_ids = {turn.id for turn in recent_turns}
     scores: dict[str, float] = {}
     if is_paper:
         # The query is the last turn of the dialog and the prompt.
         query = f"{latest}\n{options.prompt}" if latest else options.prompt
-        turns = await _by_fragments(chat, query, last, known, options.fragments or CHAT)
+        turns = await _by_fragments(chat, query, last, shown_ids, options.fragments or CHAT)
     else:
-        best = await _best(chat, options.prompt, last, known, left)
+        best = await _best(chat, options.prompt, last, shown_ids, tokens_left)
         scores = {turn.id: one for turn, one in best.items() if one >= options.min_score}
         turns = [turn for turn in best if turn.id in scores]
-    checked, by_id = await _corrected(chat.searcher, turns[:_CHECKED])
-    checked = {
+    corrections_by_turn, by_id = await _corrected(chat.searcher, turns[:_CHECKED])
+    corrections_by_turn = {
         id: tuple(one for one in ids if is_said_by(said_at({"at": by_id[one].at}), options.as_of))
-        for id, ids in checked.items()
+        for id, ids in corrections_by_turn.items()
     }
     facts = await _facts(chat, turns)
-    return _Found(chat, tuple(shown), turns, scores, checked, by_id, facts).within(left)
+    return _Found(
+        chat, tuple(recent_turns), turns, scores, corrections_by_turn, by_id, facts
+    ).within(tokens_left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,31 +147,37 @@ class _Found:
 
     def within(self, left: int) -> Recalled:
         """Return the best of it that takes no more tokens than are left by the recent turns."""
-        used = sum(map(self.chat.said, self.recent))
+        recent_tokens = sum(map(self.chat.said, self.recent))
         room = left
         while True:
-            kept = {
+            turns_within = {
                 turn.id: turn
                 for turn in dialog.fitting(
                     self.turns, self.corrections, self.by_id, room, self._size
                 )
             }
-            made = self._recalled(kept)
+            recall = self._recalled(turns_within)
             is_printed = self.chat.is_printed
-            needed = (
-                self.chat.count(made.text) if is_printed else sum(map(self._size, kept.values()))
+            tokens_needed = (
+                self.chat.count(recall.text)
+                if is_printed
+                else sum(map(self._size, turns_within.values()))
             )
-            if needed <= left:
-                return replace(made, tokens=used + needed)
-            room -= needed - left  # lines may take more together than one by one
+            if tokens_needed <= left:
+                return replace(recall, tokens=recent_tokens + tokens_needed)
+            room -= tokens_needed - left  # lines may take more together than one by one
 
     def _recalled(self, kept: Mapping[str, Turn]) -> Recalled:
-        known = {turn.id for turn in self.recent}
-        related = dialog.in_order_of_time(t for t in kept.values() if t.id not in known)
+        recent_ids = {turn.id for turn in self.recent}
+        related = dialog.in_order_of_time(t for t in kept.values() if t.id not in recent_ids)
         corrections = {
             id: ids
             for id in kept
-            if (ids := tuple(i for i in self.corrections.get(id, ()) if i in kept or i in known))
+            if (
+                ids := tuple(
+                    i for i in self.corrections.get(id, ()) if i in kept or i in recent_ids
+                )
+            )
         }
         return Recalled(
             recent=self.recent,
@@ -192,22 +202,26 @@ class _Found:
         return self.sizes[turn]
 
     def _counted(self, turn: Turn) -> int:
-        own = self.facts.get(turn.id, ())
+        turn_facts = self.facts.get(turn.id, ())
         if not self.chat.is_printed:
-            return sum(map(self.chat.count, (turn.text, *own)))
+            return sum(map(self.chat.count, (turn.text, *turn_facts)))
         if any(turn.id == one.id for one in self.recent):  # it is a message, and no line
             return 0
         at = [self.by_id[id].at for id in self.corrections.get(turn.id, ())]
-        return self.chat.count("\n".join(related_lines(turn, self._times(turn), own, at))) + 1
+        return (
+            self.chat.count("\n".join(related_lines(turn, self._times(turn), turn_facts, at))) + 1
+        )
 
 
 async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Turn]]:
     """Return which turns later turns seem to correct, and by which; see `Memory.corrections`."""
     store = memory.store
     require_ids(ids)
-    asked = await read(memory, await dialog.turn_infos(store, memory.ns, ids))
-    found, by_id = await _corrected(await memory.searcher(), asked) if asked else ({}, {})
-    return {id: [by_id[later] for later in ids] for id, ids in found.items()}
+    asked_turns = await read(memory, await dialog.turn_infos(store, memory.ns, ids))
+    corrections_by_turn, by_id = (
+        await _corrected(await memory.searcher(), asked_turns) if asked_turns else ({}, {})
+    )
+    return {id: [by_id[later] for later in ids] for id, ids in corrections_by_turn.items()}
 
 
 async def _best(
@@ -220,44 +234,48 @@ async def _best(
     only = await _only(chat)
     today = next((_day(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
     times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
-    asked = Asked(prompt, times)
+    prompt_terms = Asked(prompt, times)
     then = await _said_in(chat, times)
-    own, is_about = await _scored(chat, asked, only)
+    scores, is_about = await _scored(chat, prompt_terms, only)
     if then:
-        own = {**(await _scored(chat, asked, then))[0], **own}
+        scores = {**(await _scored(chat, prompt_terms, then))[0], **scores}
     wishes = await _standing(chat)
     best: dict[int, float] = {}
-    for (number, _), worth in own.items():
+    for (number, _), worth in scores.items():
         best[number] = max(best.get(number, 0.0), worth)
     infos = await _around(chat, best, {*wishes, *map(numbered, then), last})
     places = {number: _place(info) for number, info in infos.items()}
-    is_of_then = any(asked.is_within(places[n].day) and places[n].day != today for n in places)
+    is_of_then = any(
+        prompt_terms.is_within(places[n].day) and places[n].day != today for n in places
+    )
     speakers = {place.speaker for place in places.values()}
-    if not is_about and not is_of_then and not asked.names(speakers):
+    if not is_about and not is_of_then and not prompt_terms.names(speakers):
         most = tokens // _WISHES_SHARE
         nearest = sorted(wishes, key=lambda n: (-best.get(n, 0.0), -n))
-        return await _wished(chat, nearest, known, most) if asked.is_personal else {}
-    context = turn_ranking.in_context(places, best, asked)
+        return await _wished(chat, nearest, known, most) if prompt_terms.is_personal else {}
+    context = turn_ranking.in_context(places, best, prompt_terms)
     bound = {n: best.get(n, 0.0) + context[n] + (n in wishes) for n in places}
     # What little matches leaves room for the newest.
     newest = range(last, max(0, last - _FAR), -1)
-    wanted = dict.fromkeys([*sorted(bound, key=lambda n: (-bound[n], n)), *newest])
-    numbers = [n for n in wanted if turn_id(n) not in known and chat.may_say(n)]
+    numbers_in_order = dict.fromkeys([*sorted(bound, key=lambda n: (-bound[n], n)), *newest])
+    numbers = [n for n in numbers_in_order if turn_id(n) not in known and chat.may_say(n)]
     turns, parts = await _up_to(chat, numbers, infos, _SPARE * tokens)
 
-    wish = turn_ranking.standing_bonus(asked)
+    wish = turn_ranking.standing_bonus(prompt_terms)
     rows = []
     for number, segments in parts.items():
         wished = {n for n, one in enumerate(segments) if number in wishes and is_standing(one.text)}
-        meant = {place for place, one in enumerate(segments) if own.get((number, one.id))} or {0}
+        matching_places = {
+            place for place, one in enumerate(segments) if scores.get((number, one.id))
+        } or {0}
         is_users = number in places and places[number].is_users
-        noted = own.get((number, ""), 0.0)  # a fact counts for its turn
-        for place in sorted(meant | wished):
-            score = max(own.get((number, segments[place].id), 0.0), noted)
+        fact_score = scores.get((number, ""), 0.0)  # a fact counts for its turn
+        for place in sorted(matching_places | wished):
+            score = max(scores.get((number, segments[place].id), 0.0), fact_score)
             score += context.get(number, 0.0)
             score += wish * (is_users and place in wished)
             rows.append(Part(number, place, score))
-    ordered = turn_ranking.best_first(rows, asked, last)
+    ordered = turn_ranking.best_first(rows, prompt_terms, last)
     return _excerpts(chat, turns, parts, await _reranked(chat, prompt, parts, ordered), tokens)
 
 
@@ -267,14 +285,14 @@ async def _wished(
     """Return what the user wants always, in this order, as much as fits."""
     numbers = [n for n in wishes if turn_id(n) not in known and chat.may_say(n)]
     turns, parts = await _up_to(chat, numbers, {}, tokens)
-    wanted = [
+    wish_parts = [
         Part(number, place, turn_ranking.STANDING)
         for number in numbers
         for place, one in enumerate(parts.get(number, ()))
         if is_standing(one.text)
     ]
     # One part goes beyond what is asked for.
-    return _excerpts(chat, turns, parts, wanted, tokens - turn_ranking.PART_TOKENS - _LINE)
+    return _excerpts(chat, turns, parts, wish_parts, tokens - turn_ranking.PART_TOKENS - _LINE)
 
 
 async def _reranked(
@@ -309,19 +327,19 @@ def _excerpts(
     tokens: int,
 ) -> dict[Turn, float]:
     """Return turns as their best parts, until they say somewhat more than fits, with scores."""
-    shown: dict[int, set[int]] = {}
+    places_shown: dict[int, set[int]] = {}
     scores: dict[int, float] = {}
     for part in ordered:
         segment = parts[part.turn][part.index]
-        is_new = part.turn not in shown
+        is_new = part.turn not in places_shown
         tokens -= segment.tokens + (_LINE if is_new and chat.is_printed else 0)
-        shown.setdefault(part.turn, set()).add(part.index)
+        places_shown.setdefault(part.turn, set()).add(part.index)
         scores.setdefault(part.turn, round(part.score, 4))
         if tokens < 0:
             break
     return {
         replace(turns[number], text=_excerpt(parts[number], places)): scores[number]
-        for number, places in shown.items()
+        for number, places in places_shown.items()
     }
 
 
@@ -339,9 +357,9 @@ async def _around(
 ) -> dict[int, DocumentInfo]:
     """Return what is known of turns and of those beside the best of them, by number."""
     first = sorted(best, key=lambda n: (-best[n], n))[:_WIDENED]
-    beside = {near for n in first for near in turn_ranking.neighbours(n) if near > 0}
-    found = await infos_of(chat, {*best, *beside, *others}, chat.user)
-    return {dialog.number_of(info): info for info in found}
+    beside = {neighbour for n in first for neighbour in turn_ranking.neighbours(n) if neighbour > 0}
+    infos = await infos_of(chat, {*best, *beside, *others}, chat.user)
+    return {dialog.number_of(info): info for info in infos}
 
 
 def _place(info: DocumentInfo) -> Place:
@@ -381,20 +399,20 @@ async def _up_to(
 
 async def _said_in(chat: Chat, times: Sequence[tuple[date, date]]) -> frozenset[str]:
     """Return the ids of all turns of some days."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for first, last in times:
         days = ("at", str(first), f"{last}~")  # a tilde comes after all that may follow a day
-        found |= {
+        ids |= {
             *await chat.store.document_ids(chat.ns, where=of_user(chat), between=days, prefix=TURN)
         }
-    return frozenset(found)
+    return frozenset(ids)
 
 
 async def _standing(chat: Chat) -> set[int]:
     """Return the numbers of the turns that may say how the user wants things."""
     where = {**of_user(chat), dialog.STANDING_KEY: True}
-    found = await chat.store.document_ids(chat.ns, where=where, prefix=TURN)
-    return set(map(numbered, found))
+    standing_ids = await chat.store.document_ids(chat.ns, where=where, prefix=TURN)
+    return set(map(numbered, standing_ids))
 
 
 async def _scored(
@@ -408,11 +426,11 @@ async def _scored(
     Returns:
         Scores by a turn's number and a segment's id, "" for a fact that was noted of the turn.
     """
-    near = await chat.searcher.near(asked.text, _CANDIDATES, only)
+    nearby = await chat.searcher.near(asked.text, _CANDIDATES, only)
     scores: dict[tuple[int, str], float] = {}
     bags = []
     for entry, words, meaning in zip(
-        near.entries, near.lexical.tolist(), near.dense.tolist(), strict=True
+        nearby.entries, nearby.lexical.tolist(), nearby.dense.tolist(), strict=True
     ):
         number = turn_number(entry.document_id, entry.metadata)
         if number and words + meaning > 0:
@@ -420,25 +438,25 @@ async def _scored(
             key = (number, "" if is_fact else entry.id)
             scores[key] = max(scores.get(key, 0.0), words + meaning)
             bags.append(entry.terms)
-    question = near.question
-    is_near = bool(near.cosines.size) and near.cosines.max() >= asked.least_cosine
+    question = nearby.question
+    is_near = bool(nearby.cosines.size) and nearby.cosines.max() >= asked.least_cosine
     return scores, is_near or asked.is_about(question.rarity, question.rarest, bags)
 
 
 async def _facts(chat: Chat, turns: Sequence[Turn]) -> dict[str, list[str]]:
     """Return the facts that were drawn from turns, by the turn's id."""
     infos = await dialog.facts_of(chat.store, chat.ns, [turn.number for turn in turns])
-    found: dict[str, list[str]] = {}
+    facts_by_turn: dict[str, list[str]] = {}
     for fact in await read(chat, infos):
-        found.setdefault(turn_id(fact.number), []).append(fact.text)
-    return found
+        facts_by_turn.setdefault(turn_id(fact.number), []).append(fact.text)
+    return facts_by_turn
 
 
 def _times(turn: Turn) -> tuple[tuple[str, str, str], ...]:
     """Return the time words of a turn that depend on its day, with their first and last days."""
     day = _day(turn.at)
-    found = periods(turn.text, day) if day else ()
-    return tuple((p.text, str(p.first), str(p.last)) for p in found if p.is_relative)
+    dates = periods(turn.text, day) if day else ()
+    return tuple((p.text, str(p.first), str(p.last)) for p in dates if p.is_relative)
 
 
 def _day(at: object) -> date | None:
@@ -457,10 +475,12 @@ async def _by_fragments(
     turns = [info for info in turns if is_said_by(said_at(info.metadata), chat.as_of)]
     turns = [info for info in turns if chat.may_say(dialog.number_of(info))]
     infos = {info.id: info for info in turns if info.id not in known}
-    found = await chat.scorer.assess(query, settings=settings, documents=infos) if infos else None
-    if found is None:
+    assessed = (
+        await chat.scorer.assess(query, settings=settings, documents=infos) if infos else None
+    )
+    if assessed is None:
         return []
-    return await read(chat, [infos[id] for id in found.documents(settings.top or None)])
+    return await read(chat, [infos[id] for id in assessed.documents(settings.top or None)])
 
 
 async def _recent(chat: Chat, last: int, session: str, tokens: int) -> tuple[list[Turn], str]:
