@@ -1,1 +1,1 @@
-"""Memories in and out of files: archives, extractions made elsewhere."""
+"""Input and output of files: sources, archives, notes, extractions by other programs."""

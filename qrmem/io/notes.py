@@ -1,8 +1,8 @@
-"""A memory as a folder of linked Markdown notes, for Obsidian and git; its graph as GraphML.
+"""Export of a memory as linked Markdown notes, for Obsidian and git, and of its graph as GraphML.
 
-There is `index.md`, a note for each document with its segments, and a note for each entity with its
-statements: each with its times, its quotation and a link to the segment. Equal memories give equal
-bytes.
+The folder has `index.md`, a note for each document with its segments, and a note for each entity
+with its statements; a statement has its times, its quotation and a link to its segment. Equal
+memories give equal bytes.
 """
 
 import json
@@ -22,26 +22,28 @@ from qrmem.io.place import unwritable, write_whole
 from qrmem.types import DocumentInfo, Entity, FactView, Relation, Scalar, Segment
 
 _LIST = ".qrmem-notes"
-"""Names the notes that were written, so that the next export can replace them and nothing else."""
+"""File with the names of the exported notes; the next export replaces only these."""
 _LONGEST = 60
-"""Characters of a note's name, of four bytes at most; a file name has 255 bytes at most."""
+"""Maximum length of a note's name in characters (up to 4 bytes each); a file name has 255 bytes."""
 _MARKUP = re.compile(r"([\\`*_\[\]<>#|~$^=%&])")
 _LINE_START = re.compile(r"(?m)^(\s*)([-+]|\d+(?=[.)]))")
 _NO_NAME = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|#^\[\]%]+')
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
-"""What YAML refuses in a text, or takes for the end of a line."""
+"""Characters that YAML refuses in a text, or reads as the end of a line."""
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What notes are made of.
+    """The content of the notes.
 
     Attributes:
-        entities: those who have a note.
-        facts: statements about them; ends without a note are named without a link.
-        segments: of all documents, each one's in order.
+        title: title of `index.md`.
+        documents: all documents.
+        segments: segments of all documents, in order within a document.
+        entities: entities that get a note.
+        facts: statements about them; an end without a note is named without a link.
     """
 
     title: str
@@ -52,11 +54,11 @@ class Contents:
 
 
 def write_notes(folder: Path, contents: Contents) -> int:
-    """Write the notes, and remove those of an earlier export that are no more; returns how many.
+    """Write the notes and delete outdated notes of an earlier export; return the number written.
 
     Raises:
-        UsageError: the folder holds something else.
-        StoreUnavailable: it cannot be written.
+        UsageError: the folder has files that are not an export.
+        StoreUnavailable: the folder cannot be written.
     """
     notes = made_of(contents)
     try:
@@ -106,7 +108,7 @@ def _require_own(folder: Path, place: Path) -> None:
 
 
 def made_of(contents: Contents) -> dict[str, str]:
-    """Return the text of each note by its path in the folder."""
+    """Return path in the folder to text, for each note."""
     pages = _Pages(contents)
     return {
         "index.md": pages.index(),
@@ -195,7 +197,7 @@ class _Pages:
 
 
 def plain(text: str) -> str:
-    """Return text as Markdown that shows it as it is: no link, tag or heading comes of it."""
+    """Escape a text for Markdown, so that it makes no link, tag or heading."""
     return _LINE_START.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", text))
 
 
@@ -257,13 +259,13 @@ _ALL = 2**31 - 1
 async def write_graphml(
     store: GraphStore, ns: str, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> int:
-    """Write entities and merged relations as GraphML; returns how many entities were written.
+    """Write entities and merged relations as GraphML; return the number of entities.
 
-    There is an edge for each pair, direction and type, with its description, the questions that a
-    chat model settled, the number of its statements and the segments that state it.
+    Each pair, direction and type has one edge with its description, the questions that a chat model
+    settled, the number of its statements and the ids of their segments.
 
     Raises:
-        UsageError: at the path is something else than XML, or XML and not `overwrite`.
+        UsageError: the path exists and is not XML, or `overwrite` is not set.
         StoreUnavailable: the file cannot be written.
     """
     import networkx

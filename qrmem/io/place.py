@@ -1,4 +1,4 @@
-"""Where a file is written: beside its place, then put there whole; over nothing of another form."""
+"""Atomic writes of files, which never replace a file of another format."""
 
 import os
 import time
@@ -10,13 +10,13 @@ from pathlib import Path
 from qrmem.errors import StoreUnavailable, UsageError
 
 _FORSAKEN = 600.0
-"""Seconds without a write after which nobody is writing a file any more."""
+"""A partial file without a write for this many seconds is abandoned."""
 
 
 def part_of(path: Path) -> Path:
-    """Return a name beside a file, for what is written until it is whole.
+    """Return the path of a partial file beside a file.
 
-    What a killed run left there, which may hold any text, is removed.
+    Abandoned partial files of killed runs, which may hold any text, are deleted.
     """
     for left in path.parent.glob(f".{escape(path.name)}.????????.part"):
         with suppress(OSError):
@@ -28,16 +28,18 @@ def part_of(path: Path) -> Path:
 def write_whole(
     path: Path, data: bytes, begins: bytes, what: str, *, overwrite: bool = True
 ) -> None:
-    """Write a file whole, or leave its place as it is.
+    """Write a file atomically: on an error the old file is unchanged.
 
     Args:
-        begins: first bytes of all files of its form.
-        what: its form, in words, for a message.
-        overwrite: also over a file of this form.
+        path: the file.
+        data: its content.
+        begins: first bytes of every file of its format.
+        what: name of its format, for messages.
+        overwrite: replace a file of this format.
 
     Raises:
-        UsageError: something else is there, a memory for example, or there is no such folder.
-        StoreUnavailable: it cannot be written, on a full disk for example.
+        UsageError: the path holds another format, such as a memory, or its folder does not exist.
+        StoreUnavailable: the file cannot be written, on a full disk for example.
     """
     try:
         check_place(path, begins, what, overwrite=overwrite)
@@ -55,14 +57,17 @@ def write_whole(
 
 
 def check_place(path: Path, begins: bytes, what: str, *, overwrite: bool = True) -> None:
-    """Refuse to write over anything but a file of the same form: a memory has a path too.
+    """Refuse to replace a file of another format, such as a memory.
 
     Args:
-        overwrite: whether a file of the same form may be overwritten.
+        path: the file.
+        begins: first bytes of every file of its format.
+        what: name of its format, for messages.
+        overwrite: allow to replace a file of this format.
 
     Raises:
-        UsageError: something else is there, or there is no such folder.
-        OSError: what is there cannot be read.
+        UsageError: the path holds another format, or its folder does not exist.
+        OSError: the existing file cannot be read.
     """
     if not path.exists():
         if not path.parent.is_dir():
@@ -83,5 +88,5 @@ def check_place(path: Path, begins: bytes, what: str, *, overwrite: bool = True)
 
 
 def unwritable(path: Path, exc: OSError) -> StoreUnavailable:
-    """Return what is raised where a file cannot be written."""
+    """Return the error for a file that cannot be written."""
     return StoreUnavailable(f"cannot write {path}: {exc.strerror or exc}")

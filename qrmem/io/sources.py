@@ -1,4 +1,4 @@
-"""What `add` takes, turned into documents with an id."""
+"""Conversion of the sources of `add` to documents with ids."""
 
 import asyncio
 import hashlib
@@ -42,14 +42,14 @@ Source = (
 
 _NO_NUMBERS = (math.inf, -math.inf)
 _MOST_ITEMS = 1000
-"""Texts in a list of a document's metadata."""
+"""Maximum number of texts in a list of a document's metadata."""
 _WORDS = 7
-"""Words of a path at most; what has more, and is no file, was meant as a text."""
+"""Maximum number of words in a path; a longer text that is not a file is taken as a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A source among several that is not a document; the others go on."""
+    """A bad source among several; the others are still read."""
 
     name: str
     error: QrmemError
@@ -57,31 +57,31 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """Files of a folder that are not read, by reason."""
+    """Numbers of files of a folder that are not read, by reason."""
 
     reasons: Mapping[str, int]
 
 
 class FileDocument(Document):
-    """A document whose id is the end of its file's path, so that it may stand for two files."""
+    """A document whose id is the end of its file's path; two files may have the same id."""
 
     __slots__ = ()
 
 
 def file_document(read: Document, id: str) -> FileDocument:
-    """Give a document that was read from a file the id that its path has."""
+    """Return a document that was read from a file, with an id from the file's path."""
     return FileDocument(read.text, read.title, id, read.metadata, read.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file that was found, and is still to be parsed.
+    """A file to parse.
 
     Attributes:
-        path: as it was given.
-        name: below the folder that was given, or without its folders.
-        source: its whole path, which says the same in every folder.
-        refused_as: what it is called where it is a problem among several; "": an error.
+        path: the path as the user gave it.
+        name: the path below the folder that the user gave, or the file name.
+        source: the absolute path.
+        refused_as: its name in a `Refused`; "" raises the error.
     """
 
     path: str
@@ -102,15 +102,18 @@ async def documents(
 ) -> AsyncIterator[Found]:
     """Yield the documents of a source, each with an id and normalised text.
 
-    A single bad source raises; a bad file in a folder, or item of an iterable, is a `Refused`, and
-    so is what could not be read of a file that is otherwise read.
+    A single bad source raises an error. A bad file of a folder, a bad item of an iterable and an
+    unreadable part of a file are yielded as `Refused`.
 
     Args:
-        crew: parses the files, some at the same time; what is yielded, and its order, is the same.
+        source: a source, see `Source`.
+        glob: limits the files of a folder.
+        follow_links: follow symbolic links in folders.
+        crew: workers that parse files in parallel; results and order are the same.
 
     Raises:
-        BadDocument: no such file, empty, binary, not decodable.
-        UsageError: not something that `add` takes.
+        BadDocument: the file does not exist, is empty or binary, or cannot be decoded.
+        UsageError: the source is not one that `add` accepts.
     """
     taken = _taken(source, glob, follow_links)
     if crew is not None:
@@ -142,7 +145,7 @@ async def _taken(
 async def _looked_up(
     look: Callable[[object, str | None, bool], Iterator[Found | _File]], item: object, *how: Any
 ) -> Iterable[Found | _File]:
-    """Return what an item is; what may be a path is looked up in a thread, an address fetched."""
+    """Return the documents of an item; paths are looked up in a thread, addresses are fetched."""
     if isinstance(item, str) and is_address(item):
         try:
             return [identified(await fetched(item))]
@@ -159,7 +162,7 @@ def identified(document: Document) -> Document:
     """Normalise a document's text and give it an id if it has none.
 
     Raises:
-        BadDocument: there is nothing to read in it, or its id or metadata cannot be stored.
+        BadDocument: its text is empty, or its id or metadata cannot be stored.
     """
     _require_kept(document)
     try:
@@ -175,7 +178,7 @@ def identified(document: Document) -> Document:
 
 
 def _require_kept(document: Document) -> None:
-    """Refuse what no store keeps."""
+    """Refuse a document that no store can keep."""
     texts = {"text": document.text, "title": document.title, "id": document.id}
     for name, text in texts.items():
         if not isinstance(text, str) and (name, text) != ("id", None):
@@ -298,15 +301,16 @@ def _of_path(path: Path, glob: str | None, follow_links: bool) -> Iterator[Found
 
 FILES_TOGETHER = 32
 BYTES_TOGETHER = 1_000_000
-"""Files that a worker is given together at most, and bytes from which on no more are added."""
+"""Maximum number of files in a worker's task, and the size in bytes from which it is full."""
 LOST_TWICE = "two workers were lost while parsing this file"
 
 
 def _parsed(file: _File, data: bytes | None = None) -> list[Document | Refused]:
-    """Return a file's document, and what of it could not be read.
+    """Return a file's document, and its unreadable parts as `Refused`.
 
     Args:
-        data: what it holds, where that was read already.
+        file: the file.
+        data: its content, if it was read already.
     """
     try:
         data = files.content(file.path) if data is None else data
@@ -322,19 +326,19 @@ def _parsed(file: _File, data: bytes | None = None) -> list[Document | Refused]:
 
 
 def _refused(file: _File, error: QrmemError) -> Refused:
-    """Return a bad file among several as a problem; a single one is an error."""
+    """Return a bad file among several as `Refused`; raise the error of a single file."""
     if not file.refused_as:
         raise error
     return Refused(file.refused_as, error)
 
 
 def parse_files(given: Sequence[tuple[_File, bytes]]) -> list[list[Document | Refused]]:
-    """Parse files in a worker, which need not see them; return what each became."""
+    """Parse files from their contents, in a worker without access to them; return their results."""
     return [_parsed(file, data) for file, data in given]
 
 
 async def _ahead(taken: AsyncIterator[Found | _File], crew: Crew) -> AsyncIterator[Found]:
-    """Yield documents in order, while workers parse the files that come next."""
+    """Yield documents in order, while workers parse the next files."""
     waiting: deque[asyncio.Task[list[Document | Refused]] | Found] = deque()
     broken: Exception | None = None
     try:
@@ -365,7 +369,7 @@ async def _ready(one: "asyncio.Task[list[Document | Refused]] | Found") -> Seque
 
 
 async def _parts(taken: AsyncIterator[Found | _File]) -> AsyncIterator[Found | list[_File]]:
-    """Yield what is no file as it is, and files that follow each other together."""
+    """Yield files in groups of successive files, and every other item alone."""
     together: list[_File] = []
     size = 0
     try:
@@ -396,7 +400,7 @@ def _size(file: _File) -> int:
 
 
 async def _by_worker(crew: Crew, together: Sequence[_File]) -> list[Document | Refused]:
-    """Parse files that were found one after the other; each alone where a worker was lost."""
+    """Parse a group of files; if the worker is lost, parse each file alone."""
     found: list[list[Document | Refused]] = [[] for _ in together]
     given: dict[int, tuple[_File, bytes]] = {}
     for n, file in enumerate(together):

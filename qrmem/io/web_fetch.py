@@ -1,4 +1,4 @@
-"""A page or file at an address that the user named: fetched once, and no link in it is followed."""
+"""Fetches one page or file from an address that the user gave; it follows no links in it."""
 
 import asyncio
 import re
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import httpx
 
 SECONDS = 60
-"""Seconds that an address may take, with all redirects."""
+"""Time limit in seconds for an address, with all redirects."""
 REDIRECTS = 5
 _CONNECT_SECONDS = 10
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -30,23 +30,23 @@ _KINDS = {
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
 }
-"""What a server calls a kind of file, to ours; of others the suffix of the path tells the kind."""
+"""Content type to kind of file; for other content types the path's suffix gives the kind."""
 
 
 def is_address(source: object) -> bool:
-    """Whether a source is an address of the web, not a path."""
+    """Return whether a source is an address, not a path."""
     return isinstance(source, str) and _ADDRESS.match(source) is not None
 
 
 async def fetched(address: str) -> Document:
-    """Fetch a document; its id and its source are the address.
+    """Fetch a document; the address is its id and its source.
 
-    Redirects are followed to http and https alone, never from a server of the internet to one on
-    this machine or in its own network.
+    Redirects are followed only to http and https, and never from a public server to this machine or
+    its local network.
 
     Raises:
-        BadDocument: it is no address of a page, the server refuses, or what it sends cannot be
-            read as a document, or is too large.
+        BadDocument: the address is wrong, the server refuses, or the reply is too large or is not a
+            document.
         OutOfReach: no answer within `SECONDS`.
         MissingError: the kind of file needs the extra `files`.
     """

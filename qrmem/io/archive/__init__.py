@@ -1,4 +1,4 @@
-"""One file that holds a namespace: documents, what was read out of them, graph and vectors."""
+"""Archives: one file with a namespace's documents, contributions, graph and vectors."""
 
 from qrmem.io.archive.exporting import export_archive
 from qrmem.io.archive.importing import import_archive

@@ -1,8 +1,8 @@
-"""From a store to an archive: the facts, what the graph makes of them, and what runs left behind.
+"""Export of a namespace to an archive: sources, entities and, on request, records of runs.
 
-Everything is asked for by key and written in an order of its own, so that equal memories give equal
-bytes. Of the view only that is written which does not follow from the facts alone: which names are
-one entity, and which segments and questions the graph holds.
+The order of lines depends on keys only, so equal memories give equal bytes. Of the view an archive
+has only what does not follow from the sources: the names of each entity, and the segments and
+questions in the graph.
 """
 
 import asyncio
@@ -43,16 +43,19 @@ async def export_archive(
     runs: bool = False,
     overwrite: bool = False,
 ) -> Archived:
-    """Write a namespace to a file, which appears once the archive is whole.
+    """Write a namespace to a file; it appears when the archive is complete.
 
     Args:
-        runs: write trails, the ledger of calls and cached replies too.
-        overwrite: replace an archive that is there.
+        store: the store.
+        ns: the namespace.
+        path: the file.
+        runs: also write trails, the ledger of calls and cached replies.
+        overwrite: replace an existing archive.
 
     Raises:
-        NotFound: there is no such namespace.
-        StoreConflict: somebody changed it meanwhile.
-        StoreUnavailable: the store or the file's place does not answer.
+        NotFound: the namespace does not exist.
+        StoreConflict: another writer changed it meanwhile.
+        StoreUnavailable: the store cannot be read, or the file cannot be written.
     """
     before = await _state(store, ns, runs=runs)
     info = before.info
@@ -73,7 +76,7 @@ async def export_archive(
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What shows that somebody changed a namespace."""
+    """The state of a namespace, to detect changes."""
 
     info: NamespaceInfo
     documents: Sequence[DocumentInfo]
@@ -100,7 +103,7 @@ async def _state(store: GraphStore, ns: str, *, runs: bool) -> _State:
 
 
 async def _write_documents(store: GraphStore, ns: str, out: Writer, state: _State) -> int:
-    """Write all documents with what hangs on their segments; return how many segments."""
+    """Write all documents with their segments' data; return the number of segments."""
     accepted: defaultdict[str, list[str]] = defaultdict(list)
     for question in await store.questions(ns):
         accepted[question.segment_id].append(question.text)
@@ -184,7 +187,7 @@ async def _write_vectors(
 
 
 async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
-    """Write decisions, entities and folded descriptions; return how many entities."""
+    """Write decisions, entities and folded descriptions; return the number of entities."""
     for decision in (await store.unmerged(ns)).decisions:
         out.write("decision", decision)
     names: defaultdict[str, list[str]] = defaultdict(list)

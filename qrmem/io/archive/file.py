@@ -1,4 +1,4 @@
-"""The file of an archive: lines with a checksum, written whole or not at all, read if whole."""
+"""The file of an archive: lines and a checksum, written atomically, read only if complete."""
 
 import hashlib
 import json
@@ -37,16 +37,16 @@ _BEGINS = b'{"qrmem":'
 _LONGEST_HEAD = 4096
 _LONGEST_END = 256
 _LONGEST_LINE = 1 << 30
-"""More than a store can keep of one text; a longer line is not read into memory."""
+"""Maximum length of a line in bytes, more than any text in a store; a longer line is not read."""
 
 _CHUNK = 1 << 20
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LOOSE = frozenset({"contribution", "fold", "trail", "call", "reply"})
-"""Kinds that stores keep as JSON: a model's words may hold half of a surrogate pair there."""
+"""Kinds that stores keep as JSON; a model's text there may have unpaired surrogates."""
 
 
 class Writer:
-    """An archive that is being written beside its place, and put there when it is whole."""
+    """Writes an archive to a partial file; `finish` moves it to its path."""
 
     def __init__(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         self._path = Path(path)
@@ -69,7 +69,7 @@ class Writer:
         self._part.unlink(missing_ok=True)
 
     def write(self, kind: str, value: Any) -> None:
-        """Add a line."""
+        """Write a line."""
         try:
             line = canonical({kind: value}) + b"\n"
         except ValueError as exc:
@@ -82,7 +82,7 @@ class Writer:
             raise unwritable(self._path, exc) from exc
 
     def finish(self) -> str:
-        """Write the end, put the archive in its place and return its checksum."""
+        """Write the last line, move the archive to its path and return its checksum."""
         checksum = self._digest.hexdigest()
         self.write(END, End(self._lines, checksum))
         try:
@@ -96,10 +96,13 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """An archive that was found whole.
+    """Reads an archive whose checksum is right.
 
     Attributes:
-        size: bytes before its last line.
+        path: the file.
+        head: its first line.
+        end: its last line.
+        size: number of bytes before its last line.
     """
 
     path: Path
@@ -109,11 +112,11 @@ class Reader:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
-        """Look at head, end and checksum.
+        """Open an archive after a check of head, end and checksum.
 
         Raises:
-            BadImport: it is no archive, or is cut or altered.
-            MissingError: it was written by a newer qrmem.
+            BadImport: the file is not an archive, or is truncated or altered.
+            MissingError: a newer qrmem wrote it.
         """
         place = Path(path)
         try:
@@ -133,7 +136,7 @@ class Reader:
         """Yield number, kind and record of every line between head and end.
 
         Raises:
-            BadImport: a line is not what it should be, or the file changed meanwhile.
+            BadImport: a line is malformed, or the file changed meanwhile.
         """
         digest = hashlib.sha256()
         try:
@@ -149,7 +152,7 @@ class Reader:
             raise _damaged(self.path, "it changed while it was read")
 
     def refused(self, number: int, why: str) -> BadImport:
-        """Return the error for a line."""
+        """Return the error for a malformed line."""
         return BadImport(f"{self.path}, line {number}: {why}; nothing was imported")
 
     def _line(self, raw: bytes, number: int) -> tuple[str, Any]:
@@ -165,7 +168,7 @@ class Reader:
 
 
 def _parsed(raw: bytes) -> tuple[str, Any]:
-    """Return kind and value of a line."""
+    """Return the kind and the value of a line."""
     if not raw.endswith(b"\n"):
         raise Wrong("it is too long")
     value = json.loads(raw.decode(), parse_constant=_no_number)
@@ -226,7 +229,7 @@ def _check_head(head: Head) -> None:
 
 
 def _end(path: Path, file: IO[bytes]) -> tuple[End, int]:
-    """Return the last line and where it begins."""
+    """Return the last line and its offset."""
     size = file.seek(0, os.SEEK_END)
     begin = max(0, size - _LONGEST_END)
     file.seek(begin)
@@ -261,16 +264,16 @@ def _damaged(path: Path, why: str) -> BadImport:
 
 _LONGEST_ID = 1000
 _REPLY = re.compile("[0-9a-f]{64}")
-"""Keys of replies: hashes of what shaped them."""
+"""Keys of cached replies: hashes of their requests."""
 
 _PLACE = {kind: place for place, kind in enumerate(KINDS)}
 
 
 def ordered(reader: Reader) -> Iterator[tuple[str, Any]]:
-    """Yield kind and record of every line, in an order and with references that make sense.
+    """Yield kind and record of every line, after a check of order and references.
 
     Raises:
-        BadImport: a line stands where it may not, repeats another, or speaks of what is not there.
+        BadImport: a line is in the wrong place, repeats another, or has an unknown reference.
     """
     seen = _Seen(reader.head)
     for number, kind, value in reader.lines():
@@ -282,7 +285,7 @@ def ordered(reader: Reader) -> Iterator[tuple[str, Any]]:
 
 
 class _Seen:
-    """What came before."""
+    """The lines so far, to check the next one."""
 
     def __init__(self, head: Head) -> None:
         self._head = head
@@ -292,7 +295,7 @@ class _Seen:
         self._own: set[str] = set()
 
     def take(self, kind: str, value: Any) -> None:
-        """Look at the next line."""
+        """Check the next line."""
         self._check_place(kind)
         match value:
             case DocumentLine():
@@ -331,7 +334,7 @@ class _Seen:
                 self._once(kind, value.id)
 
     def _check_place(self, kind: str) -> None:
-        """See that kinds come in order; a document's own begin again with the next one."""
+        """Check the order of kinds; it starts again with each document."""
         if kind in OF_RUNS and not self._head.runs:
             raise Wrong(f"a {kind} is in an archive without runs")
         before = self._kind
@@ -359,7 +362,7 @@ class _Seen:
 
 
 def _check_kept(kind: str, kept: CacheEntry) -> None:
-    """See that what a command will use as its own is what it would have kept."""
+    """Check that a cached value has the form that qrmem itself would have stored."""
     of = cache_kind(kind, kept.key)
     is_other = of in ("fold", "tree", "judgement", "code") and of != kind
     if is_other or not kept.key.startswith(STARTS.get(of, "")):

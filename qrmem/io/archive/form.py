@@ -1,10 +1,10 @@
-"""What the lines of an archive hold; `docs/archive.md` describes them for other programs.
+"""The lines of an archive; `docs/archive.md` describes them for other programs.
 
-An archive is UTF-8 text, one JSON object a line, each with one key: the line's kind. The first line
-is the head, the last the end; nothing in between depends on the store, the clock or the order of
-arrival. Fields that hold their default are left out, so a record may gain a field with a default
-and older archives stay readable; an older qrmem refuses a line with a field that it does not know,
-rather than drop it. Anything else about the form that changes raises `VERSION`.
+An archive is UTF-8 text with one JSON object per line. Each object has one key, the line's kind.
+The first line is the head, the last line is the end. No line depends on the store, the clock or the
+order of writing. Fields with their default value are left out, so a record may get a new field with
+a default, and older archives stay readable. An older qrmem refuses a line with an unknown field.
+Any other change of the format raises `VERSION`.
 """
 
 import base64
@@ -36,11 +36,11 @@ HEAD, END = "qrmem", "end"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the namespace was made with.
+    """The first line: the settings of the namespace.
 
     Attributes:
-        version: of the form.
-        runs: whether trails, calls and cached replies are in (`--all`).
+        version: version of the format.
+        runs: whether trails, calls and cached replies are included (`--all`).
     """
 
     version: int
@@ -53,7 +53,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How many lines come before, and the SHA-256 of all their bytes, line ends included."""
+    """The last line: number of lines before it, and SHA-256 of their bytes with line ends."""
 
     lines: int
     sha256: str
@@ -61,7 +61,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class DocumentLine:
-    """A document; its segments, what was read out of them and their vectors follow."""
+    """A document; the lines of its segments, contributions and vectors follow."""
 
     id: str
     text: str
@@ -73,12 +73,15 @@ class DocumentLine:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLine:
-    """A segment of the document above, in order; its text is that of the document.
+    """A segment of the preceding document, in order; its text is a span of the document's.
 
     Attributes:
-        state: how far it is, with `reason` and `reasoner`, as the ledger has it.
-        merged: digest of the contributions that the graph holds of it; "" if it holds none.
-        questions: the accepted questions.
+        start: start of the span, in characters.
+        end: end of the span.
+        tokens: size in tokens.
+        state: state in the ledger, with `reason` and `reasoner`.
+        merged: digest of its contributions that are in the graph; "" if none are.
+        questions: its accepted questions.
     """
 
     id: str
@@ -95,7 +98,7 @@ class SegmentLine:
 
 @dataclass(frozen=True, slots=True)
 class VectorLine:
-    """Vectors of a segment, or of a relation's text: float32, little-endian, in base64."""
+    """The vectors of a segment or of a relation's text: float32, little-endian, in base64."""
 
     owner: str
     rows: tuple[str, ...]
@@ -103,7 +106,7 @@ class VectorLine:
 
 @dataclass(frozen=True, slots=True)
 class EntityLine:
-    """A node of the graph, and the keys of the names that stand for it."""
+    """An entity, with the keys of its names."""
 
     key: str
     name: str
@@ -127,11 +130,11 @@ KINDS: Mapping[str, type] = {
     "reply": CacheEntry,
     "relation": VectorLine,
 }
-"""Kinds in the order in which they come; the first four for one document after the other."""
+"""Kinds in their order in the file; the first four repeat for each document."""
 
 OF_A_DOCUMENT: Sequence[str] = ("document", "segment", "contribution", "vector")
 OF_RUNS: Sequence[str] = ("trail", "call", "reply", "relation")
-"""Those that are there with `--all` only."""
+"""Kinds that only an export with `--all` has."""
 
 STARTS: Mapping[CacheKind, str] = {
     "fold": "fold:",
@@ -141,18 +144,18 @@ STARTS: Mapping[CacheKind, str] = {
     "code": "code:",
     "raw": "raw:",
 }
-"""What keys begin with; those of replies begin with none of these. What is cached of source code is
-made anew, and no stranger's is ever unpacked, so it is in no archive."""
+"""Prefixes of cache keys; keys of replies have none of these. Cached data of source code is in no
+archive: it can be computed again, and unpacking untrusted data would be a risk."""
 
 
 def cache_kind(line: str, key: str) -> CacheKind:
-    """Return the kind of what a line has cached; archives had `facts` and `raw` among replies."""
+    """Return the kind of a cached value; older archives have `facts` and `raw` among replies."""
     starts = (kind for kind, start in STARTS.items() if key.startswith(start))
     return next(starts, "reply") if line == "reply" else cast("CacheKind", line)
 
 
 def encoded(row: "NDArray[np.float32]") -> str:
-    """Return one vector as text."""
+    """Return a vector as text."""
     return base64.b64encode(row.astype("<f4").tobytes()).decode()
 
 

@@ -1,12 +1,11 @@
-"""From an archive to a store.
+"""Import of an archive into a store.
 
-The whole archive is looked at before the first write. The namespace is made with a token that says
-that it is being filled; until the import declares it whole, nothing else opens it. So an import
-that was stopped leaves nothing that could be taken for a memory, and the same import begins anew.
+The whole archive is checked before the first write. The namespace is created with a token that
+marks it as incomplete; nothing else opens it until the import is complete. So a stopped import
+leaves no partial memory, and the next import starts again.
 
-Only facts are written. The graph follows from them and is merged as after any `add`, for the
-documents that were merged in the original; what an archive says of entities is for its readers
-with other programs.
+Only sources are written. The graph is merged from them, as after an `add`, for the documents that
+were merged in the original. The entities in an archive are for other programs.
 """
 
 import asyncio
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ROWS = 256
-"""Contributions, vectors or calls that are committed together."""
+"""Number of contributions, vectors or calls per commit."""
 
 
 async def import_archive(
@@ -61,19 +60,22 @@ async def import_archive(
     accept: Callable[[NamespaceInfo], NamespaceInfo],
     listener: Listener,
 ) -> Archived:
-    """Make a namespace of an archive: all of it, or nothing.
+    """Create a namespace from an archive, completely or not at all.
 
     Args:
-        ns: a namespace that is not there, or empty, or left behind by an import that was stopped.
-        accept: says what the namespace is made with, given what the archive names: the archive's
-            word for an embedder or tokenizer is not reason enough to open it. Without the
-            embedder the vectors are left out; with another tokenizer the segments are counted anew.
+        store: the store.
+        ns: a namespace that does not exist, is empty, or was left by a stopped import.
+        path: the archive.
+        accept: takes the archive's settings and returns those of the namespace, as an archive is
+            not trusted to choose an embedder or tokenizer. Without its embedder the vectors are
+            left out; with another tokenizer the tokens are counted again.
+        listener: gets the events of the import.
 
     Raises:
-        BadImport: the archive is cut, altered or not in its form.
-        MissingError: it was written by a newer qrmem.
-        UsageError: the namespace holds something.
-        StoreConflict: another import took the namespace over.
+        BadImport: the archive is truncated, altered or malformed.
+        MissingError: a newer qrmem wrote it.
+        UsageError: the namespace is not empty.
+        StoreConflict: another import took over the namespace.
     """
     reader = await asyncio.to_thread(_looked_through, path)
     head, token = reader.head, uuid.uuid4().hex
@@ -109,7 +111,7 @@ async def import_archive(
 
 
 def _looked_through(path: str | os.PathLike[str]) -> Reader:
-    """Return an archive every line of which was looked at."""
+    """Return the reader of an archive after a check of every line."""
     reader = Reader.open(path)
     for _ in ordered(reader):
         pass
@@ -117,7 +119,7 @@ def _looked_through(path: str | os.PathLike[str]) -> Reader:
 
 
 async def _claim(store: GraphStore, ns: str, info: NamespaceInfo) -> None:
-    """Make the namespace, for this import alone."""
+    """Create the namespace for this import."""
     there = await store.namespace(ns)
     if there is not None:
         if not there.importing:
@@ -142,11 +144,11 @@ async def _require_empty(store: GraphStore, ns: str) -> None:
 
 
 class _Filling:
-    """Takes the lines in their order; `end` writes what is still waiting.
+    """Writes the lines to a namespace in order; `end` writes the rest.
 
     Attributes:
-        documents: ids of the documents that were written.
-        segments: how many were.
+        documents: ids of the written documents.
+        segments: number of written segments.
     """
 
     def __init__(
@@ -172,7 +174,7 @@ class _Filling:
         self._is_merged = False
 
     async def take(self, kind: str, value: Any) -> None:
-        """Take the next line."""
+        """Write the next line, or buffer it."""
         if not isinstance(value, SegmentLine):
             await self._put_document()
         match value:
@@ -207,13 +209,13 @@ class _Filling:
             await self._flush()
 
     async def end(self) -> None:
-        """Write what is left."""
+        """Write the buffered rest."""
         await self._put_document()
         await self._merge()
         await self._flush()
 
     async def _put_document(self) -> None:
-        """Write the document above with its segments, once all of them are there."""
+        """Write the preceding document when all its segments are known."""
         line, self._document = self._document, None
         if line is None:
             return
@@ -245,7 +247,7 @@ class _Filling:
         )
 
     async def _flush(self) -> None:
-        """Commit what is waiting."""
+        """Commit the buffered rows."""
         import numpy as np
 
         info = await self._store.namespace(self._ns)
@@ -263,7 +265,7 @@ class _Filling:
             await self._store.record(self._ns, (), calls)
 
     async def _merge(self) -> None:
-        """Make the graph of what the original had in its own, once all facts are there."""
+        """Merge the graph for the documents that were merged in the original, once."""
         if self._is_merged:
             return
         await self._flush()

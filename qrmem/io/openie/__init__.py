@@ -1,4 +1,4 @@
-"""Extractions that were made elsewhere, brought into a memory (`qrmem import --openie`)."""
+"""Import of extractions by other programs (`qrmem import --openie`)."""
 
 from qrmem.io.openie.triple_import import Deps, import_openie
 

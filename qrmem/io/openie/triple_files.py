@@ -1,8 +1,8 @@
 """Files of extractions: HippoRAG's OpenIE results, and plain triples (JSON, JSON Lines, TSV).
 
-In a file of plain triples every record is somebody's word, so a wrong one is an error that names
-its line. In a file of passages the triples are a model's output, of which a share is always
-malformed: those are left out and counted, as HippoRAG itself does.
+A malformed record in a file of plain triples is an error that names its line. In a file of passages
+the triples are a model's output, and some are always malformed: these are left out and counted, as
+HippoRAG itself does.
 """
 
 import json
@@ -23,7 +23,7 @@ _SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jso
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """An open relation as somebody extracted it."""
+    """An open relation from a file."""
 
     subject: str
     relation: str
@@ -32,12 +32,12 @@ class Triple:
 
 @dataclass(slots=True)
 class Passage:
-    """A passage and what was extracted from it.
+    """A passage and its extractions.
 
     Attributes:
-        where: its place in the file, for messages.
-        id: id of a document or a segment; "" where the text is to give one.
-        text: of the passage, or `None` if the file does not carry it.
+        where: place in the file, for messages.
+        id: id of a document or a segment; "" if the text determines it.
+        text: text of the passage, or `None` if the file does not have it.
     """
 
     where: str
@@ -53,8 +53,8 @@ class Extraction:
     """All passages of a file, in its order.
 
     Attributes:
-        malformed: records within passages that are no triple, or no name; a model wrote them.
-        left_out: passages without a text, by their place in the file.
+        malformed: number of malformed triples and names in passages.
+        left_out: a message with the place for each passage without text.
     """
 
     passages: list[Passage] = field(default_factory=list)
@@ -63,14 +63,14 @@ class Extraction:
 
 
 class _Wrong(ValueError):
-    """A record is not in its form."""
+    """A record is malformed."""
 
 
 def read_openie(path: str | PathLike[str]) -> Extraction:
-    """Read a file; its form follows from its name, else from how it begins.
+    """Read a file of extractions; its suffix, or else its first characters, give the format.
 
     Raises:
-        BadImport: it cannot be read, or a record is not in its form; the message names it.
+        BadImport: the file cannot be read, or a record is malformed; the message names it.
     """
     place = Path(path)
     try:
@@ -160,7 +160,7 @@ def _whole(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 class _Collected:
-    """Passages so far; triples of one passage come together, wherever they stand."""
+    """The passages so far; triples of one passage are collected from the whole file."""
 
     def __init__(self) -> None:
         self.extraction = Extraction()

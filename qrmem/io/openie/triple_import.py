@@ -1,4 +1,4 @@
-"""An import of extractions made elsewhere: planned, placed in its segments, written."""
+"""Import of extractions by other programs: plan, match to segments, write."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -25,18 +25,19 @@ from qrmem.types import (
     Tokenizer,
 )
 
-# From names and triples of a passage to the segments of its document that hold them.
+# Matching of a passage's names and triples to the segments of its document.
 
 
 @dataclass(slots=True)
 class Placed:
-    """What came of a passage.
+    """The result of matching a passage.
 
     Attributes:
-        contributions: one for each segment that holds something, in order.
-        entities: names that stand in the document.
-        triples: triples both ends of which stand in one segment of it.
-        absent: names, and triples, that do not.
+        contributions: one for each segment with a match, in order.
+        entities: number of names that occur in the document.
+        triples: number of triples with both ends in one segment.
+        absent_entities: number of names that do not occur.
+        absent_triples: number of triples without such a segment.
     """
 
     contributions: list[Contribution]
@@ -47,14 +48,15 @@ class Placed:
 
 
 def place(segments: Sequence[Segment], passage: Passage) -> Placed:
-    """Find where the names and triples of a passage stand.
+    """Match the names and triples of a passage to segments.
 
-    A name is an entity of every segment that it occurs in; a triple belongs to the first segment
-    that holds both its ends. What does not occur as the text spells it is counted and left out, as
-    it would be for a model's words.
+    A name is an entity of every segment that it occurs in. A triple belongs to the first segment
+    with both its ends. A name or triple that the text does not have in this spelling is counted and
+    left out, as it is for a model's reply.
 
     Args:
-        segments: of the passage's document, or the one that it is.
+        segments: the segments of the passage's document, or the one segment that it is.
+        passage: the passage.
     """
     pages = [_Page(segment) for segment in segments]
     done = Placed([])
@@ -71,7 +73,7 @@ def place(segments: Sequence[Segment], passage: Passage) -> Placed:
 
 
 def united(before: Contribution, added: Contribution) -> Contribution:
-    """Return a first reading with what another reader found beside it."""
+    """Return a first extraction with the new entities and statements of another."""
     known = {normalise_name(form) for m in before.mentions for form in (m.name, *m.forms)}
     mentions = [m for m in added.mentions if normalise_name(m.name) not in known]
     statements = [s for s in added.statements if s not in before.statements]
@@ -83,7 +85,7 @@ def united(before: Contribution, added: Contribution) -> Contribution:
 
 
 class _Page:
-    """One segment, while it is filled."""
+    """A segment with its matches so far."""
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
@@ -132,17 +134,19 @@ class _Page:
         return self._spelled[name]
 
 
-# Which document each passage belongs to; decided for all of a file before anything is written.
+# Assignment of passages to documents, for the whole file before the first write.
 
 
 @dataclass(slots=True)
 class Job:
-    """A document and the passages that are about it.
+    """A document and its passages.
 
     Attributes:
-        document: with its segments, if it is new.
-        passages: each with the id of the one segment that it is about, or "".
-        is_carried: whether the file has its text: then all of it was read.
+        document_id: id of the document.
+        document: the document, if it is new.
+        segments: its segments, if it is new.
+        passages: each with the id of its segment, or "" for the whole document.
+        is_carried: whether the file has the document's text; then all segments count as read.
     """
 
     document_id: str
@@ -155,10 +159,11 @@ class Job:
 async def planned(
     store: GraphStore, info: NamespaceInfo, cutter: Tokenizer, extraction: Extraction, path: str
 ) -> list[Job]:
-    """Return a job for every document that the file speaks of, in the file's order.
+    """Return a job for every document of the file, in the file's order.
 
     Raises:
-        BadImport: a passage is no document and no segment, or is a document with another text.
+        BadImport: a passage refers to an unknown document or segment, or its document has another
+            text.
     """
     known = {one.id: one.digest for one in await store.documents(info.name)}
     jobs: dict[str, Job] = {}
@@ -229,25 +234,29 @@ def _plan_named(
 
 
 REASONER = "openie"
-"""What the ledger says of segments that were read elsewhere."""
+"""Reasoner in the ledger for segments that another program read."""
 
 _ROWS = 256
-"""Segments that are committed together."""
+"""Number of segments per commit."""
 
 _DOCUMENTS = 1024
-"""Documents that are merged together: a merge looks at every name of the namespace."""
+"""Number of documents per merge, as a merge reads every name of the namespace."""
 
 _READ = ("extracted", "ok", "partial")
-"""States of segments that somebody has read."""
+"""States of segments that were read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
-    """What an import works with.
+    """The dependencies of an import.
 
     Attributes:
-        info: what the namespace was, or is to be, made with.
-        embed: makes the vectors of segments, by id; `None` without an embedder.
+        store: the store.
+        info: settings of the namespace, which need not exist yet.
+        cutter: tokenizer that bounds segments.
+        embed: computes and stores the vectors of segments, by id; `None` without an embedder.
+        similar: returns the comparison of names for merging, or `None`.
+        listener: gets the events of the import.
     """
 
     store: GraphStore
@@ -259,14 +268,15 @@ class Deps:
 
 
 async def import_openie(deps: Deps, path: str | PathLike[str]) -> ExtractionReport:
-    """Bring what was extracted elsewhere into a namespace; run again, it goes on where it stopped.
+    """Import extractions into a namespace; a second run resumes a stopped import.
 
-    A passage whose text the file carries becomes a document, unless it is one; others are found by
-    the id of a document or a segment. Where a segment was read before, what is new is added to it.
+    A passage with its text becomes a document, unless that document exists. A passage without text
+    is found by the id of a document or a segment. A segment that was read before gets only new
+    entities and statements.
 
     Raises:
-        BadImport: the file is not in its form, speaks of a passage that is not there, or of a
-            document that is there with another text; nothing is written.
+        BadImport: the file is malformed, refers to an unknown passage, or has another text for an
+            existing document; nothing is written.
     """
     extraction = await asyncio.to_thread(read_openie, path)
     jobs = await planned(deps.store, deps.info, deps.cutter, extraction, str(path))
@@ -289,7 +299,7 @@ async def import_openie(deps: Deps, path: str | PathLike[str]) -> ExtractionRepo
 
 
 class _Work:
-    """What was written so far, and what waits to be."""
+    """Counts of an import, and its buffered rows."""
 
     def __init__(self, deps: Deps) -> None:
         self.sums = Placed([])
