@@ -1,7 +1,7 @@
-"""Several short segments in one call, so that a prompt is paid for once; each has its own notes.
+"""Several short segments in one call, to share the prompt; the reply has notes for each segment.
 
-What is missing, or may be mixed up with another's, is not taken: the caller asks for that segment
-alone.
+Notes that are missing, or that may belong to another segment, are not used: the caller reads that
+segment alone.
 """
 
 from collections import Counter
@@ -31,14 +31,14 @@ from qrmem.prompts.replies import (
 from qrmem.types import Contribution, Job
 
 FRAME = 48
-"""Tokens of a reply for each passage beside its notes."""
+"""Tokens of a reply per passage, in addition to its notes."""
 
 
 Entry = TypeVar("Entry", PassageRead, PassageSupplement)
 
 
 async def extract(context: PromptContext, jobs: Sequence[Job]) -> list[Contribution | None]:
-    """Return what the first reading brings, `None` for what has to be read alone."""
+    """Return the contributions of the first pass; `None` for a segment to read alone."""
 
     def shown(job: Job) -> str:
         return f"Questions wanted: {context.wanted(job.segment)}"
@@ -55,7 +55,7 @@ async def extract(context: PromptContext, jobs: Sequence[Job]) -> list[Contribut
 
 
 async def supplement(context: PromptContext, jobs: Sequence[Job]) -> list[Contribution | None]:
-    """Return what the accepted questions bring, `None` for what has to be read alone."""
+    """Return the contributions of accepted questions; `None` for a segment to read alone."""
     found = await _asked(
         context, "supplement-together", SupplementTogetherReply, jobs, _known, 1, "names"
     )

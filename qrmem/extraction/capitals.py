@@ -1,8 +1,8 @@
-"""Names that capital letters show: one pass over a segment, no knowledge of any other segment.
+"""Names by capital letters: one pass over a segment, without data of other segments.
 
-A capital in mid-sentence is evidence of a name; a capital where any word would have one (start of a
-sentence, a quotation, a heading, a line of verse) is none, and such a word is a name only if the
-segment shows it elsewhere, or what stands around it does.
+A capital letter within a sentence is evidence of a name. A capital letter where every word has one
+(at the start of a sentence, in a quotation, a heading or a line of verse) is no evidence; such a
+word is a name only if another place in the segment, or its context, shows it.
 """
 
 import re
@@ -16,7 +16,7 @@ from qrmem.text.spelling import MARKS
 
 _U = voc.UPPER
 _M = rf"(?:[{MARKS}]+[^\W_]*)*"
-"""What follows in a word whose accents are marks of their own (NFD)."""
+"""Combining marks within a word in NFD form."""
 _ABBREVIATED = "|".join(sorted(voc.ABBREVIATED_TITLES, key=len, reverse=True))
 _TOKEN = re.compile(
     rf"(?<![^\W_])(?:(?:{_ABBREVIATED})\.(?!\w)"
@@ -30,16 +30,16 @@ _ENDING = re.compile(
     r"[’'](?:[sS]|d|ll|ve|re|m|t)?\Z"
     r"|(?<=\w\w\w)[’'](?:n?[dt][ae](?:n|ki)?|[ny]?[ıiuü]n|[ny][ıiuüae]|y?l[ae]|[dt][ıiuü]r|l[ıiuü])\Z"
 )
-"""A possessive or contraction, or what Turkish puts after a name: `İzmir'de`."""
+"""A possessive, a contraction, or a Turkish suffix of a name: `İzmir'de`."""
 _ELIDED = re.compile(
     rf"(?:[CDJLMNS]|Qu|Jusqu|Lorsqu|Puisqu|Un|[DN]ell|[DS]?[AaUu]ll)[’'](?=[^\W\d_][\w{MARKS}])"
 )
-"""French and Italian words that lose their vowel: what has a small letter after them is no name."""
+"""French and Italian elided words; before a lower-case letter they do not begin a name."""
 _CONNECTOR = re.compile(r"[ \n](?:(of(?:[ \n]the)?)|(and)|([a-z]{1,3}(?:[ \n][a-z]{2,3})?))[ \n]\Z")
 _NUMBER_AFTER = re.compile(
     r"[ ](\d{1,3})(?![\w%]|[.,:]\d|\.?\s(?:de\s)?[^\W\d_]+\s(?:de\s)?\d{4})(?:[ \n]([a-z]+))?"
 )
-"""A number, but no day of a month and a year."""
+"""A number that is neither a day of a month nor a year."""
 _BEFORE = frozenset(".!?¿¡…:;—–*#>|([{\"“”«„‘'•·_")
 _GAPS = frozenset((" ", "\n", "\u00a0", "  ", "-", " \n", "\r\n"))
 _ACRONYMS = frozenset({"US", "IT", "WHO"})
@@ -51,12 +51,12 @@ _NO_HEADING_ENDS = frozenset(".,;:!?”\"'")
 
 @dataclass(slots=True)
 class Run:
-    """Neighbouring capitalised words that make one name, or a single one of them.
+    """One or more adjacent capitalised words that form a name.
 
     Attributes:
-        words: as they stand, endings ('s) cut off.
-        weak: it stands where any word has a capital.
-        possessive: whether an ending was cut off the last word.
+        words: the words without endings ('s).
+        weak: whether it is in a place where every word has a capital letter.
+        possessive: whether an ending was removed from the last word.
     """
 
     start: int
@@ -67,7 +67,7 @@ class Run:
 
 
 def vocabulary_of(text: str) -> Counter[str]:
-    """Count the words of a text as they stand, case kept."""
+    """Return the number of occurrences of each word of a text, case-sensitive."""
     return Counter(_WORD.findall(text))
 
 
@@ -75,7 +75,8 @@ def runs(text: str, taken: list[tuple[int, int]], words: Counter[str]) -> list[R
     """Return the names of a segment in order, none overlapping a span in `taken`.
 
     Args:
-        taken: sorted spans that are something else already (dates, quoted works).
+        text: the segment.
+        taken: sorted spans of other entities (dates, quoted titles).
         words: the segment's words, from `vocabulary_of`.
     """
     found = [r for r in map(_trimmed, _joined(text, _tokens(text, taken))) if r.words]

@@ -1,4 +1,4 @@
-"""Mode `compact`: a segment is read in one call, and once more with its accepted questions."""
+"""Mode `compact`: one call reads a segment, a second call asks its accepted questions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from qrmem.types import Contribution, Mention, Reading, Segment
 
 
 async def extract(context: PromptContext, segment: Segment, reading: Reading) -> Contribution:
-    """Return entities, statements and proposed questions of one reply."""
+    """Return the entities, statements and proposed questions of one reply."""
     wanted = context.wanted(segment)
     called = await context.caller.call(
         "read",
@@ -38,7 +38,7 @@ async def supplement(
     known: Contribution,
     questions: Sequence[str],
 ) -> Contribution:
-    """Return what the accepted questions bring, asked all at once."""
+    """Return the contribution of the accepted questions, asked in one call."""
     called = await context.caller.call(
         "supplement",
         SupplementReply,
@@ -59,7 +59,7 @@ async def noted(
     relations: Sequence[str],
     questions: Sequence[str],
 ) -> Contribution:
-    """Return a first reading's contribution out of a reply's lists."""
+    """Return the contribution of a first pass from the lists of a reply."""
 
     def made(given: Items, typing: Typing | None) -> Contribution:
         found = items.mentions(given[0], segment.text, typing)
@@ -84,10 +84,10 @@ def asked(
     entities: Sequence[str],
     questions: Sequence[str],
 ) -> Arguments:
-    """Return how a segment is read again with questions.
+    """Return the arguments of the call that reads a segment again with questions.
 
     Args:
-        entities: how those that are known are shown.
+        entities: the known entities as the prompt shows them.
     """
 
     def more(kept: Kept) -> dict[str, object]:
@@ -106,7 +106,7 @@ async def supplemented(
     entities: Sequence[str],
     relations: Sequence[str],
 ) -> Contribution:
-    """Return what is new in replies to numbered questions."""
+    """Return the new entities and statements in a reply to numbered questions."""
     old = {(s.head, s.tail, s.description) for s in known.statements}
 
     def made(given: Items, typing: Typing | None) -> Contribution:
@@ -126,6 +126,6 @@ async def supplemented(
 
 
 def fresh(known: Sequence[Mention], found: Sequence[Mention]) -> list[Mention]:
-    """Return the mentions that are not known under any of their names."""
+    """Return the mentions none of whose names is known."""
     names = items.names_of(known)
     return [mention for mention in found if not items.names_of([mention]).keys() & names.keys()]

@@ -1,4 +1,4 @@
-"""Sentences with the names in them, and a summary of those that a document's words make central."""
+"""Sentences with their entities, and a summary of the most central sentences of a document."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ from qrmem.types.knowledge_graph import SPEAKER
 # A segment as the local reasoner sees it: sentences, and who is named where.
 
 FIGURES = frozenset({"DATE", "NUMBER"})
-"""Types that are no end of a relation by rule: "1884" and "31 metres"."""
+"""Types that the rules do not use as an end of a relation: "1884" and "31 metres"."""
 
 _SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself)\b(?![.&])")
 
@@ -27,9 +27,9 @@ class Sentence:
     """One sentence of a segment.
 
     Attributes:
-        start: first character in the segment, white space before it left out.
-        text: as it stands, white space around it left out.
-        places: where entities are named, in order; offsets count in the segment.
+        start: offset in the segment, without leading white space.
+        text: the text without white space around it.
+        places: occurrences of entities, in order, with offsets in the segment.
     """
 
     start: int
@@ -39,13 +39,13 @@ class Sentence:
 
     @property
     def entities(self) -> tuple[int, ...]:
-        """The entities named in it, in order of first occurrence."""
+        """The entities in the sentence, in order of first occurrence."""
         return tuple(dict.fromkeys(place.entity for place in self.places))
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentReading:
-    """What one look at a segment gives."""
+    """The entities and sentences of a segment."""
 
     sentences: tuple[Sentence, ...]
     mentions: tuple[Mention, ...]
@@ -53,16 +53,18 @@ class SegmentReading:
 
 @lru_cache(maxsize=512)
 def read(text: str) -> SegmentReading:
-    """Return the sentences of a segment with the entities named in each."""
+    """Return the sentences of a segment with the entities in each."""
     found = tagged(text)
     return SegmentReading(tuple(_sentences(text, found)), found.mentions)
 
 
 def read_with(text: str, others: Sequence[Mention], speaker: str = "") -> SegmentReading:
-    """Return the same with the entities that another tagger found, and the types that it knows.
+    """Return the reading of a segment with the entities and types of another tagger added.
 
     Args:
-        speaker: whom "I" means; an entity then, in words or not.
+        text: the segment.
+        others: entities of the other tagger.
+        speaker: name of the person that "I" refers to; this name is always an entity.
     """
     found = _read_with(text, others)
     return _said_by(speaker, text, found) if speaker else found
@@ -143,11 +145,11 @@ def flat(text: str) -> str:
 
 
 LIMIT = 300
-"""Tokens of a summary T."""
+"""Maximum number of tokens of a summary T."""
 
 _FULL_LENGTH = 18
 _CANDIDATES = 400
-"""Segments looked at; of a longer document an even sample, so that the summary stays cheap."""
+"""Maximum number of segments to read; of a longer document an even sample is read."""
 
 
 def summary(
@@ -179,10 +181,10 @@ def summary(
 
 
 def weight(sentence: Sentence, own: frozenset[str], spread: Counter[str]) -> float:
-    """How much of the document's vocabulary a sentence carries; speech tells less than telling.
+    """Return how central a sentence is to its document; direct speech counts less.
 
-    Grows with the logarithm of each word's spread, so that names and themes count and no single
-    word decides, and with the sentence's length up to some twenty content words.
+    The weight grows with the logarithm of each word's spread, so that no single word decides. It
+    grows with the number of content words up to about twenty.
     """
     if not own:
         return 0.0

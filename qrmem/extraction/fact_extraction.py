@@ -1,4 +1,4 @@
-"""What is worth remembering of turns, as sentences that a chat model writes."""
+"""Extraction of facts from turns, and verdicts on pairs of statements, with a chat model."""
 
 from collections.abc import Sequence
 
@@ -11,20 +11,21 @@ from qrmem.types import Turn
 from qrmem.types.turns import MOST_FACTS
 
 _LONGEST = 300
-"""Characters; what is longer is no short sentence."""
+"""Maximum length of a fact in characters; longer ones are dropped."""
 
 
 async def facts(
     context: PromptContext, earlier: Sequence[Turn], turns: Sequence[Turn], segments: Sequence[str]
 ) -> list[list[str]]:
-    """Return the facts of each turn, in order; one call for all of them.
+    """Return the facts of each turn, in order, by one call.
 
     Args:
-        earlier: what was said before; the oldest is left out first where not all fits.
-        segments: ids of the segments that the reply goes with.
+        earlier: earlier turns, as context; the oldest are left out if they do not fit.
+        turns: the turns.
+        segments: ids of the segments of the turns; the cached reply is deleted with any of them.
 
     Raises:
-        ModelOutputError: no reply could be read.
+        ModelOutputError: no reply could be parsed.
     """
     newest = [_said(turn) for turn in reversed(earlier)]
     shown = "\n".join(fenced(_said(turn), str(n)) for n, turn in enumerate(turns, 1))
@@ -52,23 +53,23 @@ async def facts(
 
 
 VERDICTS = ("replaces", "agrees", "beside")
-"""What a later statement does to an earlier one."""
+"""Possible relations of a later statement to an earlier one."""
 
 
 async def verdicts(
     context: PromptContext, pairs: Sequence[str], segments: Sequence[str]
 ) -> dict[int, str]:
-    """Return what a chat model says of pairs of statements, by their place; one call for all.
+    """Return a chat model's verdict on each pair of statements, by its index, by one call.
 
-    What it does not say, says twice in two ways, or says in other words, is left out.
+    A pair with a missing, contradictory or unknown verdict is left out.
 
     Args:
-        pairs: an earlier and a later statement each, in words.
-        segments: ids of the segments that the reply goes with.
+        pairs: the texts of an earlier and a later statement each.
+        segments: ids of the statements' segments; the cached reply is deleted with any of them.
 
     Raises:
-        ModelOutputError: no reply could be read.
-        WindowTooSmall: they do not fit the window.
+        ModelOutputError: no reply could be parsed.
+        WindowTooSmall: the pairs do not fit the window.
     """
     shown = "\n".join(fenced(pair, str(n)) for n, pair in enumerate(pairs, 1))
     called = await context.caller.call(

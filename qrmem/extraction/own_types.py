@@ -1,4 +1,4 @@
-"""Items of replies against a schema: types, properties, ends; what does not fit is asked again."""
+"""Checks items of replies against a schema: types, properties, ends; asks again for misfits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,18 +21,18 @@ from qrmem.types import (
 )
 
 Items = tuple[Sequence[Asked], Sequence[Asked]]
-"""Entities and relations of a reply."""
+"""The lists of entities and of relations of a reply."""
 _TOLD = 3
-"""Misfits that a problem names."""
+"""Maximum number of misfits that a problem names."""
 
 
 @dataclass(slots=True)
 class Typing:
-    """Gives items the types of a schema.
+    """Assigns the types of a schema to items.
 
     Attributes:
-        misfits: items that do not fit their type, with the reason; they go on without a type.
-        left_out: how many items are of none of the types of a closed schema.
+        misfits: items that do not fit their type, with the reason; they lose their type.
+        left_out: number of items without any type of a closed schema.
     """
 
     schema: Schema
@@ -55,9 +55,9 @@ class Typing:
         return forms, "" if properties is None else kind.key, properties or ()
 
     def relation(self, item: Asked) -> tuple[Asked, Kind | None, Properties] | None:
-        """Return a relation as without a schema, its type and properties; `None` to leave it out.
+        """Return a relation without its type, then type and properties; `None` to leave it out.
 
-        The type follows the second name, or stands between the names.
+        The type comes after the second name, or between the names.
         """
         parts = item.parts
         of = self.schema.relations
@@ -76,7 +76,7 @@ class Typing:
         return (plain, None, ()) if properties is None else (plain, kind, properties)
 
     def fits(self, item: Asked, kind: Kind, types: tuple[str, str]) -> bool:
-        """Whether a relation's ends may have their types; one of unknown type may be any."""
+        """Return whether a relation's type allows the types of its ends; unknown types pass."""
         for end, wanted, found in zip(
             ("head", "tail"), (kind.heads, kind.tails), types, strict=True
         ):
@@ -109,7 +109,7 @@ def _said(kind: Kind, parts: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 class ClosedTagger:
-    """A tagger of which only the entities of a closed schema's types count."""
+    """A tagger limited to the entity types of a closed schema."""
 
     def __init__(self, tagger: EntityTagger, schema: Schema) -> None:
         self.name = tagger.name
@@ -117,12 +117,12 @@ class ClosedTagger:
         self._schema = schema
 
     async def tag(self, text: str) -> Sequence[Mention]:
-        """Return the entities of the schema's types; see `qrmem.types.EntityTagger`."""
+        """Return the entities with types of the schema; see `qrmem.types.EntityTagger`."""
         found = await self._tagger.tag(text)
         return [mention for mention in found if type_key(mention.type) in self._schema.entities]
 
     async def close(self) -> None:
-        """End what the tagger started."""
+        """Close the tagger."""
         await self._tagger.close()
 
 
@@ -136,10 +136,10 @@ async def fitted(
     items: Items,
     made: Callable[[Items, Typing | None], Contribution],
 ) -> Contribution:
-    """Return what is made of items, those asked for once more that do not fit their type.
+    """Return the contribution of a reply's items, after a second request for those that misfit.
 
     Args:
-        made: makes a contribution; what does not fit goes in without a type.
+        made: makes a contribution from items; it drops the types of items that misfit.
     """
     items, dates = _dated(items, segment, reading)
     if context.schema is None:

@@ -1,4 +1,4 @@
-"""Mode `paper`: the paper's prompts in their order, each a call of its own (QRMeM, Appendix E)."""
+"""Mode `paper`: the paper's prompts in order, one call for each (QRMeM, Appendix E)."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from qrmem.types import Contribution, Folded, Loss, Mention, Reading, Segment
 
 
 async def extract(context: PromptContext, segment: Segment, reading: Reading) -> Contribution:
-    """Return entities, relations between them and the tagger's, and proposed questions."""
+    """Return entities, relations between them and the tagger's entities, and questions."""
     losses: list[Loss] = []
     named = await _entities(context, segment, reading, losses) if reading.open_entity else []
     found = items.mentions(named, segment.text)
@@ -46,7 +46,7 @@ async def supplement(
     known: Contribution,
     questions: Sequence[str],
 ) -> Contribution:
-    """Return what the entity and the relation prompt add with the questions in them."""
+    """Return the new items from the entity and relation prompts with the accepted questions."""
     named, losses = [], list[Loss]()
     lines = entity_lines(known)
     if reading.open_entity:
@@ -131,10 +131,10 @@ async def _questions(
 
 
 def marked(text: str, known: Sequence[Mention]) -> str:
-    """Return a text with its entities in double brackets, the longest name where names overlap.
+    """Return a text with its entities in double brackets; of overlapping names the longest.
 
-    The set `paper` shows the text twice as the paper does, plain and marked; the default set shows
-    it marked alone, at half the tokens.
+    Like the paper, the prompt set `paper` shows the text twice, plain and marked. The default set
+    shows only the marked text, for half the tokens.
     """
     forms = sorted({form for m in known for form in (m.name, *m.forms)}, key=len, reverse=True)
     if not forms:
@@ -154,7 +154,7 @@ async def fold(
     summary: str = "",
     question: str = "",
 ) -> Folded:
-    """Ask for the questions Q_s to settle, then for the merged description, in one call.
+    """Merge parallel relations in one call: the questions Q_s to settle, then the description.
 
     See `qrmem.types.Reasoner`.
     """

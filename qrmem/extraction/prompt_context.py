@@ -1,4 +1,4 @@
-"""What both ways of reading a segment share: limits, and the parts of a prompt around a segment."""
+"""Limits and prompt parts that the modes `compact` and `paper` share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from qrmem.types import Contribution, Reading, Segment
 Out = TypeVar("Out", bound=BaseModel)
 
 PER_QUESTION = 120
-"""Tokens of a segment for each question, if five are asked per 600."""
+"""Number of a segment's tokens per question, at five questions per 600 tokens."""
 LONG = 4
-"""Tokens of notes for each token that they are about; dense text needs 2.4, lists up to 4."""
+"""Maximum tokens of notes per token of text; dense text needs 2.4, lists up to 4."""
 
 
 class Arguments(TypedDict):
@@ -34,18 +34,19 @@ class Arguments(TypedDict):
 
 
 Part = Literal["all", "entities", "relations", "names", "none"]
-"""What of a schema a prompt shows: all of it, a half, the names of its types alone, or nothing."""
+"""Part of a schema in a prompt: all, only entity or relation types, only names, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """What reading with a chat model works with.
+    """The dependencies and limits of reading with a chat model.
 
     Attributes:
-        window: L, for building calls too.
-        reserve: least tokens for a reply.
-        questions: generated questions per 600 tokens.
-        schema: own types of the memory, if it has any.
+        caller: calls the model.
+        window: L in tokens, also for calls that build the memory.
+        reserve: least number of tokens for a reply.
+        questions: number of generated questions per 600 tokens.
+        schema: the memory's own types, or `None`.
     """
 
     caller: Caller
@@ -55,7 +56,7 @@ class PromptContext:
     schema: Schema | None = None
 
     def types(self, part: Part = "all") -> str:
-        """Return how a prompt shows the memory's own types; "" where it has none."""
+        """Return the memory's own types as text for a prompt; "" if it has none."""
         if self.schema is None or part == "none":
             return ""
         show = (lambda kind: kind.name) if part == "names" else Kind.line
@@ -71,12 +72,12 @@ class PromptContext:
         return self.caller.prompts["schema"].user({**shown, "closed": closed})
 
     def wanted(self, segment: Segment) -> int:
-        """Return how many questions to ask for: in proportion, at least one, at most all."""
+        """Return the number of questions to ask for: in proportion to length, at least 1."""
         share = round(segment.tokens * self.questions / (5 * PER_QUESTION))
         return min(self.questions, max(1, share))
 
     def within(self, reading: Reading) -> int:
-        """Return the window of the run that a reading is part of."""
+        """Return the window of a reading: the run's, if it has one and it is smaller."""
         return min(self.window, reading.window) if reading.window else self.window
 
     def about(
@@ -88,13 +89,15 @@ class PromptContext:
         is_long: bool = False,
         part: Part = "all",
     ) -> Arguments:
-        """Return how a prompt shows a segment, and within what it is sent, in the run that reads.
+        """Return the arguments of `Caller.call` for a prompt about a segment.
 
         Args:
-            groups: lists of pieces that the prompt shows beside the document's summary.
-            more: makes its other slots of what is kept of them.
-            is_long: whether the notes may be longer than what they are about.
-            part: what of the schema is shown.
+            segment: the segment.
+            reading: its title, summary and question.
+            groups: lists of pieces that the prompt shows besides the document's summary.
+            more: makes the other slots of the prompt from the pieces that fit.
+            is_long: whether the notes may be longer than the text.
+            part: part of the schema to show.
         """
 
         def render(kept: Kept) -> Mapping[str, object]:
@@ -118,24 +121,24 @@ class PromptContext:
 
 
 def background(reading: Reading, summary: Sequence[str]) -> str:
-    """Return what places a segment in its document: title and summary."""
+    """Return the context of a segment: title and summary of its document."""
     lines = [reading.title, " ".join(summary)]
     return fenced_if("\n".join(line for line in lines if line))
 
 
 @lru_cache(maxsize=64)
 def pieces(summary: str) -> tuple[str, ...]:
-    """Return a summary's sentences, so that it can be shortened from its end."""
+    """Return the sentences of a summary, which can be dropped from its end."""
     return tuple(summary[start:end].strip() for start, end in sentences(summary))
 
 
 def entity_lines(known: Contribution) -> list[str]:
-    """Return a sub-graph's entities as a prompt shows them."""
+    """Return the entities of a contribution as lines for a prompt."""
     return [f"{m.name}|{m.type}" if m.type else m.name for m in known.mentions]
 
 
 def relation_lines(known: Contribution) -> list[str]:
-    """Return a sub-graph's relations as a prompt shows them."""
+    """Return the relations of a contribution as lines for a prompt."""
     return [f"{s.head}|{s.description}|{s.tail}" for s in known.statements]
 
 

@@ -1,9 +1,8 @@
-"""Takes terse items of replies apart: `name|TYPE|form`, `name|description|name`, `label|quote`.
+"""Parses terse items of replies: `name|TYPE|form`, `name|description|name`, `label|quote`.
 
-A relation may say from when or until when it holds: `…|valid_from=2019-05|valid_until=2021`.
+A relation may have a period of validity: `…|valid_from=2019-05|valid_until=2021`.
 
-What a model made up goes here: an entity that does not stand in the segment is dropped, and so is a
-relation of one.
+An entity that does not occur in the segment is invented; it is dropped with its relations.
 """
 
 import re
@@ -33,14 +32,14 @@ TYPES: Mapping[str, str] = {
     "OTHER": "",
     "OBJECT": "",
 }
-"""What models write to our types; a thing's type is unknown, so that it can meet any other."""
+"""Types that models write, to types of qrmem; a thing has an unknown type, which fits any other."""
 
 LONGEST_NAME = 120
-"""Characters; what is longer is a sentence, not a name."""
+"""Maximum length of a name in characters; a longer text is a sentence."""
 
 _VALID = re.compile(r"valid_(from|until)\s*[=:]\s*(.*)", re.IGNORECASE)
 _OPEN_ENDED = ("", "-", "?", "n/a", "none", "null", "unknown", "now", "today", "present", "ongoing")
-"""What models write where a text says no date."""
+"""Words that models write for a missing date."""
 _UNDATED = Validity()
 _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _NUMBER = re.compile(r"\W{0,2}Q?(\d{1,3})\W{0,2}")
@@ -73,11 +72,13 @@ _PRONOUNS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An item of a reply to numbered questions: which question it belongs to, and the rest.
+    """An item of a reply to numbered questions.
 
     Attributes:
-        valid: from when and until when it holds, as the model wrote it until `with_dates` has read
-            it; "" where it says nothing.
+        question: text of its question.
+        parts: the item without the question's number.
+        valid: period of validity as the model wrote it; `with_dates` converts it to ISO form. ""
+            is unknown.
     """
 
     question: str
@@ -86,9 +87,9 @@ class Asked:
 
 
 def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:
-    """Split items at `|`; with questions, their first part is a question's number.
+    """Split items at `|`; with questions, the first part is the number of a question.
 
-    An item with no number, or with one that no question has, belongs to the first question.
+    An item without a valid number belongs to the first question.
     """
     found = []
     for item in items:
@@ -104,7 +105,7 @@ def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:
 
 
 def _dated(parts: Sequence[str]) -> tuple[tuple[str, ...], Validity]:
-    """Return an item's parts, and what it says of the time in which it holds."""
+    """Return the parts of an item, and its period of validity."""
     said: dict[str, str] = {}
     plain = []
     for part in parts:
@@ -117,13 +118,13 @@ def _dated(parts: Sequence[str]) -> tuple[tuple[str, ...], Validity]:
 
 
 def with_dates(item: Asked, shown: str) -> tuple[Asked, str]:
-    """Return an item with the dates that there are, in ISO form, and what is wrong with others.
+    """Return an item with its dates in ISO form, and a message about wrong dates.
 
-    A date of which the year stands nowhere in what the model was shown is made up, and dropped like
-    a name that does not stand there.
+    A date is invented, and dropped, if its year does not occur in the prompt's text.
 
     Args:
-        shown: what the model was shown.
+        item: the item.
+        shown: the text that the prompt showed.
     """
     if not any(item.valid):
         return item, ""
@@ -142,12 +143,14 @@ def with_dates(item: Asked, shown: str) -> tuple[Asked, str]:
 
 
 def mentions(items: Iterable[Asked], text: str, typing: "Typing | None" = None) -> list[Mention]:
-    """Return the entities that stand in a text; a name given twice counts once.
+    """Return the entities of items that occur in a text; a repeated name counts once.
 
-    The name is written as the text writes it. Other forms that do not stand there are left out.
+    Names get the spelling of the text. Other forms that do not occur in it are left out.
 
     Args:
-        typing: gives them the types of a schema.
+        items: entities of a reply.
+        text: the segment.
+        typing: assigns the types of a schema.
     """
     found: dict[str, Mention] = {}
     for item in items:
@@ -166,14 +169,14 @@ def mentions(items: Iterable[Asked], text: str, typing: "Typing | None" = None) 
 
 
 def _usual(item: Asked) -> tuple[Sequence[str], str, Properties]:
-    """Return an entity's other forms and its type where there is no schema."""
+    """Return an entity's other forms and its type, without a schema."""
     others = item.parts[1:]
     kind = TYPES.get(others[0].upper()) if others else None
     return others if kind is None else others[1:], kind or "", ()
 
 
 def _of_both(known: Mention, made: Mention) -> Mention:
-    """Return an entity that was named twice: the first type counts, and what it says."""
+    """Merge two items of the same entity: the first type and its properties take precedence."""
     if known.type and known.type != made.type:
         return known
     said = dict((*made.properties, *known.properties))
@@ -183,7 +186,7 @@ def _of_both(known: Mention, made: Mention) -> Mention:
 def mention(
     name: str, others: Iterable[str], kind: str, text: str, question: str = ""
 ) -> Mention | None:
-    """Return a name with its surface forms in a text, or `None` if it is none of the text's."""
+    """Return a name with its surface forms in a text, or `None` if it does not occur in it."""
     if not normalise_name(name) or len(name) > LONGEST_NAME or name.casefold() in _PRONOUNS:
         return None
     counts: dict[str, int] = {}
@@ -200,11 +203,13 @@ def mention(
 def statements(
     items: Iterable[Asked], known: Sequence[Mention], text: str, typing: "Typing | None" = None
 ) -> tuple[list[Statement], list[Mention]]:
-    """Return relations between entities of a text, and entities that only the relations name.
+    """Return the relations between entities of a text, and entities that only relations name.
 
     Args:
-        known: entities that were found already.
-        typing: gives relations the types of a schema.
+        items: relations of a reply.
+        known: known entities.
+        text: the segment.
+        typing: assigns the types of a schema.
     """
     names = names_of(known)
     types = {mention.name: mention.type for mention in known}
@@ -236,12 +241,12 @@ def statements(
 
 
 def names_of(mentions: Iterable[Mention]) -> dict[str, str]:
-    """Return the normalised forms of entities with the name of each."""
+    """Return each normalised form of the entities with its entity's name."""
     return {normalise_name(form): m.name for m in mentions for form in (m.name, *m.forms)}
 
 
 def questions(items: Iterable[str], limit: int) -> tuple[str, ...]:
-    """Return questions as one line each, without numbering, at most `limit`."""
+    """Return at most `limit` questions, one line each, without numbering."""
     found = []
     for item in items:
         line = re.sub(r"^\W*(?:Q?\d{1,2}[.):]\s*)?", "", " ".join(item.split()))
@@ -251,7 +256,7 @@ def questions(items: Iterable[str], limit: int) -> tuple[str, ...]:
 
 
 def quotes(items: Iterable[str]) -> tuple[Quote, ...]:
-    """Return quotations; one without a label has the label ""."""
+    """Return quotations with their labels, "" for a missing label."""
     found = []
     for item in items:
         label, mark, words = item.partition("|")
@@ -265,5 +270,5 @@ def quotes(items: Iterable[str]) -> tuple[Quote, ...]:
 
 
 def _is_name(form: str) -> bool:
-    """Whether another form may stand for a name: no pronoun, and not all in lower case."""
+    """Return whether a form may be another name: not a pronoun, and not all lower case."""
     return form.casefold() not in _PRONOUNS and form != form.lower()
