@@ -1,7 +1,7 @@
-"""Open relations: what a sentence says of two entities that it names.
+"""Open relations by rules: the sentence that names two entities, or a clause of it.
 
-Where a name is the subject of a verb and the other follows in the same plain clause, the relation
-is that clause, from the one who acts; else it is the whole sentence.
+If one name is the subject of a verb and the other follows in the same simple clause, the
+description is that clause, directed from the subject; else it is the whole sentence.
 """
 
 import re
@@ -14,27 +14,27 @@ from qrmem.text import listed
 from qrmem.types import Statement
 
 MOST_PAIRS = 6
-"""Statements of one sentence: all pairs of four names, the nearest pairs of more."""
+"""Maximum number of statements per sentence: all pairs of four names, the nearest of more."""
 
 LONGEST = 280
-"""Characters of a description."""
+"""Maximum length of a description in characters."""
 
 _WORDS_BETWEEN = 9
-"""Words between two names that a statement of its own may have."""
+"""Maximum number of words between two names for a clause of their own."""
 _WORDS_AFTER = 7
-"""Words up to the end of the clause that are a part of it; more of them are left out."""
+"""Maximum number of words after the second name that belong to the clause; more are left out."""
 _LEAD = re.compile(r"(?:^|[,;:—“]\s*|,\s(?:and|but)\s|^\W+)((?:[Tt]he\s)?)\Z")
-"""What may stand before the subject of a clause."""
+"""Pattern of the text that may precede the subject of a clause."""
 _BREAK = re.compile(r"[^\w\s'’-]|--|\s-\s")
 _CLAUSE_WORDS = frozenset(listed("words-of-another-clause").split())
-"""Words between two names after which the second one belongs to another clause."""
+"""Words between two names that begin another clause."""
 _PASSIVE = re.compile(r"\s(?:was|were|is|are|been)\s(?:\w+ly\s)?\w+\sby\s(?:the\s|an?\s)?")
 
 
 def statements(reading: SegmentReading) -> tuple[Statement, ...]:
-    """Return the statements of a segment in text order, without repeats.
+    """Return the statements of a segment in text order, without duplicates.
 
-    A date or number is no end of one: when something was said or holds is kept beside it.
+    Dates and numbers are not ends of statements; times are separate fields.
     """
     found: dict[tuple[str, str, str], Statement] = {}
     for sentence in reading.sentences:
@@ -66,7 +66,7 @@ def _of_sentence(reading: SegmentReading, sentence: Sentence) -> Iterator[Statem
 
 
 def _clause(sentence: Sentence, head: Occurrence, tail: Occurrence) -> str:
-    """Return the clause from one name to another of which the first is the subject, or ""."""
+    """Return the clause from one name to another whose subject is the first name, or ""."""
     lead = _LEAD.search(sentence.text, 0, head.start - sentence.start)
     between = sentence.text[head.end - sentence.start : tail.start - sentence.start]
     words = between.casefold().split()
@@ -84,7 +84,7 @@ def _clause(sentence: Sentence, head: Occurrence, tail: Occurrence) -> str:
 
 
 def _is_verb(word: str) -> bool:
-    """Whether a word looks like the verb of a subject that stands before it."""
+    """Return whether a word looks like the verb of a preceding subject."""
     if word in voc.FINITE_VERBS or (word.islower() and len(word) > 3 and word.endswith("ed")):
         return True
     is_third = word.islower() and len(word) > 3 and word[-1] == "s"
@@ -104,7 +104,7 @@ def _first_places(places: Iterable[Occurrence]) -> list[Occurrence]:
 
 
 def _nearest(places: list[Occurrence]) -> list[tuple[Occurrence, Occurrence]]:
-    """The pairs that stand nearest to each other, in text order."""
+    """Return the pairs with the smallest distances, in text order."""
     pairs: list[tuple[int, int, int]] = []
     for step in range(1, len(places)):
         for i in range(len(places) - step):
@@ -116,10 +116,9 @@ def _nearest(places: list[Occurrence]) -> list[tuple[Occurrence, Occurrence]]:
 
 
 def around(text: str, start: int, end: int, limit: int = LONGEST) -> str:
-    """Return the part of a text around a span, cut at word borders, where `…` stands then.
+    """Return at most `limit` characters of a text around a span, cut between words, with `…`.
 
-    A span that is longer itself loses its middle: both its ends are what matters. At most `limit`
-    characters of the text are left.
+    A longer span loses its middle, as both its ends matter.
     """
     if end - start > limit:
         half = limit // 2 - 2

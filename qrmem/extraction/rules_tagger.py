@@ -1,7 +1,6 @@
 """The built-in tagger: entities by capitals, titles, figures and quotation marks.
 
-What it says of a segment depends on that segment alone, so the order in which segments are read, or
-read again, changes nothing.
+The result depends only on the segment, so the order of reading does not matter.
 """
 
 import re
@@ -60,7 +59,7 @@ def dates(text: str) -> list[tuple[int, int]]:
 
 
 def numbers(text: str, taken: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the spans of numbers that come with a unit, a currency or a counted noun."""
+    """Return the spans of numbers with a unit, a currency or a counted noun."""
     found = []
     if _has_digit(text):
         for match in _DIGITS.finditer(text):
@@ -116,7 +115,7 @@ _SEMITIC_QUOTE = re.compile('[«“"„]([\u0590-\u08ff][\u0590-\u08ff ]{1,40})[
 
 
 def titles(text: str) -> list[tuple[int, int, str]]:
-    """Return `(start, end, type)` of titles in quotation marks or italics, marks left out.
+    """Return `(start, end, type)` of titles in quotation marks or italics, without the marks.
 
     A quotation is a title if its weighty words all have capitals and there are two of them, or if a
     word such as "novel" or "called" introduces it; anything else is speech or emphasis.
@@ -139,7 +138,7 @@ def titles(text: str) -> list[tuple[int, int, str]]:
 
 
 def _is_speech(text: str, match: re.Match[str]) -> bool:
-    """A comma or stop inside the marks, or a comma or colon before them, makes it speech."""
+    """Return whether punctuation inside or before the marks shows direct speech."""
     before = text[: match.start()].rstrip()[-1:]
     inside = text[match.end() - 2 : match.end() - 1]
     return before in {",", ":", ""} or inside in {",", "."}
@@ -162,7 +161,7 @@ def uncased(text: str) -> list[tuple[int, int, str]]:
 
 
 def _without_overlap(found: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Keep the earliest, and of those the longest."""
+    """Of overlapping spans keep the earliest, then the longest."""
     kept: list[tuple[int, int, str]] = []
     for span in sorted(found, key=lambda s: (s[0], -s[1], s[2])):
         if not kept or span[0] >= kept[-1][1]:
@@ -171,16 +170,16 @@ def _without_overlap(found: list[tuple[int, int, str]]) -> list[tuple[int, int, 
 
 
 MOST_NAMES = 80
-"""Entities kept of one segment; a telephone book would give hundreds."""
+"""Maximum number of entities per segment; a telephone directory would give hundreds."""
 
 _REMEMBERED = 5000
-"""Texts whose entities are remembered: a batch of `add` is read twice, the second time when all of
-its questions are known."""
+"""Number of texts whose entities are cached: a batch of `add` is read twice, the second time when
+all its questions are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One place where an entity is named; `entity` is an index into `Tagged.mentions`."""
+    """One occurrence of an entity; `entity` is an index into `Tagged.mentions`."""
 
     start: int
     end: int
@@ -189,7 +188,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The entities of a text and where each is named, both in order."""
+    """The entities of a text and their occurrences, both in order."""
 
     mentions: tuple[Mention, ...]
     occurrences: tuple[Occurrence, ...]
@@ -197,7 +196,7 @@ class Tagged:
 
 @dataclass(slots=True)
 class _Name:
-    """A name while forms are being gathered under it."""
+    """A name with the forms, types and spans found so far."""
 
     forms: Counter[str]
     kinds: Counter[str]
@@ -205,7 +204,7 @@ class _Name:
 
 
 class RulesTagger:
-    """Finds entities by rules; an `EntityTagger` that needs nothing installed."""
+    """An `EntityTagger` by rules; it needs no further installation."""
 
     name = "rules"
 
@@ -214,7 +213,7 @@ class RulesTagger:
         return tagged(text).mentions
 
     async def close(self) -> None:
-        """Do nothing: nothing was opened."""
+        """Do nothing; this tagger opens nothing."""
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -224,7 +223,7 @@ def tagged(text: str) -> Tagged:
 
 
 def gathered(text: str, spans: Iterable[tuple[int, int, str]]) -> Tagged:
-    """Put the places `(start, end, type)` where names stand together to entities."""
+    """Group the occurrences `(start, end, type)` of names into entities."""
     names = _folded(_by_form(text, spans))
     names.sort(key=lambda name: name.spans[0])
     del names[MOST_NAMES:]
@@ -237,7 +236,7 @@ def gathered(text: str, spans: Iterable[tuple[int, int, str]]) -> Tagged:
 
 
 def _spans(text: str) -> list[tuple[int, int, str]]:
-    """All names as `(start, end, type)`; figures and quoted titles come before capitals."""
+    """Return all names as `(start, end, type)`; numbers and quoted titles precede capitals."""
     skipped = [(a, b, "") for a, b in apparatus(text)]
     found = [(a, b, "DATE") for a, b in dates(text)]
     taken = [(a, b) for a, b, _ in found]
@@ -287,7 +286,7 @@ def _speaks(text: str, run: Run) -> bool:
 
 
 def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_Name]:
-    """Put the places of one name together, whatever its case and line breaks."""
+    """Group the occurrences of a name, regardless of case and line breaks."""
     names: dict[str, _Name] = {}
     for start, end, kind in spans:
         form = " ".join(text[start:end].split())
@@ -303,7 +302,7 @@ def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_Name]:
 
 
 def _folded(names: list[_Name]) -> list[_Name]:
-    """Fold a short name into the one longer name of the segment that it can stand for."""
+    """Merge a short name into the segment's only longer name that it can refer to."""
     order = sorted(names, key=lambda name: (-len(_best_form(name).split()), name.spans[0]))
     kept: list[_Name] = []
     by_word: dict[str, list[_Name]] = {}
@@ -322,14 +321,14 @@ def _folded(names: list[_Name]) -> list[_Name]:
 
 
 def _best_form(name: _Name) -> str:
-    """The fullest form: most words, then the most frequent, then the one not shouted."""
+    """Return the fullest form: most words, then most frequent, then not all capitals."""
     if len(name.forms) == 1:
         return next(iter(name.forms))
     return max(name.forms, key=lambda f: (len(f.split()), name.forms[f], not f.isupper(), f))
 
 
 def _name_words(name: _Name) -> tuple[list[str], str]:
-    """The words of a name without its title, and the title."""
+    """Return the words of a name without its title, and the title."""
     words = [w.rstrip(".") for w in _best_form(name).casefold().split()]
     if len(words) > 1 and words[0] in voc.TITLES:
         return words[1:], words[0]
@@ -337,7 +336,7 @@ def _name_words(name: _Name) -> tuple[list[str], str]:
 
 
 def _stands_for(short: _Name, long: _Name) -> bool:
-    """Whether a name is one end of a longer one, and no title speaks against it."""
+    """Return whether a name begins or ends a longer one, and their titles do not differ."""
     if {"DATE", "NUMBER", "WORK", "PLACE", "ORGANISATION"} & (
         short.kinds.keys() | long.kinds.keys()
     ):
@@ -353,7 +352,7 @@ def _stands_for(short: _Name, long: _Name) -> bool:
 
 
 _OF_GIVEN_NAMES = frozenset("king prince emperor abbot brother father pope saint st".split())  # noqa: SIM905
-"""Titles before given names, of which a place has several bearers: Otto may be no Abbot Otto."""
+"""Titles before given names; several people may share the name: Otto need not be Abbot Otto."""
 
 
 def _take_in(target: _Name, name: _Name) -> None:

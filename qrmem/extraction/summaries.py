@@ -1,4 +1,4 @@
-"""Summaries with a chat model or without: of a document (T), and of a node of a tree."""
+"""Summaries of a document (T) and of a node of a tree, with or without a chat model."""
 
 import asyncio
 import math
@@ -23,19 +23,22 @@ from qrmem.text.words import terms
 from qrmem.types import Segment
 
 LIMIT = 300
-"""Tokens of T at most; the paper sets no bound."""
+"""Maximum number of tokens of T; the paper sets no bound."""
 SKELETON = 250
-"""Tokens to leave for the summary prompt itself when sentences are chosen."""
+"""Tokens that the choice of sentences leaves for the prompt's own text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summariser:
-    """Makes the summary of a document within the window.
+    """Summarises documents with a chat model.
 
     Attributes:
+        caller: calls the model.
+        window: L in tokens.
         reserve: tokens for a reply.
-        concurrency: calls at the same time.
-        is_paper: whether each segment is summarised, then the summaries, until one is left.
+        concurrency: maximum number of parallel calls.
+        is_paper: summarise each segment, then the summaries, until one is left; else summarise the
+            most informative sentences in one call.
     """
 
     caller: Caller
@@ -45,7 +48,7 @@ class Summariser:
     is_paper: bool
 
     async def summarise(self, title: str, segments: Sequence[Segment]) -> str:
-        """Return T; where no reply can be read, the document's most telling sentences instead."""
+        """Return T; if no reply can be parsed, return the document's most central sentences."""
         if self.is_paper:
             summary = await self._reduced([segment.text for segment in segments])
         else:
@@ -73,10 +76,10 @@ class Summariser:
         return [found[n] for n in range(len(texts))]
 
     async def _one(self, prompt: str, pieces: Sequence[str]) -> str:
-        """Summarise a text given in pieces; what does not fit the window is left out at its end.
+        """Summarise a text given in pieces; pieces at the end that do not fit are left out.
 
-        What is refused is summarised by nothing: its sentences would have every prompt refused in
-        which the summary stands.
+        If the model refuses the text, the summary is empty: sentences of the text in a summary
+        would make the model refuse every prompt with that summary.
         """
 
         def inputs(kept: Kept) -> dict[str, object]:
@@ -93,7 +96,7 @@ class Summariser:
         return called.value.summary
 
     def _packed(self, summaries: Sequence[str]) -> list[str]:
-        """Join neighbouring summaries as far as the window allows, two at least."""
+        """Join adjacent summaries, at least two, up to half the window."""
         room = self.window // 2 - self.reserve
         texts, count = [""], 0
         for summary in summaries:
@@ -107,13 +110,15 @@ class Summariser:
 
 
 def telling(segments: Sequence[Segment], room: int, count: Callable[[str], int]) -> list[str]:
-    """Choose the sentences that say most about a document, in its order.
+    """Choose the most informative sentences of a document, in its order.
 
-    A sentence counts by how often its words, and twice its names, occur in the whole document. The
-    best one of every segment comes before any second one, so that no part is passed over.
+    A sentence's score comes from the frequencies of its words in the document; names count twice.
+    The best sentence of every segment precedes any second one, so that every part is covered.
 
     Args:
-        room: tokens for all of them.
+        segments: segments of the document.
+        room: maximum number of tokens of all sentences.
+        count: counts tokens.
     """
     spans = [
         (segment.index, segment.text[start:end].strip())
@@ -165,14 +170,14 @@ def _within(
 
 PROMPT, PLAIN_PROMPT = "tree-node", "tree-summary"
 ONE_IN = 6
-"""Of so many sentences one is taken for surprising, where no model decides."""
+"""Without a model, one of this many sentences is taken as surprising."""
 SHARE = 4
-"""An extractive summary has at most one part in so many of the text's tokens."""
+"""An extractive summary has at most the text's tokens divided by this."""
 RETRY_TEMPERATURE = 0.7
 PAPER_TEMPERATURE, PAPER_TOP_P, PAPER_REPLY = 0.2, 0.95, 1055
 PAPER_SAMPLING = {"top_k": 40, "min_p": 0.05, "repeat_penalty": 1.18, "repeat_last_n": 256}
-"""Parameters of the summary model in ILM-TR, appendix A.3, as llama.cpp's server names them; those
-that are switched off there are left out."""
+"""Parameters of the summary model in ILM-TR, appendix A.3, by the names of llama.cpp's server;
+parameters that are off there are left out."""
 _SAME = 0.5
 _NAME = r"(summary|surprises?|surprising (?:information|facts?|sentences?))"
 _LABELS = re.compile(
@@ -181,17 +186,19 @@ _LABELS = re.compile(
     rf"|\({_NAME}\)[*_]*[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A label begins its line, or is written as it was asked for; in a sentence it is only a word."""
+"""A label begins its line, or has the requested form; within a sentence it is an ordinary word."""
 _NOTHING = frozenset({"", "none", "n/a", "na", "nothing", "no surprise", "no surprises", "nil"})
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class Summarised:
-    """What a node says.
+    """The text of a node.
 
     Attributes:
-        is_well_formed: whether a reply had both labels and something under the first.
+        summary: the summary.
+        surprises: surprising sentences or facts.
+        is_well_formed: whether the reply had both labels and a text after the first.
     """
 
     summary: str
@@ -201,12 +208,12 @@ class Summarised:
 
 @dataclass(frozen=True, slots=True)
 class NodeText:
-    """What one node is made of.
+    """The input for the text of a node.
 
     Attributes:
-        pieces: a segment's text, or the summaries of the nodes below.
-        around: texts beside it, which help to predict its sentences; used without a model only.
-        about: ids of the segments below.
+        pieces: a segment's text, or the summaries of the child nodes.
+        around: adjacent texts, which help to predict its sentences; only used without a model.
+        about: ids of the segments below the node.
     """
 
     pieces: tuple[str, ...]
@@ -220,11 +227,13 @@ class NodeText:
 def extractive(
     text: NodeText, count: Callable[[str], int], *, limit: int, surprising: bool = True
 ) -> Summarised:
-    """Return sentences of a text as its summary, and others as its surprises.
+    """Return some sentences of a text as its summary, and others as its surprises.
 
     Args:
+        text: the input of the node.
         count: counts tokens.
-        limit: tokens of the summary at most.
+        limit: maximum number of tokens of the summary.
+        surprising: whether to return surprises.
     """
     whole = "\n".join(text.pieces)
     parts = [Segment(str(n), "", n, 0, len(p), p, 0) for n, p in enumerate(text.pieces)]
@@ -237,10 +246,10 @@ def extractive(
 
 
 def surprises(text: str, around: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the sentences that the rest of a text predicts least, in the order of the text.
+    """Return the sentences of a text that the rest of it predicts least, in text order.
 
-    A sentence's surprise is the mean of -log p of its content words, where p is half their share in
-    the rest of the text and half their share in the texts around it, smoothed.
+    A sentence's surprise is the mean of -log p over its content words. p is the smoothed mean of a
+    word's share in the rest of the text and its share in the texts around it.
     """
     skipped = apparatus(text)
     spans = [
@@ -286,13 +295,18 @@ async def prompted(
     surprising: bool = True,
     is_paper: bool = False,
 ) -> Summarised:
-    """Ask a chat model for a summary and surprises; a reply without labels is asked for again.
+    """Ask a chat model for a summary and surprises; ask again after a reply without labels.
 
-    A second reply without labels counts as the summary, whole, if most of its content words are in
-    the text. Another one (a refusal, the prompt again, nothing) leaves an extractive summary.
+    A second reply without labels is used as the summary if most of its content words are in the
+    text. Otherwise (a refusal, an echo of the prompt, an empty reply) the summary is extractive.
 
     Args:
-        is_paper: whether the model is asked with the parameters of ILM-TR, appendix A.3.
+        text: the input of the node.
+        caller: calls the model.
+        window: L in tokens.
+        limit: maximum number of tokens of the summary.
+        surprising: whether to ask for surprises.
+        is_paper: whether to use the parameters of ILM-TR, appendix A.3.
 
     Raises:
         WindowTooSmall: the prompt alone does not fit.
@@ -326,9 +340,9 @@ async def prompted(
 
 
 def parsed(reply: str) -> Summarised:
-    """Read a reply of two labelled parts, in any order and case, as headings or as JSON.
+    """Parse a reply with two labelled parts, in any order and case, as headings or as JSON.
 
-    Without a second label there are no surprises; without any the whole reply is the summary.
+    Without the second label there are no surprises; without labels the whole reply is the summary.
     """
     said = _in_json(reply) or _labelled(reply)
     if not said:
@@ -340,7 +354,7 @@ def parsed(reply: str) -> Summarised:
 
 
 def _labelled(reply: str) -> dict[str, list[str]]:
-    """Return the lines under each label that there is."""
+    """Return the lines after each label of a reply."""
     found, said = list(_LABELS.finditer(reply)), dict[str, list[str]]()
     for n, label in enumerate(found):
         end = found[n + 1].start() if n + 1 < len(found) else len(reply)
@@ -350,7 +364,7 @@ def _labelled(reply: str) -> dict[str, list[str]]:
 
 
 def _in_json(reply: str) -> dict[str, list[str]]:
-    """Return the same of an object whose fields are the labels; {} where there is none."""
+    """Return the lines of each label from a JSON object with the labels as fields; else {}."""
     for found in candidates(reply) if "{" in reply else ():
         if isinstance(found.value, dict):
             own = {_key(name): v for name, v in found.value.items() if _LABELS.match(name)}
@@ -368,7 +382,7 @@ def _lines(value: Any) -> list[str]:
 
 
 def _once(words: str) -> str:
-    """Return a text with each sentence once: small models repeat themselves up to the limit."""
+    """Return a text without repeated sentences, which small models write up to the limit."""
     found = list(dict.fromkeys(words[start:end].strip() for start, end in sentences(words)))
     if any(other.startswith(found[-1]) for other in found[:-1]):  # cut in the middle of a repeat
         found.pop()
@@ -376,7 +390,7 @@ def _once(words: str) -> str:
 
 
 def _is_about(reply: str, pieces: Sequence[str]) -> bool:
-    """Whether most content words of a reply are in the text that it is to summarise."""
+    """Return whether most content words of a reply are in the text to summarise."""
     said, known = set(terms(reply)), {term for piece in pieces for term in terms(piece)}
     return len(said & known) > len(said) / 2
 
@@ -386,5 +400,5 @@ def _plain(line: str) -> str:
 
 
 def _echoes(words: str) -> bool:
-    """Whether a reply repeats the instruction in place of a summary."""
+    """Return whether a reply repeats the instruction instead of a summary."""
     return "your summary" in words.lower() or "<text" in words.lower()

@@ -1,6 +1,6 @@
-"""Closed lists of English that the rules stand on; other languages go by capitals and quotes alone.
+"""Closed lists of English words for the rules; other languages use only capitals and quotes.
 
-The lists hold word classes (pronouns, titles, units …), never words of some particular book.
+The lists hold word classes (pronouns, titles, units …), never words of a particular book.
 """
 
 import re
@@ -14,10 +14,10 @@ def _words(text: str) -> frozenset[str]:
 
 
 FUNCTION_WORDS = _words(listed("function-words"))
-"""Words that carry no name and no meaning of their own, at the start of a sentence or elsewhere."""
+"""Function words, which are never a name by themselves."""
 
 BARE_OPENERS = _words(listed("bare-openers"))
-"""Words that often open a sentence, or a line, in capitals without being a name."""
+"""Words that often begin a sentence or a line with a capital letter and are not a name."""
 
 WEEKDAYS = _words("monday tuesday wednesday thursday friday saturday sunday")
 MONTHS = _words(
@@ -32,7 +32,7 @@ FEMALE_TITLES = _words(listed("female-titles"))
 NEUTRAL_TITLES = _words(listed("neutral-titles"))
 TITLES = MALE_TITLES | FEMALE_TITLES | NEUTRAL_TITLES
 PERSON_TITLES = TITLES - _words("st st. saint general gen gen. major justice")
-"""Titles after which a name is a person's; the others also open places, saints' days and firms."""
+"""Titles that are followed by a person; other titles also begin places, saints' days and firms."""
 
 ABBREVIATED_TITLES = _words(
     "Mr Mrs Ms Dr Prof Capt Col Gen Maj Lt Sgt Rev Hon St Messrs Mme Mlle Jr Sr Mt Ft"
@@ -41,16 +41,16 @@ ABBREVIATED_TITLES = _words(
 PARTICLES = _words(
     "de van von der den la le du da di del della des dos el bin ibn al y zu zur ter te"
 )
-"""Lower-case words inside a personal name."""
+"""Lower-case words within a personal name."""
 
 OF_HEADS = _words(listed("of-heads"))
-"""A capitalised word before "of" that makes the whole a single name."""
+"""Capitalised words that form one name with "of" and the following name."""
 
 PLACE_HEADS = _words(listed("place-heads"))
 PLACE_OPENERS = _words("lake mount mt mt. cape fort ft ft. gulf isle isles river")
 ORGANISATION_HEADS = _words(listed("organisation-heads"))
 BUILDING_HEADS = _words(listed("building-heads"))
-"""Heads that make a name of "X's Y" but say neither place nor organisation for sure."""
+"""Heads Y of a name "X's Y" that may be a place or an organisation."""
 
 PARTNER_WORDS = _words("sons co co. company brothers partners daughters associates")
 SECTION_WORDS = _words(
@@ -58,7 +58,7 @@ SECTION_WORDS = _words(
 )
 
 SPEECH_VERBS = _words(listed("speech-verbs"))
-"""Verbs whose subject is a person; "said" and "announced" also go with firms and papers."""
+"""Verbs whose subject is a person; "said" and "announced" also have firms and papers."""
 
 WORK_CUES = _words(listed("work-cues"))
 
@@ -67,18 +67,18 @@ BIG_NUMBER_WORDS = _words(listed("big-number-words"))
 SMALL_NUMBER_WORDS = _words("one two three four five six seven eight nine ten")
 
 FINITE_VERBS = _words(listed("finite-verbs"))
-"""Verb forms that end neither in -ed nor in -s and can follow a subject."""
+"""Verb forms without -ed or -s that can follow a subject."""
 
 
 PERSON_VERBS = _words(listed("person-verbs"))
 """Verbs whose subject is nearly always a person."""
 
 DOES = _words(listed("does"))
-"""The same of today."""
+"""The same verbs in the present tense."""
 
 
 def uppercase_class() -> str:
-    """Return the inside of a regex class of all capital letters of the scripts that have case."""
+    """Return the content of a regex class of all capital letters, of every script with case."""
     letters = [
         chr(c) for c in (*range(0x41, 0x2000), *range(0xA640, 0xA800), *range(0xFF21, 0xFF3B))
     ]
@@ -98,5 +98,5 @@ PLURAL_OR_UNIT = re.compile(r"[a-z]{2,}(?:s|people|men|women|children)\Z")
 
 
 def bare(word: str) -> str:
-    """Return a word as the lists hold it: lower case, no final dot."""
+    """Return a word in the form of the lists: lower case, without a final dot."""
     return word.casefold().rstrip(".")

@@ -1,4 +1,4 @@
-"""Entity taggers that need something installed: CoreNLP and Stanza, both through stanza."""
+"""Entity taggers of the extra `taggers`: CoreNLP and Stanza, both by the package stanza."""
 
 from qrmem.extraction.taggers.external import open_tagger
 

@@ -1,8 +1,7 @@
-"""Stanford CoreNLP, the tagger of the paper, through stanza's client: one server for all segments.
+"""Stanford CoreNLP, the paper's tagger, by stanza's client; one server for all segments.
 
-Only the coarse model is used: names of persons, places and organisations, dates and amounts. The
-fine-grained rules on top of it make entities of words such as "captain", take 2 GB more, and triple
-the start.
+It uses only the coarse model: names of persons, places and organisations, dates and amounts. The
+fine-grained rules also tag words such as "captain", need 2 GB more, and triple the start time.
 """
 
 import os
@@ -26,17 +25,17 @@ ANNOTATORS = "tokenize,ssplit,pos,lemma,ner"
 COARSE = {"ner.applyFineGrained": "false"}
 HEAP = "2G"
 START_SECONDS = 120.0
-"""Until a server that was started must have tagged its first word."""
+"""Time limit in seconds until a started server has tagged its first word."""
 MOST_THREADS = 8
 JARS = ("stanford-corenlp-[0-9]*[0-9].jar", "stanford-corenlp-*models*.jar")
 
 
 class CorenlpEngine:
-    """A server that is started from a folder of jars, or one that runs somewhere.
+    """A CoreNLP server: started from a folder of jars, or already running elsewhere.
 
     Attributes:
-        url: where it answers, with name and password if it wants them.
-        threads: one for each processor: the server is bound by them.
+        url: address of the server, with user name and password if it needs them.
+        threads: number of parallel requests: one per processor, as the server is CPU-bound.
     """
 
     name = "corenlp"
@@ -46,9 +45,9 @@ class CorenlpEngine:
         """Prepare.
 
         Args:
-            home: folder of the jars; the server is started from it.
-            url: of a server that runs already.
-            timeout: seconds that the server gives one segment.
+            home: folder of jars to start a server from.
+            url: address of a running server.
+            timeout: time limit in seconds per segment.
         """
         self._home = home
         self.url = url.rstrip("/")
@@ -59,7 +58,7 @@ class CorenlpEngine:
         self._stopped = threading.Event()
 
     def start(self) -> None:
-        """Start the server, if it is ours, and wait until it has tagged a word."""
+        """Start the server if it is to run here, and wait until it has tagged a word."""
         module = server_module()
         if self._home:
             self._launch(module)
@@ -77,7 +76,7 @@ class CorenlpEngine:
         self._client.timeout = int(self._timeout * 1000)
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Return where entities are named, pronouns left out."""
+        """Return the spans of entities, without pronouns."""
         place = _code_points(text)
         for sentence in self._annotate(text, self._timeout)["sentences"]:
             for found in sentence.get("entitymentions", ()):
@@ -90,7 +89,7 @@ class CorenlpEngine:
                     yield start, end, kind
 
     def stop(self) -> None:
-        """End the server, if it was started here."""
+        """Stop the server if it was started here."""
         self._stopped.set()
         if self._server is not None:
             self._server.stop()
@@ -173,10 +172,10 @@ class CorenlpEngine:
 
 
 def check_jars(home: str) -> None:
-    """Refuse a folder or a machine that a server cannot be started from.
+    """Check that a server can be started from a folder on this machine.
 
     Raises:
-        MissingError: with what is missing.
+        MissingError: something is missing; the message says what.
     """
     if shutil.which("java") is None:
         raise MissingError("CoreNLP needs Java: no java is on the PATH")

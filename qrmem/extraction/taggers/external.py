@@ -1,4 +1,4 @@
-"""A setting's tagger, which lives outside of us: started once, asked with patience, ended."""
+"""External taggers by the setting `tagger`: started on first use, with time limits."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -18,28 +18,28 @@ T = TypeVar("T")
 
 _EDGES = " \t\n,;:"
 PATIENCE = 3
-"""Time-outs in a row after which a tagger is not asked any more."""
+"""Number of successive timeouts after which a tagger is not used any more."""
 
 
 class Engine(Protocol):
-    """What does the work, blocking; methods are called from worker threads."""
+    """A tagging engine; its methods block and are called from worker threads."""
 
     @property
     def name(self) -> str:
-        """As in the settings, without what is specific to a machine."""
+        """Its name in the settings, without machine-specific parts."""
         ...
 
     @property
     def threads(self) -> int:
-        """How many segments it takes at once."""
+        """Maximum number of segments at the same time."""
         ...
 
     def start(self) -> None:
-        """Get ready; called once, before anything else.
+        """Start; called once, before any other method.
 
         Raises:
-            MissingError: what it needs is not there.
-            TaggerUnavailable: it does not come up.
+            MissingError: something that it needs is not installed.
+            TaggerUnavailable: it does not start.
         """
         ...
 
@@ -47,21 +47,21 @@ class Engine(Protocol):
         """Return `(start, end, type)` of all names in a text.
 
         Raises:
-            TimeoutError: no answer in time.
-            TaggerUnavailable: no answer at all.
+            TimeoutError: it does not answer in time.
+            TaggerUnavailable: it does not answer.
         """
         ...
 
     def stop(self) -> None:
-        """End what was started; may come while `start` is at work, and more than once."""
+        """Stop; may be called during `start`, and more than once."""
         ...
 
 
 class ExternalTagger:
-    """An `EntityTagger` around an engine, which starts when the first segment comes."""
+    """An `EntityTagger` around an engine, which starts with the first segment."""
 
     def __init__(self, engine: Engine, *, timeout: float) -> None:
-        """Prepare; `timeout` is in seconds, for one segment."""
+        """Prepare; `timeout` is in seconds per segment."""
         self.name = engine.name
         self._engine = engine
         self._timeout = timeout
@@ -85,10 +85,10 @@ class ExternalTagger:
         return gathered(text, spans).mentions
 
     async def close(self) -> None:
-        """End what was started."""
+        """Stop the engine."""
         if self._starting is None:
             return
-        # An engine that is still starting stops at this; whatever came of it is ended below.
+        # An engine that is still starting ends here; if it did start, it is stopped below.
         await asyncio.to_thread(self._engine.stop)
         with suppress(Exception):
             await self._starting
@@ -118,11 +118,11 @@ class ExternalTagger:
 
 
 def open_tagger(settings: Settings) -> EntityTagger:
-    """Return the entity tagger that the settings name; nothing is started yet.
+    """Return the entity tagger that the settings name; it is not started yet.
 
     Raises:
-        UsageError: there is none of that name.
-        MissingError: where to find it is not said, or the extra is not installed.
+        UsageError: no tagger has that name.
+        MissingError: its location is not set, or the extra is not installed.
     """
     kind, _, where = revealed(settings.tagger).partition(":")
     if settings.tagger == "rules":

@@ -1,4 +1,4 @@
-"""The package stanza, imported when a tagger is used: its labels, its neural pipeline."""
+"""The package stanza, imported on use: its labels and its neural pipeline."""
 
 import importlib
 import logging
@@ -19,17 +19,17 @@ TYPES: Mapping[str, str] = {
     **dict.fromkeys(("WORK", "WORK_OF_ART"), "WORK"),
     "EVENT": "EVENT",
 }
-"""Labels of CoreNLP (CoNLL, SUTime) and of Stanza (OntoNotes, CoNLL); others are no type of ours,
-so that such a name can meet any other."""
+"""Labels of CoreNLP (CoNLL, SUTime) and of Stanza (OntoNotes, CoNLL) to types. Any other label
+gives an unknown type, which can be merged with every type."""
 
 _FIGURES = frozenset({"DATE", "NUMBER"})
 
 
 def type_of(label: str, text: str) -> str | None:
-    """Return the type of what a tagger labelled; `None` if it is no entity worth keeping.
+    """Return the type of a tagger's label; `None` for a date or number without a digit.
 
-    "Now", "one" and "the first" are dates and numbers to a tagger, and in every second segment;
-    only figures are kept of these.
+    Taggers label "now", "one" and "the first" as dates and numbers; such words are in every second
+    segment.
     """
     kind = TYPES.get(label.upper(), "")
     if kind in _FIGURES and not any(char.isdigit() for char in text):
@@ -38,7 +38,7 @@ def type_of(label: str, text: str) -> str | None:
 
 
 def require_stanza() -> None:
-    """Refuse to go on without the package; imports nothing.
+    """Check that the package is installed, without an import.
 
     Raises:
         MissingError: the extra is not installed.
@@ -50,13 +50,13 @@ def stanza_module() -> Any:
     """Return `stanza`.
 
     Raises:
-        MissingError: it, or what it needs, cannot be imported.
+        MissingError: stanza or one of its dependencies cannot be imported.
     """
     return _imported("stanza")
 
 
 def server_module() -> Any:
-    """Return `stanza.server`, with the client of CoreNLP; raises as `stanza_module`."""
+    """Return `stanza.server`, with CoreNLP's client; it raises the errors of `stanza_module`."""
     return _imported("stanza.server")
 
 
@@ -77,13 +77,13 @@ RESOURCES = "resources.json"
 
 
 class StanzaEngine:
-    """A pipeline of tokenizer and NER; one segment at a time, as no pipeline is made for more."""
+    """Stanza's pipeline of tokenizer and NER; it reads one segment at a time."""
 
     name = "stanza"
     threads = 1
 
     def __init__(self, folder: str) -> None:
-        """Prepare; `folder` is as `stanza.download(model_dir=…)` leaves it."""
+        """Prepare; `folder` is the folder from `stanza.download(model_dir=…)`."""
         self._folder = Path(folder)
         self._pipeline: Any = None
 
@@ -105,7 +105,7 @@ class StanzaEngine:
             raise MissingError(f"stanza's models in {self._folder} do not load: {why}") from exc
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Return where entities are named."""
+        """Return the spans of entities."""
         try:
             found = self._pipeline(text).ents
         except Exception as exc:
@@ -117,15 +117,15 @@ class StanzaEngine:
                 yield entity.start_char, entity.end_char, kind
 
     def stop(self) -> None:
-        """Let go of the models."""
+        """Release the models."""
         self._pipeline = None
 
 
 def language_of(folder: Path) -> str:
-    """Return the language whose models a folder holds; English if there are several.
+    """Return the language of a folder's models; of several English, or else the first.
 
     Raises:
-        MissingError: with what is missing.
+        MissingError: something is missing; the message says what.
     """
     if not folder.is_dir():
         raise MissingError(f"stanza's models: no folder {folder}")
