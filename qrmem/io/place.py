@@ -66,7 +66,8 @@ def check_place(path: Path, begins: bytes, what: str, *, overwrite: bool = True)
         overwrite: allow to replace a file of this format.
 
     Raises:
-        UsageError: the path holds another format, or its folder does not exist.
+        UsageError: the path holds another format, `overwrite` is not set and the file exists, or
+            the folder does not exist.
         OSError: the existing file cannot be read.
     """
     if not path.exists():

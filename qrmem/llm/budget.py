@@ -1,4 +1,4 @@
-"""What one run may use and has used: caps, reservations, prices, sums, a record of every call."""
+"""The budget of a run: caps, reservations, prices, sums, a record of every call."""
 
 import asyncio
 import re
@@ -22,16 +22,18 @@ from qrmem.text.numbers import counted
 from qrmem.types import CallRecord, Event, Listener, Usage
 
 UNSEEN = 200_000
-"""Tokens that a server may report beyond the bytes of a text: its template, a model's thoughts."""
+"""Tokens that a server may report beyond the bytes of a text, for its template and reasoning."""
 _DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Money for a million tokens, in one currency.
+    """Prices per million tokens, in one currency.
 
     Attributes:
-        cached: for prompt tokens that the server had cached; `None` counts them as `input`.
+        input: price of prompt tokens.
+        output: price of reply tokens.
+        cached: price of prompt tokens that the server had cached; `None` uses `input`.
     """
 
     input: float
@@ -39,7 +41,7 @@ class Price:
     cached: float | None = None
 
     def of(self, tokens_in: int, tokens_out: int, cached_tokens: int = 0) -> float:
-        """Return what a call costs."""
+        """Return the cost of a call."""
         cached_price = self.input if self.cached is None else self.cached
         cached_tokens = min(cached_tokens, tokens_in)
         fresh = tokens_in - cached_tokens
@@ -48,18 +50,18 @@ class Price:
 
 
 PriceOf = Callable[[str], Price | None]
-"""Takes a model's name; `None` where its price is not known."""
+"""Returns the price of a model by its name; `None` if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """Upper bounds of one run; `None` is no bound.
+    """Upper bounds of one run; `None` sets no bound.
 
     Attributes:
-        calls: requests sent to the server, those that failed included.
-        tokens: prompt and reply tokens.
+        calls: number of requests to the server, with failed ones.
+        tokens: number of prompt and reply tokens.
         cost: money, in the currency of the prices.
-        seconds: wall time.
+        seconds: wall time in seconds.
     """
 
     calls: int | None = None
@@ -70,7 +72,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What was reserved or used."""
+    """An amount of calls, tokens and money, reserved or used."""
 
     calls: int = 0
     tokens: int = 0
@@ -90,7 +92,7 @@ NOTHING = Amount()
 
 @dataclass(slots=True)
 class Spent:
-    """What a request has used: all that was reserved for it, until it is known."""
+    """The amount that a request used; until it is known, the amount that was reserved."""
 
     amount: Amount
 
@@ -99,9 +101,9 @@ class Budget:
     """One run's budget, for all models that it uses.
 
     Attributes:
-        listener: hears of each call and of warnings.
-        phase: what the run does.
-        used: what the finished requests used.
+        listener: gets an event for each call and each warning.
+        phase: the current phase of the run.
+        used: amount that the finished requests used.
     """
 
     def __init__(
@@ -142,7 +144,7 @@ class Budget:
     # --- caps -----------------------------------------------------------------------------------
 
     def seconds_left(self) -> float | None:
-        """Return the time left, or `None` where time is not capped."""
+        """Return the remaining time in seconds, or `None` if time is not capped."""
         left = [] if self._within is None else [self._within.seconds_left()]
         if self._caps.seconds is not None:
             left.append(max(0.0, self._caps.seconds - (self._clock() - self._began)))
@@ -150,13 +152,13 @@ class Budget:
 
     @asynccontextmanager
     async def spending(self, most: Amount, spent: Spent | None = None) -> AsyncIterator[Spent]:
-        """Reserve what a request may use, and replace it by what it says that it did use.
+        """Reserve the most that a request may use; afterwards replace it by its actual use.
 
-        Of a request whose fate is not known all of it counts. It waits while only requests in
-        flight stand in the way.
+        If the outcome of a request is unknown, the full reservation counts. It waits as long as
+        reservations of running requests are all that blocks it.
 
         Raises:
-            CapReached: there is not enough left, now and for every later request; nothing is sent.
+            CapReached: too little is left, now and for every later request; nothing is sent.
         """
         spent = spent or Spent(most)
         await self._reserve(most)
@@ -187,10 +189,10 @@ class Budget:
             await self._settled.wait()
 
     def check(self, amount: Amount = NOTHING) -> None:
-        """Stop before something is used that exceeds a cap; work may cost nothing but time.
+        """Check that an amount is within the caps; work may cost only time.
 
         Raises:
-            CapReached: the time is up, or a cap is reached now or was before.
+            CapReached: the time is up, or a cap is reached now or was reached before.
         """
         if self._within is not None:
             self._within.check(amount)
@@ -200,7 +202,7 @@ class Budget:
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """End what goes on for longer than time is left.
+        """Cancel the work in this context when the time is up.
 
         Raises:
             CapReached: the time is up; nothing more can be reserved.
@@ -230,10 +232,10 @@ class Budget:
     # --- money ----------------------------------------------------------------------------------
 
     def require_prices(self, models: Sequence[str]) -> None:
-        """Refuse to cap money that cannot be counted.
+        """Check that all prices are known if money is capped.
 
         Raises:
-            UsageError: money is capped and the price of a model is not known.
+            UsageError: money is capped and the price of a model is unknown.
         """
         if self._within is not None:
             self._within.require_prices(models)
@@ -247,20 +249,20 @@ class Budget:
     def cost(
         self, model: str, tokens_in: int, tokens_out: int, cached_tokens: int = 0
     ) -> float | None:
-        """Return what a call costs, or `None` where the price is not known."""
+        """Return the cost of a call, or `None` if the price is unknown."""
         price = self._price_of(model)
         return price.of(tokens_in, tokens_out, cached_tokens) if price else None
 
     def amount(self, model: str, tokens_in: int, tokens_out: int) -> Amount:
-        """Return one request as the caps count it."""
+        """Return the amount of one request."""
         money = self.cost(model, tokens_in, tokens_out) or 0.0
         return Amount(1, tokens_in + tokens_out, money)
 
     def tokens(self, reported: int, texts: Sequence[str], count: Callable[[str], int]) -> int:
-        """Return the tokens that a server reports of some texts; our own count where it cannot be.
+        """Return a server's token count of some texts, or our own count if it is implausible.
 
-        That is where it reports none, or more than the texts' bytes and `UNSEEN`; the latter is
-        told once.
+        It is implausible if it is 0, or above the number of bytes plus `UNSEEN`; the latter gives
+        one warning.
         """
         most = UNSEEN + sum(len(text.encode("utf-8", "replace")) for text in texts)
         if 0 < reported <= most:
@@ -280,11 +282,11 @@ class Budget:
     def count(
         self, *, seconds: float, said: Mapping[str, Any] | None = None, **fields: Any
     ) -> CallRecord:
-        """Count one call and return its record, which is still to be written.
+        """Count one call and return its record, which the caller must still write.
 
         Args:
-            said: what the event of the call has beside that; the record does not.
-            fields: those of `CallRecord`.
+            said: further data for the event of the call.
+            fields: the fields of `CallRecord`.
         """
         record = CallRecord(
             run=self._run,
@@ -300,13 +302,13 @@ class Budget:
         return record
 
     def write(self, records: Iterable[CallRecord]) -> None:
-        """Hand records to the caller that keeps them."""
+        """Pass records to the function that stores them."""
         if self._sink:
             for record in records:
                 self._sink(record)
 
     def warn(self, message: str, **data: Any) -> None:
-        """Tell the listener of something that a user should know."""
+        """Send a warning to the listener."""
         if self.listener:
             self.listener(Event("warning", {"message": message, **data}))
 
@@ -322,7 +324,7 @@ _SHOWN = (
     "attempts",
     "outcome",
 )
-"""What an event tells of a call."""
+"""Fields of a call's event."""
 
 
 # --- prices ---------------------------------------------------------------------------------------
@@ -333,16 +335,16 @@ class Prices:
     """Prices by model name.
 
     Attributes:
-        date: of the newest file that was read; shown with every sum.
+        date: date of the newest price file; shown with every sum.
     """
 
     date: str
     models: Mapping[str, Price]
 
     def of(self, model: str) -> Price | None:
-        """Return a model's price, or `None` if it is not known; a date in the name is no matter.
+        """Return a model's price, or `None` if it is unknown; a date in the name is ignored.
 
-        Of `provider/name` it is that of LiteLLM's list, where that is installed.
+        The price of `provider/name` comes from LiteLLM's list, if LiteLLM is installed.
         """
         known = self.models.get(model) or self.models.get(_DATED.sub("", model))
         if known is not None or "/" not in model:
@@ -354,10 +356,10 @@ class Prices:
 
 
 def load_prices(file: Path | None = None) -> Prices:
-    """Return the prices that the package knows, with those of a file over them.
+    """Return the package's prices; prices of a file override them.
 
     Raises:
-        UsageError: the file cannot be read or holds something else.
+        UsageError: the file cannot be read or is not a price file.
     """
     shipped = (files("qrmem.llm") / "prices.toml").read_text(encoding="utf-8")
     known = _read(shipped, "the package's prices")
@@ -375,7 +377,7 @@ def load_prices(file: Path | None = None) -> Prices:
 
 
 def prices_of(settings: Settings) -> Prices:
-    """Return the prices of the settings."""
+    """Return the prices by the settings."""
     return load_prices(Path(settings.prices) if settings.prices else None)
 
 

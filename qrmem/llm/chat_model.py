@@ -1,4 +1,4 @@
-"""A chat model behind an OpenAI-compatible server."""
+"""A chat model on an OpenAI-compatible server."""
 
 import asyncio
 import json
@@ -27,27 +27,27 @@ from qrmem.types import CallRecord, ChatReply, ChatRequest, Event, Listener
 
 _PATH = "/chat/completions"
 _LONG = 10.0
-"""Seconds of waiting for the rate limit after which a message is shown, once."""
+"""After this many seconds of waiting for the rate limit a message is shown, once."""
 _CHARACTERS = 3
-"""Characters of a token, on the safe side, for what a server allows in a minute."""
+"""Conservative number of characters per token, for a server's limit per minute."""
 
 
 @dataclass(slots=True)
 class Call:
-    """One call on its way: what to send, for whom, and what has become of it so far.
+    """A call in progress: its request, its run and its state.
 
     Attributes:
-        model: name of the model that it goes to.
-        budget: of the run that it belongs to; each request is reserved there before it is sent.
-        most: what one request may use.
-        used: what a request has used, by its reply.
-        may_retry: asked before a request is sent again.
-        began: when, by the event loop's clock.
-        dialect: of the next request.
-        sent: requests that went to the server.
-        is_counted: whether it is on the run's account.
-        unwritten: its record, until it is in a store: the keeper of the reply writes it in
-            the same transaction, so that nothing is kept that was not paid for.
+        model: name of the model.
+        budget: budget of the run; each request is reserved there before it is sent.
+        most: the most that one request may use.
+        used: the amount that a request used, by its reply.
+        may_retry: called before a request is sent again.
+        began: start time by the event loop's clock.
+        dialect: dialect of the next request.
+        sent: number of requests sent to the server.
+        is_counted: whether the budget has counted the call.
+        unwritten: its record, until it is in a store. The reply is stored with the record in one
+            transaction, so that no reply is stored without its cost.
     """
 
     request: ChatRequest
@@ -67,7 +67,7 @@ class Chat:
     """A chat model on a server; use it as an async context manager, or call `aclose`.
 
     Attributes:
-        name: the model's, as given.
+        name: name of the model, as given.
         address: URL of the server, without credentials.
     """
 
@@ -111,21 +111,21 @@ class Chat:
 
     @property
     def form(self) -> Form:
-        """The strictest output form that is known to be taken."""
+        """The strictest output form that the server is known to accept."""
         return self._negotiation.dialect.form
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one request.
 
         Raises:
-            AccessRefused: key or model name refused.
+            AccessRefused: the server rejects the key or the model's name.
             ContextExceeded: the prompt is longer than the model's context.
-            ModelUnavailable: no answer after all retries.
+            ModelUnavailable: the server does not answer after all retries.
         """
         return await self.send(Call(request))
 
     async def send(self, call: Call) -> ChatReply:
-        """Send a call in the strictest form that the server takes, again where that may help."""
+        """Send a call in the strictest form that the server accepts; retry if that may help."""
         tried: set[Dialect] = set()
         refusal: Rejected | None = None
         is_structured = call.request.schema is not None
@@ -214,7 +214,7 @@ class Chat:
 
 
 def payload(request: ChatRequest, dialect: Dialect, model: str) -> dict[str, Any]:
-    """Return the body of a chat completion in the dialect that the server takes."""
+    """Return the body of a chat completion request in a dialect."""
     body: dict[str, Any] = {
         "model": model,
         "messages": _messages(request, dialect),
@@ -287,13 +287,14 @@ def _sendable(text: str) -> str:
 def read_completion(
     body: str, model: str, began: float, *, is_structured: bool = False
 ) -> ChatReply | None:
-    """Return the reply that a body holds, `None` if it holds none.
+    """Return the reply in a body, or `None` if it has none.
 
     Args:
-        model: that was asked; named where the server names none.
-        began: when it was asked, by the monotonic clock.
-        is_structured: whether JSON was asked for. LM Studio and vLLM may put it among the thoughts
-            of a reasoning model, and leave the text empty.
+        body: body of a chat completion.
+        model: name of the model, used if the server gives none.
+        began: time of the request by the monotonic clock.
+        is_structured: whether JSON was requested. LM Studio and vLLM may put it into the reasoning
+            of a reasoning model and leave the text empty.
     """
     try:
         found = json.loads(body)

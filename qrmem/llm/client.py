@@ -1,8 +1,8 @@
-"""One request to a model server: the whole answer in time, or one of our errors.
+"""One request to a model server: a complete reply within the time limit, or an error of qrmem.
 
-The stock `openai` client sends it. Its HTTP client is the library's own, with three rules added: an
-answer has at most `LARGEST_ANSWER` bytes, no redirect is followed, so that every request is counted
-and none leads elsewhere, and no secret leaves in an error.
+The `openai` client sends it, with three rules added: a reply has at most `LARGEST_ANSWER` bytes;
+redirects are not followed, so that every request is counted and none goes elsewhere; errors contain
+no secrets.
 """
 
 import asyncio
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 
 
 Hear = Callable[[Mapping[str, str]], None]
-"""Takes the headers of an answer."""
+"""Gets the headers of a reply."""
 
 CONNECT_SECONDS = 4.0
-"""Time to get a connection; a command with no route to its server ends within 5 seconds."""
+"""Time limit in seconds for a connection; a command without a route ends within 5 s."""
 LARGEST_ANSWER = 8 * 1024 * 1024
-"""Bytes of one answer, unpacked; more than 64 embeddings of 4,096 numbers take."""
+"""Maximum size of a reply in bytes, decompressed; 64 embeddings of 4,096 numbers are smaller."""
 _GZIP = 31
-"""How zlib is told that the data are gzip's."""
+"""`wbits` of zlib for gzip data."""
 
 
 class Client:
-    """Posts to one address of a server, for one model; `aclose` ends it.
+    """Posts requests to one address of a server, for one model; `aclose` closes it.
 
-    The connection is opened, and the `openai` package imported, with the first request, which
-    raises `MissingError` where proxies or certificates named by the environment do not work.
+    The first request imports the `openai` package and opens the connection. It raises
+    `MissingError` if proxies or certificates from the environment do not work.
 
     Every request raises:
-        AccessRefused: key or model name refused.
+        AccessRefused: the server rejects the key or the model's name.
         ContextExceeded: the prompt is longer than the model's context.
-        Transient: trying again may help.
-        Rejected: the request's form is refused.
-        ModelUnavailable: anything else.
+        Transient: a retry may help.
+        Rejected: the server rejects the form of the request.
+        ModelUnavailable: any other failure.
     """
 
     def __init__(self, endpoint: Endpoint, path: str, model: str, seconds: float) -> None:
@@ -78,12 +78,13 @@ class Client:
         hear: Hear = lambda headers: None,
         take: Callable[[str], None] | None = None,
     ) -> str:
-        """Return the body of an answer; of a streamed one as if it had come in one piece.
+        """Return the body of a reply; the pieces of a streamed reply are joined.
 
         Args:
-            hear: is given the headers.
-            take: is given each piece of a streamed reply as it comes; `None`: it is not streamed. A
-                server that answers in one piece all the same is taken at its word.
+            body: the request.
+            hear: gets the headers.
+            take: gets each piece of a streamed reply; `None` requests no stream. A server may
+                ignore the request and reply in one piece.
         """
         client = await self._opened()
         try:
@@ -243,15 +244,15 @@ def _login(endpoint: Endpoint) -> dict[str, str]:
 
 _OBJECT = re.compile(r"\{\s*\"")
 _CONTROLS = dict.fromkeys(range(32), " ")
-"""Line ends and the like, which JSON forbids inside of texts and some models write there."""
+"""Control characters such as line ends, which JSON forbids in texts and some models write there."""
 
 
 class Fields:
-    """Takes a reply's JSON piece by piece and gives what its text fields say, as it comes.
+    """Reads a reply's JSON piece by piece and yields the text of its text fields.
 
-    Only the fields of the outermost object are read. What stands before it is passed over. It is
-    read anew where a text may end and whenever a hundredth has come to it: not at each piece, or a
-    long reply would take time by the square of its length.
+    It reads only the fields of the outermost object, and skips text before it. It parses again
+    where a text may end, and when the reply has grown by 1 %; parsing at each piece would take
+    quadratic time.
     """
 
     def __init__(self) -> None:
@@ -260,7 +261,7 @@ class Fields:
         self._due = 0.0
 
     def feed(self, piece: str) -> Iterator[tuple[str, str]]:
-        """Yield the name of a field and what it goes on with."""
+        """Add a piece; yield the names of fields with their next text."""
         self._text += piece.translate(_CONTROLS)
         if len(self._text) < self._due and '"' not in piece.replace('\\"', ""):
             return
@@ -285,7 +286,7 @@ class Fields:
 
 
 def text_of(content: Any) -> str:
-    """Return a message's text; some servers send it in parts, reasoning models may send none."""
+    """Return the text of a message; some servers send parts, reasoning models may send none."""
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, dict)]
         return "".join(str(part.get("text") or "") for part in parts)
@@ -293,18 +294,19 @@ def text_of(content: Any) -> str:
 
 
 def thoughts_of(message: Mapping[str, Any]) -> str:
-    """Return what a reasoning model thought, where the server tells it apart from the text."""
+    """Return the reasoning of a model, if the server sends it apart from the text."""
     return text_of(message.get("reasoning_content") or message.get("reasoning"))
 
 
 async def joined(events: AsyncIterator[Any], take: Callable[[str], None]) -> str:
-    """Join the events of a streamed completion into the body that an unstreamed one has.
+    """Join the events of a streamed completion into the body of an unstreamed one.
 
     Args:
-        take: hears each piece of the reply as it comes.
+        events: the events of the stream.
+        take: gets each piece of the reply.
 
     Raises:
-        StreamBroken: they are no such events, or break off before the reply has ended.
+        StreamBroken: the events are malformed, or end before the reply is complete.
     """
     reply = _Joined(take)
     try:
@@ -366,18 +368,18 @@ _MILLION = 1_000_000
 
 
 def is_elsewhere(settings: Settings) -> bool:
-    """Say whether the chat model is asked through LiteLLM."""
+    """Return whether LiteLLM sends the requests to the chat model."""
     return "/" in settings.model and not settings.base_url
 
 
 def provider_endpoint(model: str) -> Endpoint:
-    """Return how a provider is named in messages, and which keys they never show."""
+    """Return the provider's name for messages, and the keys that messages must not show."""
     provider = model.partition("/")[0]
     return Endpoint("", f"litellm:{provider}", provider, Secret(""), None, provider_keys())
 
 
 class ProviderClient:
-    """Sends what `Client` sends, by LiteLLM; see there for what it raises."""
+    """A `Client` that sends by LiteLLM; it raises the errors of `Client`."""
 
     def __init__(self, endpoint: Endpoint, model: str, seconds: float) -> None:
         require_extra("litellm", f"the model {model!r}, of another provider,", "litellm")
@@ -392,7 +394,7 @@ class ProviderClient:
         hear: Callable[[Mapping[str, str]], None] = lambda headers: None,
         take: Callable[[str], None] | None = None,
     ) -> str:
-        """Return an answer in OpenAI's form, whatever the provider's is; see `Client.post`."""
+        """Return a reply in OpenAI's form, for every provider; see `Client.post`."""
         litellm = await asyncio.to_thread(_litellm)
         options = {**body, "timeout": self._seconds, "max_retries": 0}
         try:
@@ -410,13 +412,13 @@ class ProviderClient:
         raise error from cause
 
     async def aclose(self) -> None:
-        """Nothing is held between two requests."""
+        """Do nothing; no connection stays open between requests."""
 
 
 def listed_price(model: str) -> tuple[float, float, float | None] | None:
-    """Return what LiteLLM's list has of a model: money a million tokens in, out, in from a cache.
+    """Return a model's prices per million tokens from LiteLLM's list: input, output, cached input.
 
-    The list is read without importing the library.
+    It reads the list without an import of the library.
     """
     known = _listed()
     row = known.get(model) or known.get(model.partition("/")[2])

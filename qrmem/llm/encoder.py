@@ -1,4 +1,4 @@
-"""Embeddings on this machine, in a thread of their own: sentence-transformers and fastembed."""
+"""Local embeddings in a separate thread, by sentence-transformers and fastembed."""
 
 import asyncio
 import json
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 BATCH = 32
 _TURN = 256
-"""Texts handed to the encoder at once; an interruption waits for no more than these."""
+"""Maximum number of texts per call of the encoder; an interrupt waits for one such call."""
 OVERLAP = 32
-"""Word pieces that neighbouring windows share, so that a sentence at a border is read whole."""
+"""Word pieces that adjacent windows share, so that a sentence at a border is in one window."""
 _LONGEST_WINDOW = 512
-"""Word pieces of a window where a model says nothing or claims to read without end."""
+"""Word pieces per window for a model that states no limit, or no finite one."""
 
 
 class LocalEncoder:
-    """A model on this machine; it is loaded with the first use."""
+    """A local embedding model; the first use loads it."""
 
     def __init__(
         self, name: str, source: str, *, lowers: bool = False, by_product: bool = False
@@ -52,11 +52,11 @@ class LocalEncoder:
 
     @property
     def dimension(self) -> int:
-        """Length of a vector; by product, one more than the model's."""
+        """Length of a vector; by product, one more than the model's dimension."""
         return self._own_dimension() + self._by_product
 
     def windows(self, text: str) -> Sequence[str]:
-        """Cut a text at word borders into pieces that the encoder reads whole."""
+        """Cut a text between words into windows that the encoder reads completely."""
         self._loaded()
         encoding = self._pieces.encode(text, add_special_tokens=False)
         size = min(self._longest() or _LONGEST_WINDOW, _LONGEST_WINDOW)
@@ -69,11 +69,11 @@ class LocalEncoder:
     async def embed(
         self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
     ) -> "NDArray[np.float32]":
-        """Return `(len(texts), dimension)`, rows of unit length; the event loop goes on meanwhile.
+        """Return `(len(texts), dimension)`, rows of unit length; the event loop is not blocked.
 
         Raises:
             MissingError: the model cannot be loaded.
-            ModelUnavailable: it gave what is no vector.
+            ModelUnavailable: the model returned no vectors.
         """
         import numpy as np
 
@@ -170,9 +170,9 @@ def _load(source: str) -> Any:
 
 
 def whole(tokenizer: Any) -> Any:
-    """Return a copy of a tokenizer that never cuts and never pads.
+    """Return a copy of a tokenizer without truncation and padding.
 
-    The model's own one is set up anew by every batch, in another thread.
+    The model's own tokenizer is configured again by every batch, in another thread.
     """
     from tokenizers import Tokenizer
 
@@ -208,7 +208,7 @@ def _word_start(words: Sequence[int | None], at: int) -> int:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the loader's progress bar from the terminal."""
+    """Hide the loader's progress bar."""
     from transformers.utils import logging
 
     was_on = logging.is_progress_bar_enabled()
@@ -223,13 +223,13 @@ def quiet() -> Iterator[None]:
 # Embeddings by fastembed, which runs models by ONNX Runtime, without torch (extra `light`).
 
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx")
-"""Where a folder may hold a model, as exports and the hub's own folders have it."""
+"""Paths of a model within a folder, in exports and in folders of the hub."""
 _READS = {"sentence-transformers/all-MiniLM-L6-v2": 256}
-"""Word pieces that a model of the hub reads, where its tokenizer's files say another number."""
+"""Word pieces that a model of the hub reads, if its tokenizer's files state another number."""
 
 
 class LightEncoder(LocalEncoder):
-    """A model that fastembed knows by name, or any one in ONNX form in a folder."""
+    """A model that fastembed knows by name, or an ONNX model in a folder."""
 
     def _load(self, source: str) -> tuple[Any, Any]:
         from loguru import logger

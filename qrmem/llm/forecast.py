@@ -1,4 +1,4 @@
-"""Dry runs: a chat model that replies at once, and ranges from its calls to money and time."""
+"""Dry runs: a stand-in chat model, and ranges of tokens, money and time from its calls."""
 
 import json
 import math
@@ -17,13 +17,13 @@ from qrmem.types import CallRecord, ChatReply, ChatRequest
 from qrmem.types.usage import Course, Range, StagePlan, total
 
 COUNTER = 0.93
-"""Tokens for each that we count: on English prose cl100k counts 0.91 to 0.97 of ours."""
+"""Tokens per token of our counter: on English prose cl100k counts 0.91 to 0.97."""
 SPREAD_IN = Range(0.85, 1.0, 1.25)
-"""How prompts may differ: another tokenizer, what a server adds, longer notes in them."""
+"""Range of prompt lengths: other tokenizers, additions by servers, longer notes."""
 SPREAD_OUT = Range(0.4, 1.0, 2.5)
-"""How replies may differ: some models are terse, others are not."""
+"""Range of reply lengths: some models are terse, others are not."""
 ASKED_AGAIN = 1.15
-"""Calls with the replies that cannot be read, and are asked for again."""
+"""Factor on the number of calls, for retries after replies that cannot be parsed."""
 SPREAD_CALLS: Mapping[str, Range] = {
     "extract": Range(0.9, 1.0, 1.3),
     "fold": Range(0.1, 1.0, 10.0),
@@ -35,11 +35,11 @@ read once more, depends on the model; where every summary of a tree lacks its la
 for twice."""
 UNSURE = frozenset({"fold", "supplement"})
 FIRST_TOKEN = Range(0.2, 0.8, 3.0)
-"""Seconds until a reply begins, where nothing was measured."""
+"""Seconds until a reply begins, without earlier calls to measure."""
 PER_TOKEN = Range(1 / 150, 1 / 60, 1 / 15)
-"""Seconds for a token of it."""
+"""Seconds per token of a reply."""
 ENOUGH = 3
-"""Calls of a stage from which its time is taken."""
+"""Least number of earlier calls of a stage to estimate its time from."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Used:
     most_out: float = 0.0
 
     def add(self, tokens_in: int, tokens_out: int, weight: float, most_out: int) -> None:
-        """Count a call so many times."""
+        """Add a call `weight` times."""
         self.calls += weight
         self.tokens_in += weight * tokens_in * COUNTER
         self.tokens_out += weight * tokens_out * COUNTER
@@ -60,11 +60,11 @@ class Used:
 
 
 Dry = dict[tuple[str, str], Used]
-"""By stage and model."""
+"""Usage by stage and model."""
 
 
 def stage_plans(low: Dry, likely: Dry, high: Dry, prices: Prices) -> list[StagePlan]:
-    """Return the plans of all stages out of three courses that a run may take."""
+    """Return the plans of all stages from three dry runs: low, likely and high."""
     plans = []
     for stage, model in dict.fromkeys((*likely, *high)):
         least, mean, most = (c.get((stage, model), Used()) for c in (low, likely, high))
@@ -91,7 +91,7 @@ def stage_plans(low: Dry, likely: Dry, high: Dry, prices: Prices) -> list[StageP
 
 
 def cost_of(tokens_in: Range, tokens_out: Range, price: Price | None) -> Range | None:
-    """Return the money for some tokens, `None` where their price is not known."""
+    """Return the cost of tokens, `None` if the price is unknown."""
     if price is None:
         return None
     pairs = zip(_three(tokens_in), _three(tokens_out), strict=True)
@@ -103,18 +103,20 @@ def _three(figure: Range) -> tuple[float, float, float]:
 
 
 def rounded(figure: Range) -> Range:
-    """Return whole numbers that a range holds."""
+    """Round a range outwards to whole numbers."""
     return Range(math.floor(figure.low), round(figure.likely), math.ceil(figure.high))
 
 
 def wall_time(
     plans: Sequence[StagePlan], settings: Settings, past: Iterable[CallRecord], in_flight: int
 ) -> tuple[Range, str]:
-    """Return the wall time of a run, and on what it rests.
+    """Return the range of a run's wall time in seconds, and the basis of the estimate as text.
 
     Args:
-        past: calls of earlier runs; where there are enough of a stage, their time is taken.
-        in_flight: calls at the same time.
+        plans: plans of the stages.
+        settings: the settings.
+        past: calls of earlier runs; a stage with enough of them uses their times.
+        in_flight: maximum number of parallel calls.
     """
     measured = _measured(past)
     spans = [_latency(plan, measured) for plan in plans]
@@ -167,17 +169,17 @@ def _allowed(plans: Sequence[StagePlan], settings: Settings) -> Range:
 
 # --- mean sizes of replies, as measured with models that read and answer in English ---------------
 WORDS_PER_ENTITY = 30
-"""Words of a passage for each entity that is found in it."""
+"""Words of a passage per entity in it."""
 DESCRIPTION_WORDS = 12
 SUMMARY_WORDS = 100
 REASON_WORDS = 15
 QUESTIONS = 5
-"""Questions where a prompt names no number."""
+"""Number of questions if a prompt names none."""
 NEW_OF_QUESTIONS = 0.5
-"""Entities and relations that a question adds."""
+"""Number of entities and relations that a question adds."""
 NAMES_CHOSEN = 3
 WORDS_PER_TOKEN = 0.6
-"""Of a reply that is as long as it may be: names and marks have more tokens than other words."""
+"""Words per token in a reply of maximum length; names and marks need more tokens than words."""
 # --------------------------------------------------------------------------------------------------
 
 _MARK = re.compile(r"^</?text[^>]*>$\n?", re.MULTILINE)
@@ -188,11 +190,11 @@ _SHORTEST = 5
 
 
 class StubChat:
-    """Stands for one model.
+    """A stand-in for a chat model in a dry run.
 
     Attributes:
-        name: of the model.
-        longest: the most tokens that a reply of each stage may have had.
+        name: name of the model.
+        longest: stage to the largest limit of its replies, in tokens.
     """
 
     def __init__(self, name: str, longest: dict[str, int], course: Course | None = None) -> None:
@@ -207,7 +209,7 @@ class StubChat:
         self._course = course
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return a reply of about the size that is to be expected."""
+        """Return a reply of about the expected size."""
         known = self.longest.get(request.stage, 0)
         self.longest[request.stage] = max(known, request.max_tokens)
         user = request.messages[-1].content
@@ -243,7 +245,7 @@ class StubChat:
 
 
 def wanted_by(request: ChatRequest) -> Mapping[str, Any]:
-    """Return the schema of the reply that a request wants, in JSON or in words; {} for none."""
+    """Return the schema of the requested reply, by JSON schema or by the prompt; else {}."""
     if request.schema is None and request.reply_model is not None:
         return strict_schema(request.reply_model)
     return request.schema or {}

@@ -1,4 +1,4 @@
-"""Finds the JSON in a model's reply: among thoughts, prose and fences, damaged, or broken off."""
+"""Finds JSON in a model's reply: within reasoning, prose or fences, damaged or truncated."""
 
 import json
 import re
@@ -9,22 +9,22 @@ from typing import Any
 from pydantic_core import from_json
 
 LONGEST = 200_000
-"""Characters of a reply that are read; the rest of a longer one is left out."""
+"""Maximum number of characters of a reply that are read."""
 DEEPEST = 12
-"""Nesting beyond which a text is no reply to any prompt, and costs a repairer its time."""
+"""Maximum nesting; no prompt asks for more, and the repair would take long."""
 _REPAIRED = 8_000
-"""Characters up to which the repairer is tried; its time grows with the square of them."""
+"""Maximum number of characters for the repair, which takes quadratic time."""
 _STARTS = 40
-"""Places in a reply where a JSON value is looked for."""
+"""Maximum number of places in a reply where a JSON value is tried."""
 _REASONING = r"think|thinking|thought|reasoning|reflection|scratchpad"
 _TAG = re.compile(rf"<(/?)(?:{_REASONING})>", re.IGNORECASE)
 _OPENING = re.compile(r"[{\[]")
 _TRAILING = re.compile(r",\s*+([}\]])")
 _FENCE = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
 _CONTROLS = dict.fromkeys(range(32), " ")
-"""Line ends and the like, which JSON forbids inside of texts and some models write there."""
+"""Control characters such as line ends, which JSON forbids in texts and some models write there."""
 _END = "\uffff"
-"""Stands where a reply breaks off, so that the repairer's value shows what was cut."""
+"""Marks the end of a truncated reply, so that the repaired value shows the cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Candidate:
     """A JSON value found in a reply.
 
     Attributes:
-        is_plain: whether it is all of the reply.
-        is_whole: whether it stands there from beginning to end.
-        loss: what is known to be lost, in words.
+        is_plain: whether the reply has nothing else.
+        is_whole: whether the reply has the complete value.
+        loss: description of what is lost, or "".
     """
 
     value: Any
@@ -44,7 +44,7 @@ class Candidate:
 
 
 def candidates(text: str) -> Iterator[Candidate]:
-    """Yield the JSON values in a reply, the most trustworthy first."""
+    """Yield the JSON values in a reply, most reliable first."""
     stripped = text[:LONGEST].strip().lstrip("\ufeff").strip()
     if (value := _loaded(stripped)) is not _NOTHING:
         yield Candidate(value, is_plain=True)
@@ -163,13 +163,13 @@ def _loaded(text: str) -> Any:
 
 
 def is_clean(text: str) -> bool:
-    """Whether a reply is one JSON object or list and nothing else."""
+    """Return whether a reply is one JSON object or list and nothing else."""
     found = _loaded(text.strip())
     return isinstance(found, dict | list)
 
 
 def without_reasoning(text: str) -> str:
-    """Return a reply without the blocks in which a model thinks aloud."""
+    """Return a reply without blocks of reasoning."""
     kept: list[str] = []
     position, is_inside = 0, False
     for tag in _TAG.finditer(text[:LONGEST]):

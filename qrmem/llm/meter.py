@@ -1,4 +1,4 @@
-"""The chat model of one run: cache, caps, server, reading, account and recording, in this order."""
+"""The chat model of one run: cache, caps, server, parsing, usage and recording, in this order."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ Get = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 Put = Callable[
     [str, Mapping[str, Any], Sequence[str], Sequence[CallRecord]], Coroutine[Any, Any, None]
 ]
-"""Takes key, value, the ids of the segments that the reply goes with, and what it cost."""
+"""Stores key, value, ids of the reply's segments, and the records of its calls."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 _NOT_KEPT = {"parsed"}
@@ -33,23 +33,22 @@ _NOT_KEPT = {"parsed"}
 
 @dataclass(frozen=True, slots=True)
 class ReplyCache:
-    """Where replies are kept; a store's, as a rule."""
+    """A cache of replies, usually in a store."""
 
     get: Get
     put: Put
 
     async def find(self, key: str) -> ChatReply | None:
-        """Return the reply that is kept under a key, if there is one."""
+        """Return the cached reply of a key, or `None`."""
         kept = await self.get(key)
         return None if kept is None else _restored(kept)
 
     async def keep(
         self, key: str, reply: ChatReply, request: ChatRequest, calls: Sequence[CallRecord]
     ) -> None:
-        """Keep a reply together with the records of its calls, or neither.
+        """Store a reply together with the records of its calls, or neither.
 
-        It is done to its end even where the run is given up meanwhile: the reply is paid for. A
-        cancellation is delivered after that.
+        A cancelled run completes it first, as the reply is paid for; the cancellation follows.
         """
         about = (request.segment_id, *request.shared_with) if request.segment_id else ()
         kept = {f.name: getattr(reply, f.name) for f in fields(reply) if f.name not in _NOT_KEPT}
@@ -66,10 +65,10 @@ class ReplyCache:
 
 
 def cache_key(request: ChatRequest, *, model: str, address: str) -> str:
-    """Return the hash under which a reply is kept.
+    """Return the cache key of a request: a hash of all that affects its reply.
 
-    Stage and segment do not shape a reply, nor does the output form that a server takes: it is
-    asked for the same schema.
+    Stage and segment do not affect a reply. Neither does the output form that a server accepts, as
+    the schema is the same.
     """
     shaping: dict[str, Any] = {
         "model": model,
@@ -100,12 +99,12 @@ _FREE_RETRIES = 10
 
 
 class Meter:
-    """A chat model that never pays twice for one reply, counts what one run uses, and keeps caps.
+    """A chat model with cache, usage count and caps for one run.
 
     Attributes:
-        name: of the model behind it.
-        budget: of the run; others that cost something may share it.
-        breaker: stops a build whose model gives nothing that can be read; a question is short.
+        name: name of the model.
+        budget: budget of the run; embedder and reranker may share it.
+        breaker: stops a build whose model gives only unreadable replies; `None` for a question.
     """
 
     def __init__(
@@ -137,11 +136,11 @@ class Meter:
         self._open = 0
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the kept reply to a request, else send it; read it, count it and keep it.
+        """Return the cached reply to a request, or send it; parse, count and cache the reply.
 
         Raises:
-            CapReached: it might exceed a cap; nothing was sent.
-            ModelUnusable: a build has been given nothing but replies that cannot be read.
+            CapReached: the request might exceed a cap; nothing was sent.
+            ModelUnusable: a build has received only unreadable replies.
         """
         call = self._call(request)
         if self.budget.phase == "construction":
@@ -271,20 +270,20 @@ async def _foreign(chat: ChatModel, call: Call) -> ChatReply:
 # --- a model that gives nothing -------------------------------------------------------------------
 
 UNKNOWN = 20
-"""Replies in a row that cannot be read, of a model that has never given one that could."""
+"""Limit of successive unreadable replies for a model that never gave a readable one."""
 PROVEN = 60
-"""The same of a model that has: ten segments one after the other, each tried five times."""
+"""The same limit for a model that did: ten successive segments with five tries each."""
 _SHOWN = 80
-"""Characters of a reply that an error shows."""
+"""Maximum number of characters of a reply in an error."""
 _OF_THE_TEXT = frozenset({"refusal", "content_filter"})
-"""Ends of a reply that say more about what was read than about the model."""
+"""Finish reasons that depend on the text rather than on the model."""
 
 
 class CircuitBreaker:
-    """Counts, for each model of a run, the replies in a row that cannot be read.
+    """Counts successive unreadable replies of each model of a run.
 
-    A spoilt reply now and then is nothing: it is asked for again. A server with the wrong template,
-    or a model that is too small for the task, would be asked five times a segment.
+    An occasional unreadable reply is harmless: the request is repeated. A server with a wrong
+    template, or a model that is too small, would get five requests per segment.
     """
 
     def __init__(self) -> None:
@@ -294,11 +293,11 @@ class CircuitBreaker:
         self._last = ChatReply("")
 
     def prove(self) -> None:
-        """Take it that the models have been of use before, in an earlier run."""
+        """Treat the models as proven by an earlier run."""
         self._is_known = True
 
     def hear(self, model: str, reply: ChatReply, outcome: str) -> None:
-        """Take note of a reply that came from a server."""
+        """Count a reply from a server."""
         if outcome in {"ok", "repaired"}:
             self._proven.add(model)
             self._spoilt[model] = 0
@@ -307,10 +306,10 @@ class CircuitBreaker:
             self._last = reply
 
     def check(self, model: str) -> None:
-        """Stop before a model is asked once more for nothing.
+        """Check that a model may get another request.
 
         Raises:
-            ModelUnusable: with what its last reply looks like.
+            ModelUnusable: the limit is reached; the message shows the model's last reply.
         """
         spoilt = self._spoilt.get(model, 0)
         if spoilt < (PROVEN if self._is_known or model in self._proven else UNKNOWN):

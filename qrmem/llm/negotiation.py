@@ -1,4 +1,4 @@
-"""What a server can do, found out once for each client: output forms and parameters."""
+"""Output forms and parameters that a server accepts, found out once per client."""
 
 import re
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ from qrmem.llm.servers import Rejected
 from qrmem.types import ChatReply, ChatRequest
 
 Form = Literal["json_schema", "json_object+schema", "json_object", "text"]
-"""How a structured reply is asked for; the second one is the dialect of llama.cpp and its kin."""
+"""Ways to request a structured reply; the second one is the dialect of llama.cpp."""
 
 FORMS: tuple[Form, ...] = get_args(Form)
-"""Strictest first."""
+"""Output forms, strictest first."""
 _WEAKER: Mapping[Form, Form] = dict(pairwise(FORMS))
 _IGNORED = 2
-"""Replies in another form, and none in the right one, after which the form counts as ignored."""
+"""A form counts as ignored after this many replies in another form, and none in it."""
 _OF_ROLES = re.compile(r"system role|roles must alternate|roles are supported")
-"""How chat templates say that they take no system message, or only turns that alternate."""
+"""Errors of chat templates that allow no system message, or only alternating turns."""
 _OF_FORMS = ("response_format", "json_schema", "json_object", "schema", "grammar", "structured")
 
 
 SAMPLING = ("top_k", "min_p", "repeat_penalty", "repeat_last_n", "frequency_penalty")
-"""Parameters of sampling that not every server takes."""
+"""Sampling parameters that not every server accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Dialect:
     """The dialect that a server and a model speak.
 
     Attributes:
-        form: the strictest output form that is known to be taken.
+        form: the strictest output form that is known to be accepted.
         limit: the parameter that bounds the reply.
-        system: whether a system message may be sent; else the user's message begins with it.
-        temperature: whether a temperature may be sent.
-        top_p: whether `top_p` may be sent.
-        sampling: whether other parameters of sampling may be sent.
-        log_probs: whether they may be asked for.
-        stream: how a reply is streamed: with its usage told at the end, without, or not at all.
+        system: whether to send a system message; else its text begins the user's message.
+        temperature: whether to send a temperature.
+        top_p: whether to send `top_p`.
+        sampling: whether to send other sampling parameters.
+        log_probs: whether to request log-probabilities.
+        stream: stream with usage at the end, stream without usage, or no stream.
     """
 
     form: Form = "json_schema"
@@ -54,10 +54,10 @@ class Dialect:
 
 
 class Negotiation:
-    """What one client knows of its model.
+    """The dialect that one client has found out for its model.
 
     Attributes:
-        dialect: the strictest that is known to be taken.
+        dialect: the strictest dialect that is known to be accepted.
     """
 
     def __init__(self) -> None:
@@ -68,10 +68,10 @@ class Negotiation:
     def after_refusal(
         self, used: Dialect, refusal: Rejected, tried: set[Dialect], *, is_structured: bool
     ) -> Dialect:
-        """Return the dialect to try next; a refusal that names its reason is remembered at once.
+        """Return the next dialect to try; a refusal with a known reason is remembered.
 
         Raises:
-            ModelUnavailable: all that might be taken was tried.
+            ModelUnavailable: every dialect was tried.
         """
         changed, is_named = adapt(used, refusal.complaint, is_structured=is_structured)
         if self.dialect != used and self.dialect not in tried:
@@ -83,10 +83,10 @@ class Negotiation:
         return changed
 
     def learn(self, used: Dialect, request: ChatRequest, reply: ChatReply) -> Form | None:
-        """Learn from a dialect that was taken, and whether the reply kept to its form.
+        """Remember a dialect that was accepted, and whether the reply has the requested form.
 
         Returns:
-            The stricter form that was kept to so far and is refused now, if there is one.
+            The stricter form that was used so far and is now refused, or `None`.
         """
         is_structured = request.schema is not None
         if not is_structured:
@@ -114,10 +114,11 @@ class Negotiation:
 
 
 def adapt(used: Dialect, complaint: str, *, is_structured: bool) -> tuple[Dialect | None, bool]:
-    """Return the dialect to try after a refusal, and whether the refusal named what it refuses.
+    """Return the dialect to try after a refusal, and whether the refusal named its reason.
 
     Args:
-        complaint: the server's words, in lower case.
+        used: the refused dialect.
+        complaint: the server's message, in lower case.
         is_structured: whether the refused request asked for an output form.
     """
     words = frozenset(re.findall(r"\w+", complaint))  # "upstream" is not about `stream`

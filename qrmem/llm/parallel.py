@@ -1,6 +1,6 @@
-"""Bounded work: so many calls to a model at once, so many items together.
+"""Bounded parallel work, and batches.
 
-Parallel calls go on after a bad spell of the server.
+Parallel calls survive a temporary failure of the server.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def in_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Yield the items in order, `size` together, fewer at the end."""
+    """Yield the items in order in batches of `size`; the last one may be smaller."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
@@ -27,19 +27,22 @@ async def each(
     concurrency: int,
     was_answered: bool = False,
 ) -> None:
-    """Do some work for each item, started in order, at most `concurrency` at a time.
+    """Run some work for each item, started in order, at most `concurrency` at a time.
 
-    An item whose model does not answer is tried again, and nothing new is begun before some item
-    was answered: one bad spell of a server does not end a long run. What fails when nobody was ever
-    answered, or fails a second time without an answer to another in between, does.
+    If the model does not answer for an item, the item is tried again, and no new item starts before
+    one was answered; so a temporary failure of the server does not end a long run. The run ends if
+    no item was ever answered, or if an item fails twice without an answer to another in between.
 
     Args:
+        items: the items.
+        work: the work for an item.
+        concurrency: maximum number of items at a time.
         was_answered: whether the model has answered before, in the same run.
 
     Raises:
-        CapReached: raised by the work; what was in flight is finished first, as it is paid for.
-        ModelUnusable: in the same way.
-        Exception: what else the work raised first; everything in flight is cancelled.
+        CapReached: the work raised it; running work is finished first, as it is paid for.
+        ModelUnusable: as for `CapReached`.
+        Exception: any other error of the work; running work is cancelled.
     """
     pool = _Pool(items, work, was_answered)
     workers: list[asyncio.Task[None]] = []

@@ -1,6 +1,6 @@
 """Sends typed prompts to a chat model, within its window.
 
-What is too long is packed again, also where the server counts more tokens than we do.
+A prompt that is too long is shortened, also if only the server's count is above the window.
 """
 
 import math
@@ -21,43 +21,43 @@ from qrmem.types import ChatModel, ChatRequest, Event, Listener, Loss, Message, 
 Out = TypeVar("Out", bound=BaseModel)
 Value = TypeVar("Value")
 Kept = Sequence[Sequence[str]]
-"""Lists of pieces, of which from the end is left out what does not fit into a prompt."""
+"""Lists of pieces; pieces at the end that do not fit into a prompt are left out."""
 Render = Callable[[Kept], Mapping[str, object]]
-"""Makes a prompt's slots of what is kept."""
+"""Makes the slots of a prompt from the kept pieces."""
 
 MESSAGE_TOKENS = 4
-"""What a chat template adds to each message."""
+"""Tokens that a chat template adds to each message."""
 REQUEST_TOKENS = 3
-"""What it adds to a request."""
+"""Tokens that it adds to a request."""
 
 
 class TokenBudget:
-    """Counts requests in the configured counter, corrected by what the server was seen to count."""
+    """Counts tokens with the configured counter, corrected by the counts of the server."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._scale = 1.0
 
     def count(self, text: str) -> int:
-        """Return the tokens of a text."""
+        """Return the number of tokens of a text."""
         return math.ceil(self._tokenizer.count(text) * self._scale)
 
     def cut(self, text: str, limit: int) -> str:
-        """Return a prefix of at most `limit` tokens."""
+        """Return a prefix of a text of at most `limit` tokens."""
         return self._tokenizer.cut(text, int(limit / self._scale))
 
     def request(self, request: ChatRequest) -> int:
-        """Return the tokens of a prompt: messages, schema and what a chat template adds."""
+        """Return the number of tokens of a prompt: messages, schema and chat template."""
         tokens = sum(self.count(m.content) + MESSAGE_TOKENS for m in request.messages)
         schema = self.count(str(request.schema)) if request.schema else 0
         return tokens + schema + REQUEST_TOKENS
 
     def fits(self, request: ChatRequest, window: int) -> bool:
-        """Whether a prompt and the reply reserved for it are within the window."""
+        """Return whether a prompt and its reply limit fit the window."""
         return self.request(request) + request.max_tokens <= window
 
     def learn(self, request: ChatRequest, counted: int) -> bool:
-        """Correct the scale if a server counted more than we do; say whether it was corrected."""
+        """Raise the scale if the server counted more tokens; return whether it was raised."""
         ours = self.request(request)
         if counted <= ours:
             return False
@@ -65,7 +65,7 @@ class TokenBudget:
         return True
 
     def stretch(self, factor: float) -> None:
-        """Count so much more from now on: a server found a prompt too long for its context."""
+        """Multiply the scale by a factor, after a prompt was too long for the server's context."""
         self._scale *= factor
 
 
@@ -92,21 +92,21 @@ def _shortened_one(groups: Kept, at: int, fits: Callable[[Kept], bool]) -> Kept:
 
 
 PARSE_RETRIES = 4
-"""Tries at a higher temperature (QRMeM, section 3.2)."""
+"""Number of retries at a higher temperature (QRMeM, section 3.2)."""
 PACKED_AGAIN = 3
-"""How often a prompt that a server finds too long is shortened."""
+"""How often a prompt is shortened that is too long for the server."""
 SHORTER = 1.25
-"""By how much at least."""
+"""Least factor of the shortening."""
 
 
 @dataclass(frozen=True, slots=True)
 class Called(Generic[Value]):
-    """A typed reply, or a plain one.
+    """A typed or plain reply.
 
     Attributes:
-        tokens: of the prompt, counted before the call.
-        kept: what of the groups was kept to fit.
-        losses: one if something of the reply had to be left out, else none.
+        tokens: number of tokens of the prompt, counted before the call.
+        kept: the pieces of each group that fit.
+        losses: one loss if a part of the reply could not be used, else none.
     """
 
     value: Value
@@ -119,9 +119,9 @@ class Caller:
     """A chat model, a counter, a window and a set of prompts.
 
     Attributes:
-        budget: what counts.
-        prompts: the default set where none is given.
-        packed_again: how often a prompt that a server finds too long is shortened.
+        budget: the token counter.
+        prompts: the set of prompts; the default set if none is given.
+        packed_again: how often a prompt is shortened that is too long for the server.
     """
 
     def __init__(
@@ -153,21 +153,21 @@ class Caller:
         is_watched: bool = False,
         standing: str = "",
     ) -> Called[Out]:
-        """Send a prompt; see `draft` for what is left out to fit.
+        """Send a prompt and return its typed reply; `draft` says what is left out to fit.
 
         Args:
-            prompt: name of one of the set.
-            model: its reply's.
-            segments: ids of those that it is about.
+            prompt: name of a prompt of the set.
+            model: Pydantic model of the reply.
+            segments: ids of the segments that the prompt is about.
             attempt: number of the first try.
-            retries: tries after the first one.
+            retries: number of tries after the first one.
             is_watched: see `ChatRequest`.
-            standing: what is said behind the prompt's unchanging part, and does not change either.
+            standing: text after the constant part of the prompt that is constant, too.
 
         Raises:
-            WindowTooSmall: it cannot be made to fit.
-            ContextExceeded: nor for a server that takes less than the window.
-            ModelOutputError: no reply could be read.
+            WindowTooSmall: the prompt cannot be shortened to fit.
+            ContextExceeded: it cannot be shortened to fit the server's smaller context.
+            ModelOutputError: no reply could be parsed.
         """
         chosen = self.prompts[prompt]
         if chosen.output is not model:
@@ -206,11 +206,11 @@ class Caller:
         top_p: float = 1.0,
         sampling: Mapping[str, float] | None = None,
     ) -> Called[str]:
-        """Send a prompt whose reply is plain text, and may be cut at the end; see `call`.
+        """Send a prompt and return its reply as plain text, which may be truncated; see `call`.
 
         Raises:
-            WindowTooSmall: it cannot be made to fit.
-            ContextExceeded: nor for a server that takes less than the window.
+            WindowTooSmall: the prompt cannot be shortened to fit.
+            ContextExceeded: it cannot be shortened to fit the server's smaller context.
         """
         for left in reversed(range(self.packed_again + 1)):
             request, kept = self._packed(prompt, render, groups, window, reply, segments)
@@ -242,16 +242,18 @@ class Caller:
         reply: int,
         standing: str = "",
     ) -> tuple[ChatRequest, Kept]:
-        """Return a request within the window, and what is kept of each group to make it fit.
+        """Return a request within the window, and the kept pieces of each group.
 
         Args:
-            prompt: name of one of the set.
-            groups: lists of pieces that may be shortened from their end; the first list goes first.
+            prompt: name of a prompt of the set.
+            render: makes the slots of the prompt from the kept pieces.
+            groups: lists of pieces to shorten from their ends; the first list is shortened first.
+            window: L in tokens.
             reply: tokens reserved for the reply.
             standing: see `call`.
 
         Raises:
-            WindowTooSmall: even without all pieces it does not fit.
+            WindowTooSmall: the prompt does not fit even without any piece.
         """
         chosen = self.prompts[prompt]
         model = chosen.output if chosen.form == "json" else None

@@ -1,7 +1,7 @@
-"""Records chat exchanges to a plain file, and replays them with no network.
+"""Records chat exchanges to a text file, and replays them without a network.
 
-A cassette is a text file of JSON lines, one exchange each, sorted, so that two recordings of a run
-are equal and a change shows as changed lines. Keys, URLs and headers are never in it.
+A cassette is a text file of sorted JSON lines, one per exchange. Two recordings of a run are equal,
+and a change shows as changed lines. It never contains keys, URLs or headers.
 """
 
 import difflib
@@ -63,7 +63,7 @@ class _Heading(_Form):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One exchange, and the model that it was with."""
+    """One exchange with a model."""
 
     model: str
     request: ChatRequest
@@ -71,10 +71,10 @@ class Entry:
 
 
 class Recorder:
-    """A cassette that is being recorded; one that is there already is added to.
+    """Records a cassette; an existing cassette is extended.
 
-    The file is written as the exchanges come, and put into an order when it is closed that does not
-    depend on which reply came first.
+    Exchanges are written as they come. On close they are sorted, so that the order does not depend
+    on which reply came first.
     """
 
     def __init__(self, path: Path, name: str) -> None:
@@ -93,7 +93,7 @@ class Recorder:
         self._write()
 
     def add(self, entry: Entry) -> None:
-        """Write one exchange down; the last reply to a request counts."""
+        """Record an exchange; the last reply to a request counts."""
         key, line = _key(entry.request), _line(entry)
         if self._lines.get(key) == line:
             return
@@ -106,10 +106,10 @@ class Recorder:
                 self._is_whole = False
 
     def close(self) -> None:
-        """Bring the lines into order.
+        """Sort the lines.
 
         Raises:
-            OutputFailed: they cannot be written; the run that was recorded is done all the same.
+            OutputFailed: the file cannot be written; the recorded run itself is complete.
         """
         try:
             self._write()
@@ -145,11 +145,11 @@ class Recorder:
 
 
 class Replayer:
-    """A chat model that answers out of a cassette, and from nowhere else.
+    """A chat model that replies only from a cassette.
 
     Attributes:
-        name: of the model that was recorded.
-        models: names of all that were.
+        name: name of the recorded model.
+        models: names of all recorded models.
     """
 
     def __init__(self, path: Path) -> None:
@@ -166,14 +166,15 @@ class Replayer:
         self.models = tuple(dict.fromkeys(self._models.values())) or (self.name,)
 
     def model_for(self, stage: str) -> str:
-        """Return the name of the model that a stage was sent to."""
+        """Return the name of a stage's recorded model."""
         return self._models.get(stage, self.name)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the recorded reply.
 
         Raises:
-            UsageError: nothing was recorded for this request; names the first difference.
+            UsageError: no reply is recorded for this request; the message names the first
+                difference.
         """
         key = _key(request)
         if key not in self._replies:

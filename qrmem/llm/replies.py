@@ -1,6 +1,6 @@
-"""Reads a model's reply as a pydantic model: safe mends of what pydantic finds wrong, no guesses.
+"""Parses a model's reply as a Pydantic model, with safe repairs and without guesses.
 
-For any text at all the outcome is a value or `ModelOutputError`, never another exception.
+For any text the outcome is a value or `ModelOutputError`, never another exception.
 """
 
 import math
@@ -19,7 +19,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 _ROUNDS = 20
-"""How often a value is mended and read again: a mend may uncover what is wrong below it."""
+"""Maximum number of repair rounds; a repair may uncover a further error."""
 _WORDS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": False}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?")
@@ -28,12 +28,13 @@ _UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[T]):
-    """A reply that could be read.
+    """A parsed reply.
 
     Attributes:
-        repaired: whether it took more than reading plain JSON of the right shape.
-        problems: what had to be left out; empty if nothing was.
-        is_whole: whether its JSON stands in the reply from beginning to end.
+        value: the value.
+        repaired: whether the reply was not plain JSON of the right shape.
+        problems: descriptions of the parts that were left out; empty if none were.
+        is_whole: whether the reply has the complete JSON.
     """
 
     value: T
@@ -43,15 +44,15 @@ class Parsed(Generic[T]):
 
 
 class Misfit(Exception):
-    """A value does not fit its model and cannot be made to."""
+    """A value does not fit its model and cannot be repaired."""
 
 
 def parse_model(text: str, model: type[M]) -> Parsed[M]:
-    """Return a reply as a pydantic model; fields with a default may be missing.
+    """Parse a reply as a Pydantic model; fields with a default may be missing.
 
     Raises:
-        ModelOutputError: there is no JSON that fits, or a validator of the model refuses it; the
-            message says what is wrong, for a re-ask.
+        ModelOutputError: the reply has no JSON that fits, or a validator rejects it; the message
+            says what is wrong, to repeat the request with it.
     """
     reason = "the reply is empty" if not text.strip() else "there is no JSON in the reply"
     best: Parsed[M] | None = None
@@ -115,13 +116,13 @@ def _is_echo(value: Mapping[str, Any]) -> bool:
 
 
 def mended(value: Any, model: type[M]) -> tuple[M, list[str], bool]:
-    """Return a JSON value as a model, what was left out of it, and whether it was mended.
+    """Return a JSON value as a model, what was left out of it, and whether it was repaired.
 
-    What pydantic refuses is converted where only one value can be meant. Items of a list that
-    cannot be mended are left out, as long as one is kept.
+    A value that Pydantic rejects is converted if only one meaning is possible. Items of a list that
+    cannot be repaired are left out, if at least one item is kept.
 
     Raises:
-        Misfit: it does not fit; nothing is invented to fill a gap.
+        Misfit: the value does not fit; missing values are never invented.
     """
     schema = inlined(model)
     root = {"": _prepared(value, schema)}
@@ -260,7 +261,7 @@ _MENDS: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "list_type": _list,
     "model_type": _object,
 }
-"""What mends each of pydantic's errors, by its name; `None` where the value would be a guess."""
+"""Repair function for each Pydantic error, by name; `None` if the value would be a guess."""
 
 
 def _at(root: Any, place: Sequence[Any]) -> Any:
@@ -303,12 +304,12 @@ _KEPT = ("type", "enum", "const", "description")
 
 
 def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return a model's schema: objects closed, every field required, no `$ref`, no default.
+    """Return a model's strict schema: closed objects, every field required, no `$ref`, no default.
 
-    It is shared by all requests: do not change it.
+    All requests share it: do not change it.
 
     Raises:
-        PromptError: the model contains itself, or holds an open mapping.
+        PromptError: the model contains itself or an open mapping.
     """
     return _closed(model)
 
@@ -321,7 +322,7 @@ def _closed(model: type[BaseModel]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def inlined(model: type[BaseModel]) -> dict[str, Any]:
-    """Return a model's own schema with each `$ref` replaced by what it names; do not change it."""
+    """Return a model's schema with each `$ref` replaced by its definition; do not change it."""
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
     found: dict[str, Any] = _inline(schema, definitions, ())
