@@ -104,7 +104,7 @@ class Meter:
     Attributes:
         name: name of the model.
         budget: budget of the run; embedder and reranker may share it.
-        breaker: stops a build whose model gives only unreadable replies; `None` for a question.
+        breaker: stops a build whose model gives only unreadable replies; a question is not stopped.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""What reads the first candidates of a search again, each with the question: a reranker.
+"""Rerankers: they score the first candidates of a search again, each together with the question.
 
-It is a cross-encoder on this machine, or a server with a rerank endpoint as Cohere and Jina have
-it. Without an answer the order stays as it was: a search is not lost for it.
+A reranker is a local cross-encoder, or a server with a rerank endpoint like those of Cohere and
+Jina. If it fails, the order stays as it was, and the search goes on.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ from qrmem.llm.servers import DEFAULT_URL, count, endpoint, from_body
 from qrmem.types import Tokenizer
 
 STAGE = "rerank"
-"""Where requests to a reranker's server are counted."""
+"""Stage in which requests to a reranking server are counted."""
 _RETRIES = 1
-"""Times that a request is sent again: the order of before is no failure, so nobody waits long."""
+"""Number of retries; it is low, as a search can do without the reranker."""
 
 
 class Scorer(Protocol):
-    """What says how well texts answer a question.
+    """Scores how well texts answer a question.
 
     Attributes:
-        name: as it was chosen, without what may be secret.
-        priced: whose price a request has; "" where it costs time alone.
+        name: the chosen name, without secrets.
+        priced: name of the model whose price applies; "" if it costs only time.
     """
 
     name: str
@@ -50,28 +50,31 @@ class Scorer(Protocol):
     async def scores(
         self, question: str, texts: Sequence[str], budget: Budget, counter: Tokenizer
     ) -> list[float | None]:
-        """Return a number for each text, higher where it fits better; `None`: nothing was said.
+        """Return a score for each text, higher for a better fit; `None` for a text without a score.
 
         Args:
-            budget: of the run; what is used is counted in it.
-            counter: of tokens, where a server does not tell them.
+            question: the question.
+            texts: the texts.
+            budget: budget of the run; it counts the usage.
+            counter: counts tokens if the server reports none.
         """
         ...
 
     async def aclose(self) -> None:
-        """Close connections, and let go of a model."""
+        """Close connections and release the model."""
         ...
 
 
 def open_reranker(name: str, settings: Settings) -> Scorer | None:
-    """Return a reranker; `None` for "" and `none`. No model is loaded and nothing sent yet.
+    """Return a reranker; `None` for "" and `none`. No model is loaded and nothing is sent yet.
 
     Args:
-        name: a URL, or a cross-encoder's name or folder.
+        name: a URL, or the name or folder of a cross-encoder.
+        settings: the settings.
 
     Raises:
-        MissingError: the extra `local` is not installed, or a key can be none.
-        UsageError: it looks like a URL and is none.
+        MissingError: the extra `local` is not installed, or a key is malformed.
+        UsageError: the name looks like a URL but is not valid.
     """
     if name in ("", "none"):
         return None
@@ -82,15 +85,15 @@ def open_reranker(name: str, settings: Settings) -> Scorer | None:
 
 
 def is_remote(name: str) -> bool:
-    """Whether a reranker of this name is asked over the network."""
+    """Return whether a reranker of this name is on a server."""
     return "://" in name
 
 
 class Reranker:
-    """A reranker in one run: after a failure it is asked no more, which is told once.
+    """A reranker in one run; after a failure, with one warning, it is not used any more.
 
     Attributes:
-        depth: candidates that it reads at most.
+        depth: maximum number of candidates to score.
     """
 
     depth = 50
@@ -111,9 +114,9 @@ class Reranker:
     async def ranked(
         self, question: str, texts: Sequence[str]
     ) -> list[tuple[int, float | None]] | None:
-        """Return the places of texts with their scores, best first; `None`: they stay as they are.
+        """Return the indices of texts with their scores, best first; `None` keeps the order.
 
-        What has no score comes last; equal ones keep their order.
+        Texts without a score come last; ties keep their order.
 
         Raises:
             MissingError: the model cannot be loaded.
@@ -140,11 +143,11 @@ def _or_least(score: float | None) -> float:
 
 
 class CrossEncoder:
-    """A cross-encoder of sentence-transformers, in a thread of its own; loaded with the first use.
+    """A cross-encoder of sentence-transformers in a separate thread; the first use loads it.
 
     Attributes:
-        name: on the Hugging Face hub, or its folder.
-        priced: "": it costs time alone.
+        name: name on the Hugging Face hub, or a folder.
+        priced: "", as it costs only time.
     """
 
     priced = ""
@@ -162,7 +165,7 @@ class CrossEncoder:
         Raises:
             CapReached: the time is up.
             MissingError: the model cannot be loaded.
-            ModelUnavailable: it gives something else than one number for a text.
+            ModelUnavailable: it does not return one number per text.
         """
         budget.check()
         loop = asyncio.get_running_loop()
@@ -175,7 +178,7 @@ class CrossEncoder:
         return list(found)
 
     async def aclose(self) -> None:
-        """Let go of the model and its thread."""
+        """Release the model and its thread."""
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._model = None
 
@@ -203,11 +206,11 @@ def _loaded(name: str) -> Any:
 
 
 class RemoteReranker:
-    """An endpoint that takes a question with texts and returns which of them fit, how well.
+    """A rerank endpoint: it takes a question with texts and returns scores.
 
     Attributes:
-        name: its URL, without what may be secret.
-        priced: the model's name, or the server's where none is chosen.
+        name: its URL, without secrets.
+        priced: name of the model, or of the server if no model is chosen.
     """
 
     def __init__(self, url: str, settings: Settings) -> None:
@@ -229,12 +232,13 @@ class RemoteReranker:
     async def scores(
         self, question: str, texts: Sequence[str], budget: Budget, counter: Tokenizer
     ) -> list[float | None]:
-        """Return the server's scores; it may say nothing of some texts.
+        """Return the server's scores; it may leave out some texts.
 
         Raises:
-            AccessRefused: key or model name refused.
+            AccessRefused: the server rejects the key or the model's name.
             CapReached: a request might exceed a cap, or the time is up.
-            ModelUnavailable: no answer after all retries, or one that is no scores of these texts.
+            ModelUnavailable: the server does not answer after all retries, or returns no scores of
+                these texts.
         """
         asked = {"query": question, "documents": list(texts), "top_n": len(texts)}
         body = {"model": self._model, **asked} if self._model else asked
@@ -245,7 +249,7 @@ class RemoteReranker:
         return found
 
     async def aclose(self) -> None:
-        """Close all connections; they are opened anew where it is used again."""
+        """Close all connections; the next use opens them again."""
         await self._client.aclose()
 
     async def _sent(

@@ -1,6 +1,7 @@
-"""When a request may go out, and when it is sent again.
+"""Retries, rate limits and concurrency of requests.
 
-Tries are made by `tenacity`. Requests and tokens a minute, and how many are in flight, are bounded.
+`tenacity` runs the retries. Requests per minute, tokens per minute and running requests are
+limited.
 """
 
 import asyncio
@@ -20,28 +21,28 @@ from qrmem.text.numbers import counted
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 16.0
 LONGEST_ASKED = 120.0
-"""A server that asks for a longer wait is given up: a user should hear of it at once. For what it
-says that it allows in a minute, no request waits longer either."""
+"""Longest wait in seconds. If a server asks for a longer one, the call fails at once, so that the
+user sees it. No request waits longer for a server's rate limit either."""
 PATIENCE: Mapping[Cause, int] = {"busy": 3, "server": 2, "body": 2, "connection": 1}
-"""How many times the retries that were set are allowed for a cause.
+"""Factor on the configured number of retries, by cause.
 
-A server in a storm refuses quickly and means it. A time-out costs the user the whole of it: it is
-tried once more, for one request may go astray, and further only while others are answered.
+An overloaded server refuses quickly. A timeout costs the user its full time, so it is retried once,
+and again only while other requests are answered.
 """
 BURST = 5.0
-"""Seconds' worth of the allowance that may be used at once."""
+"""Seconds of the rate limit that may be used at once."""
 _CALM = 1.0
-"""Seconds after a cut during which further refusals belong to the same overload."""
+"""Seconds after a reduction during which further refusals belong to the same overload."""
 
 
 class Retries:
-    """When and how often to try again: `most` times for each cause, more for some (`PATIENCE`).
+    """When and how often to retry: `most` times for each cause, more for some (`PATIENCE`).
 
     Attributes:
-        was_answered: whether the server has ever taken a connection; one that never has is not
-            tried again.
-        answers: what it has answered, refusals included; a server that is silent is tried once
-            more, and further only while it answers others.
+        was_answered: whether the server has ever accepted a connection; if not, there is no
+            retry.
+        answers: number of its replies, with refusals; a silent server is retried once, and again
+            only while it answers others.
     """
 
     def __init__(
@@ -64,11 +65,11 @@ class Retries:
     ) -> AsyncRetrying:
         """Return the tries of one call: `async for attempt in tries: with attempt: …`.
 
-        After the last try `ModelUnavailable` is raised, with the text of the last failure.
+        After the last try it raises `ModelUnavailable` with the text of the last failure.
 
         Args:
-            may_retry: the budget; asked before each further try.
-            tell: hears reason, number of the try and wait.
+            may_retry: called before each retry; it may raise `CapReached`.
+            tell: gets the reason, the number of the try and the wait.
         """
         failures: Counter[Cause] = Counter()
         heard = self.answers
@@ -126,7 +127,7 @@ def _give_up(state: RetryCallState) -> Any:
 
 
 class RateLimiter:
-    """Spreads requests over the minute, in order of arrival."""
+    """Delays requests to a rate per minute, in order of arrival."""
 
     def __init__(
         self, *, requests: int, tokens: int, clock: Callable[[], float] = time.monotonic
@@ -141,19 +142,19 @@ class RateLimiter:
 
     @property
     def allowance(self) -> str:
-        """What is sent in a minute at most, in words."""
+        """The limits per minute, as text."""
         known = ((self._requests, "requests"), (self._tokens, "tokens"))
         return " and ".join(counted(most, what) for most, what in known if most)
 
     def learn(self, headers: Mapping[str, str]) -> None:
-        """Take what a server says it allows, in the headers that most services send."""
+        """Take over the limits from the usual headers of a reply."""
         said = (headers.get(f"x-ratelimit-limit-{what}", "") for what in ("requests", "tokens"))
         requests, tokens = (int(text[:12]) if text.isdecimal() else 0 for text in said)
         self._requests = self._chosen[0] or requests or self._requests
         self._tokens = self._chosen[1] or tokens or self._tokens
 
     def reserve(self, tokens: int) -> float:
-        """Take a turn for so many tokens and return the seconds until it comes."""
+        """Reserve a request of some tokens; return the seconds to wait for it."""
         now = self._clock()
         # What a server says binds for as long as it may ask to wait; what is set always does.
         ends = [float("inf") if chosen else now + LONGEST_ASKED for chosen in self._chosen]
@@ -169,10 +170,10 @@ class RateLimiter:
 
 
 class AdaptiveConcurrency:
-    """Lets at most `limit` requests be in flight, in order of arrival; an async context manager.
+    """Allows at most `limit` running requests, in order of arrival; an async context manager.
 
-    The limit halves when the server is overloaded and creeps up again. The back-off of a failed
-    request is spent outside, so that a request that waits never holds up one that could go.
+    The limit is halved when the server is overloaded, and then rises slowly. A failed request waits
+    outside of it, so that it does not block other requests.
     """
 
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -185,7 +186,7 @@ class AdaptiveConcurrency:
 
     @property
     def limit(self) -> int:
-        """How many may be in flight now."""
+        """The current limit."""
         return max(1, int(self._limit))
 
     async def __aenter__(self) -> None:

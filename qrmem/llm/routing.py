@@ -1,4 +1,4 @@
-"""Model routing: the chat models that settings name, one of them for each stage."""
+"""Model routing: the chat models of the settings, one for each stage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,20 +14,20 @@ from qrmem.types import ChatModel
 READING = frozenset(
     {"summary", "extract", "entities", "relations", "questions", "supplement", "fold"}
 )
-"""Stages that read documents into a memory; all others answer."""
+"""Stages that build a memory; all others answer questions."""
 GROUPS = ("reading", "answering")
 
 
 @dataclass(frozen=True, slots=True)
 class ChatModels:
-    """A chat model for each stage, and what has to be closed with them.
+    """The chat model of each stage, and the resources to close with them.
 
     Attributes:
-        default: for every stage that has none of its own.
-        others: by stage, or by one of `GROUPS`.
-        recorder: writes every exchange down, or `None`.
-        budget: of a wider run that all runs are part of, or `None`.
-        servers: to close.
+        default: model of every stage without its own.
+        others: models by stage or by a group of `GROUPS`.
+        recorder: records every exchange, or `None`.
+        budget: budget of an outer run that includes all runs, or `None`.
+        servers: connections to close.
     """
 
     default: ChatModel
@@ -38,19 +38,19 @@ class ChatModels:
 
     @property
     def names(self) -> Sequence[str]:
-        """Names of all of them, that of most stages first."""
+        """Names of all models, the default first."""
         if isinstance(self.default, Replayer):
             return self.default.models
         return tuple(dict.fromkeys(c.name for c in (self.default, *self.others.values())))
 
     @property
     def name(self) -> str:
-        """All names together, as ledgers record a reasoner; of a cassette the one recorded."""
+        """All names joined, as ledgers record a reasoner; for a cassette the recorded name."""
         return self.default.name if self.is_replay else "+".join(self.names)
 
     @property
     def is_replay(self) -> bool:
-        """Whether no server is asked."""
+        """Whether a cassette replies instead of a server."""
         return isinstance(self.default, Replayer)
 
     def of(self, stage: str) -> ChatModel:
@@ -59,13 +59,13 @@ class ChatModels:
         return self.others.get(stage) or self.others.get(group) or self.default
 
     def name_of(self, stage: str) -> str:
-        """Return the name of the model that a stage is sent to."""
+        """Return the name of a stage's model."""
         if isinstance(self.default, Replayer):
             return self.default.model_for(stage)
         return self.of(stage).name
 
     async def aclose(self) -> None:
-        """Finish the recording and close all connections."""
+        """Close the recording and all connections."""
         if self.recorder is not None:
             self.recorder.close()
         for server in self.servers:
@@ -73,13 +73,14 @@ class ChatModels:
 
 
 def open_models(settings: Settings, stage_names: Sequence[str]) -> ChatModels | None:
-    """Return the chat models of the settings, `None` where they name none; nothing is sent yet.
+    """Return the chat models of the settings, `None` if they name none; nothing is sent yet.
 
     Args:
-        stage_names: all stages that a model may be named for.
+        settings: the settings.
+        stage_names: all valid names of stages.
 
     Raises:
-        UsageError: a name, an address or a cassette is not what it should be.
+        UsageError: a name, an address or a cassette is wrong.
         MissingError: the service needs a key and there is none.
     """
     if settings.replay:
@@ -101,12 +102,12 @@ def open_models(settings: Settings, stage_names: Sequence[str]) -> ChatModels | 
 
 
 def as_recorded(settings: Settings) -> Settings:
-    """Return settings with the usual window of the model that was recorded, where none is chosen.
+    """Return settings with the default window of the recorded model, if no window is chosen.
 
-    A replay that names no model would else ask for other lengths than the recording did.
+    Otherwise a replay without a model would use other lengths than the recording.
 
     Raises:
-        UsageError: there is no such cassette.
+        UsageError: the cassette does not exist.
     """
     if settings.model or not settings.replay:
         return settings
@@ -115,10 +116,10 @@ def as_recorded(settings: Settings) -> Settings:
 
 
 def chosen_stages(settings: Settings, known: Sequence[str]) -> dict[str, str]:
-    """Return model by stage, for the stages that have one of their own.
+    """Return stage to model, for the stages with their own model.
 
     Raises:
-        UsageError: a model is named for a stage that there is not.
+        UsageError: a model is set for an unknown stage.
     """
     chosen = stages(settings.stage_models)
     for stage in chosen:

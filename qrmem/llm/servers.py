@@ -1,4 +1,4 @@
-"""Where a model is served: its address, how to name it in messages, and what its failures mean."""
+"""Model servers: addresses, names for messages, and translation of failures into errors."""
 
 import json
 import re
@@ -22,22 +22,21 @@ from qrmem.errors import (
 
 DEFAULT_URL = "https://api.openai.com/v1"
 _SHOWN = 300
-"""Characters of a server's words that a message shows."""
+"""Maximum length in characters of a server's text in a message."""
 _SHORTEST = 4
-"""Characters of a secret that is looked for in messages; "x" is no secret."""
+"""Least length of a secret that is removed from messages; "x" is not a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server that speaks the OpenAI protocol.
+    """A server with OpenAI's protocol.
 
     Attributes:
-        url: base URL, without name and password, as a caller may log it.
-        address: the same without query.
+        url: base URL without user name and password; a caller may log it.
+        address: `url` without its query.
         host: host and port, for messages.
-        token: name and password that stood in the URL, as a header takes them; a proxy may guard a
-            server so.
-        others: what else no message may show: the password, and values of the URL's query.
+        token: user name and password from the URL, encoded for a header; a proxy may need them.
+        others: further secrets: the password, and values of the URL's query.
     """
 
     url: str
@@ -48,9 +47,9 @@ class Endpoint:
     others: tuple[Secret, ...] = ()
 
     def clean(self, text: str) -> str:
-        """Return foreign words on one line, at most 300 characters, with nothing that is secret.
+        """Return a foreign text on one line, at most 300 characters, without secrets.
 
-        Characters that are not printable are left out, and before a secret is looked for.
+        Unprintable characters are removed first, so that they cannot hide a secret.
         """
         words = " ".join(_without_markup(text).split())
         shown = "".join(char for char in words if char.isprintable())
@@ -61,11 +60,11 @@ class Endpoint:
 
 
 def embedding_endpoint(settings: Settings) -> Endpoint:
-    """Return the endpoint of embeddings; the chat model's key goes to no other server.
+    """Return the endpoint for embeddings; the chat model's key is sent to no other server.
 
     Raises:
-        UsageError: the base URL is none.
-        MissingError: OpenAI's own service is named and there is no key.
+        UsageError: the base URL is not a URL.
+        MissingError: it is OpenAI's own service and there is no key.
     """
     if not settings.embed_base_url:
         key = settings.embed_api_key or settings.api_key
@@ -75,11 +74,11 @@ def embedding_endpoint(settings: Settings) -> Endpoint:
 
 
 def endpoint(settings: Settings) -> Endpoint:
-    """Return the endpoint that the settings name for chat.
+    """Return the endpoint for chat by the settings.
 
     Raises:
-        UsageError: the base URL is none.
-        MissingError: OpenAI's own service is named and there is no key, or the key can be none.
+        UsageError: the base URL is not a URL.
+        MissingError: it is OpenAI's own service and there is no key, or the key is malformed.
     """
     url = revealed(settings.base_url).strip() or DEFAULT_URL
     try:
@@ -139,27 +138,27 @@ _CONTEXT = re.compile(
     r"|reduce the length|exceeds? the available context|too large to process|must have less than"
 )
 _LIMIT = re.compile(r"(?:context|n_ctx)\D{0,40}?(\d[\d,]{2,11})")
-"""How much a server takes, in the usual words: "maximum context length is 8192 tokens"."""
+"""Patterns of a server's context size: "maximum context length is 8192 tokens"."""
 _TOO_LARGE = re.compile(r"(request|entity|payload) too large|message size|tokens must be reduced")
-"""Said of one request; "too many tokens", with status 429, may be said of those of a minute."""
+"""Patterns for one request; "too many tokens" with status 429 may mean the tokens of a minute."""
 _FILTERED = re.compile(
     r"content_filter|content management policy|content_?policy_?violation|input was flagged"
     r"|data_inspection_failed"
 )
-"""How Azure, OpenAI, LiteLLM, OpenRouter and Alibaba say that a content filter refused a prompt."""
+"""Patterns for a content filter's refusal, by Azure, OpenAI, LiteLLM, OpenRouter and Alibaba."""
 
 
 Cause = Literal["connection", "timeout", "busy", "server", "body"]
-"""No connection; no answer in time; 429 or 503; 5xx or a broken connection; no usable answer."""
+"""No connection; timeout; 429 or 503; 5xx or a broken connection; no usable reply."""
 
 
 class Transient(ModelUnavailable):
-    """A request failed in a way that may pass; whether to try again is decided above.
+    """A request failed temporarily; the caller decides on a retry.
 
     Attributes:
-        cause: what kind of failure it is.
-        retry_after: seconds that the server asked for, or `None`.
-        is_free: the server answered that it did not work, so no tokens are owed.
+        cause: kind of failure.
+        retry_after: wait in seconds that the server asked for, or `None`.
+        is_free: whether the server replied that it did no work, so the request costs no tokens.
     """
 
     def __init__(
@@ -172,10 +171,10 @@ class Transient(ModelUnavailable):
 
 
 class Rejected(ModelUnavailable):
-    """The server refuses the form of a request (400, 422); another one may be taken.
+    """The server rejects the form of a request (400, 422); it may accept another form.
 
     Attributes:
-        complaint: the server's words, in lower case.
+        complaint: the server's message, in lower case.
     """
 
     def __init__(self, message: str, *, complaint: str) -> None:
@@ -184,10 +183,10 @@ class Rejected(ModelUnavailable):
 
 
 class PromptRefused(ModelUnavailable):
-    """A content filter of the server refuses this prompt; it may take others.
+    """A content filter of the server refuses this prompt; it may accept others.
 
     Attributes:
-        said: the server's words.
+        said: the server's message.
     """
 
     def __init__(self, message: str, *, said: str) -> None:
@@ -196,14 +195,14 @@ class PromptRefused(ModelUnavailable):
 
 
 class LibraryError(Exception):
-    """What a library raised, in words: it stands for the original, which holds keys and bodies."""
+    """A library's error as text; it replaces the original, which contains keys and bodies."""
 
 
 def in_words(exc: BaseException, endpoint: Endpoint) -> LibraryError:
-    """Return what may stand as the cause of our own error.
+    """Return a safe cause for an error of qrmem.
 
-    What a server answered is left out: our error says it, cleaned, and here it is quoted in a form
-    in which a secret need not be recognised.
+    A server's reply is left out. The error of qrmem has its cleaned text; here it may be quoted in
+    a form in which a secret would not be recognised.
     """
     if (answer := getattr(exc, "response", None)) is not None:
         return LibraryError(f"{type(exc).__name__}: status {answer.status_code}")
@@ -212,10 +211,13 @@ def in_words(exc: BaseException, endpoint: Endpoint) -> LibraryError:
 
 
 def translated(exc: Exception, endpoint: Endpoint, model: str, seconds: float) -> QrmemError | None:
-    """Return what a failed request is in our terms; `None` where it is a mistake of our own.
+    """Return the error for a failed request; `None` for a bug in qrmem.
 
     Args:
-        seconds: the time-out that was set.
+        exc: the library's error.
+        endpoint: the server.
+        model: name of the model.
+        seconds: the time limit that was set.
     """
     import openai
 
@@ -244,13 +246,13 @@ def translated(exc: Exception, endpoint: Endpoint, model: str, seconds: float) -
 
 
 class StreamBroken(ValueError):
-    """A streamed reply is none, or breaks off before it has ended."""
+    """A streamed reply is malformed, or ends before it is complete."""
 
 
 def from_status(
     status: int, body: str, headers: Mapping[str, str], endpoint: Endpoint, model: str
 ) -> QrmemError:
-    """Return the error that an answer with a failure status stands for."""
+    """Return the error for a reply with a failure status."""
     said = endpoint.clean(_message(body)) or "no reason given"
     low = said.lower()
     text = f"{endpoint.host} answers {status}: {said}"
@@ -287,13 +289,16 @@ def from_status(
 
 
 def from_body(body: str, what: str, endpoint: Endpoint, model: str) -> QrmemError:
-    """Return the error for an answer that is none, though its status says that all is well.
+    """Return the error for an unusable reply with a success status.
 
-    Some servers tell the status in the body, OpenRouter instead of the message, too. LM Studio
-    says so that the path is wrong.
+    Some servers state the error's status in the body; OpenRouter also does so instead of a message.
+    LM Studio reports a wrong path in this way.
 
     Args:
-        what: was asked for, in words.
+        body: the reply.
+        what: description of the request.
+        endpoint: the server.
+        model: name of the model.
     """
     try:
         found = json.loads(body)
@@ -309,10 +314,12 @@ def from_body(body: str, what: str, endpoint: Endpoint, model: str) -> QrmemErro
 
 
 def from_connection(exc: BaseException, endpoint: Endpoint, seconds: float) -> Transient:
-    """Return the error for a request that got no whole answer.
+    """Return the error for a request without a complete reply.
 
     Args:
-        seconds: the time-out that was set.
+        exc: the library's error.
+        endpoint: the server.
+        seconds: the time limit that was set.
     """
     chain = list(_causes(exc))
     if any("timeout" in type(link).__name__.lower() for link in chain):
@@ -332,7 +339,7 @@ def from_connection(exc: BaseException, endpoint: Endpoint, seconds: float) -> T
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, given as milliseconds, seconds or a date."""
+    """Return a server's requested wait in seconds, given as milliseconds, seconds or a date."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return max(0.0, milliseconds / 1000)
@@ -370,11 +377,11 @@ def _message(body: str) -> str:
 
 
 MOST = 2**40
-"""A server's number that is larger is none: no store keeps it."""
+"""A larger number from a server is ignored, as no store can keep it."""
 
 
 def count(value: Any) -> int:
-    """Return a number of tokens as a server gives it, 0 where it gives none."""
+    """Return a server's number of tokens, 0 if it is missing or malformed."""
     return value if type(value) is int and 0 < value < MOST else 0
 
 

@@ -1,7 +1,7 @@
-"""A typed reply: read once; then a re-ask that shows the error, and a higher temperature.
+"""Typed replies: parse; on failure ask again with the error, then at a higher temperature.
 
-A reply may also come in the form that its prompt describes in words, such as QRMeM's Reasoning and
-Action (Appendix E): that is read first, JSON second.
+A prompt may describe its reply in words, such as QRMeM's Reasoning and Action (Appendix E). That
+form is tried first, then JSON.
 """
 
 from collections.abc import Callable
@@ -18,21 +18,22 @@ from qrmem.types import ChatModel, ChatReply, ChatRequest, Message
 M = TypeVar("M", bound=BaseModel)
 
 LADDER = 0.7
-"""Temperature of the later tries."""
+"""Temperature of the later retries."""
 LONGER = "QRMEM_RESERVE and QRMEM_WINDOW allow longer ones"
 _SHOWN = 2_000
-"""Characters of a bad reply that a re-ask shows."""
+"""Maximum length in characters of a bad reply in the repeated request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[M]):
-    """A typed reply and how it came about.
+    """A typed reply with the replies that it took.
 
     Attributes:
-        raw: the reply as it was sent.
-        repaired: whether it took more than reading it.
-        problems: what had to be left out of it; empty if nothing was.
-        replies: all replies, in the order in which they came; one for each request.
+        value: the value.
+        raw: text of the reply.
+        repaired: whether the reply was repaired.
+        problems: descriptions of the parts that were left out; empty if none were.
+        replies: all replies in order, one per request.
     """
 
     value: M
@@ -51,19 +52,21 @@ async def ask(
     fits: Callable[[ChatRequest], bool] | None = None,
     form: Literal["json", "text"] = "json",
 ) -> Structured[M]:
-    """Ask until a reply can be read as `model`.
+    """Send a request until a reply can be parsed as `model`.
 
-    A reply of which a part had to be left out is asked for once more; the better one counts.
+    If a part of a reply had to be left out, it asks once more and uses the better reply.
 
     Args:
-        request: its schema and attempt are set here.
-        retries: tries after the first one, at temperature 0.7 (QRMeM, section 3.2); the first of
-            them, where JSON is asked for, is a re-ask at the temperature of the request.
-        fits: whether a request is within the window; a re-ask that is not is left out.
-        form: `text` sends no schema: the prompt says in words how to reply.
+        chat: the chat model.
+        request: the request; its schema and attempt are set here.
+        model: Pydantic model of the reply.
+        retries: tries after the first one, at temperature 0.7 (QRMeM, section 3.2). For JSON the
+            first retry shows the error, at the temperature of the request.
+        fits: whether a request is within the window; a retry with the error that is not is skipped.
+        form: `text` sends no schema, as the prompt describes the reply in words.
 
     Raises:
-        ModelOutputError: no reply could be read; holds the last one.
+        ModelOutputError: no reply could be parsed; it contains the last one.
     """
     schema = strict_schema(model) if form == "json" else None
     first = replace(
@@ -109,7 +112,7 @@ Outcome = Literal["ok", "repaired", "unparsable"]
 
 
 def outcome_of(reply: ChatReply) -> Outcome:
-    """Return whether a reply can be read, and whether it took a repair."""
+    """Return the outcome of a reply: parsed, repaired or unreadable."""
     if reply.finish_reason == "refusal" or isinstance(reply.parsed, ModelOutputError):
         return "unparsable"
     if reply.parsed is None:
@@ -118,7 +121,7 @@ def outcome_of(reply: ChatReply) -> Outcome:
 
 
 def with_reading(reply: ChatReply, request: ChatRequest) -> ChatReply:
-    """Return a reply with what was read out of it, or why nothing could be; read only once."""
+    """Return a reply with its parsed value, or with the error; parse it only once."""
     if reply.parsed is not None or request.reply_model is None:
         return reply
     parsed: Parsed[Any] | ModelOutputError

@@ -1,4 +1,4 @@
-"""Tokenizers by name: the offline one, tiktoken's, and those of a Hugging Face file."""
+"""Tokenizers by name: the built-in one, tiktoken's, and Hugging Face's `tokenizer.json`."""
 
 import os
 from collections.abc import Callable
@@ -16,14 +16,14 @@ _EXTRA = "tokenizers"
 
 @lru_cache(maxsize=8)
 def open_tokenizer(name: str) -> Tokenizer:
-    """Return the tokenizer of a setting, or of the name that a namespace has recorded.
+    """Return the tokenizer of a name, from a setting or from a namespace.
 
     Args:
         name: `builtin`, `tiktoken:NAME` (e.g. `tiktoken:o200k_base`) or `hf:PATH` of a
             `tokenizer.json`.
 
     Raises:
-        UsageError: no tokenizer is called so, or the file is none.
+        UsageError: no tokenizer has this name, or the file is not a tokenizer.
         MissingError: the extra is not installed, or tiktoken cannot get its file.
     """
     kind, _, value = name.partition(":")
@@ -39,13 +39,13 @@ def open_tokenizer(name: str) -> Tokenizer:
 
 @lru_cache(maxsize=8)
 def open_pieces(name: str) -> Callable[[str], frozenset[str] | frozenset[int]]:
-    """Return what turns a text into the set of its tokens, to compare texts by.
+    """Return a function from a text to the set of its tokens, to compare texts.
 
     Args:
         name: `builtin`, which needs no file, or `tiktoken:NAME` (RepoCoder: `p50k_base`).
 
     Raises:
-        UsageError: no tokenizer is called so.
+        UsageError: no tokenizer has this name.
         MissingError: the extra is not installed, or tiktoken cannot get its file.
     """
     kind, _, value = name.partition(":")
@@ -58,14 +58,14 @@ def open_pieces(name: str) -> Callable[[str], frozenset[str] | frozenset[int]]:
 
 
 class LibraryTokenizer:
-    """A library's counter behind the port; long texts are counted in chunks."""
+    """A tokenizer of a library; long texts are counted in chunks."""
 
     def __init__(self, name: str, count: Callable[[str], int]) -> None:
         self.name = name
         self._count = count
 
     def count(self, text: str) -> int:
-        """Return the number of tokens; above 20,000 characters an upper bound, by a few tokens."""
+        """Return the number of tokens; above 20,000 characters a close upper bound."""
         total = start = 0
         while len(text) - start > _CHUNK:
             end = text.rfind(" ", start + 1, start + _CHUNK)
@@ -75,7 +75,7 @@ class LibraryTokenizer:
         return total + (self._count(text[start:]) if start < len(text) else 0)
 
     def cut(self, text: str, limit: int) -> str:
-        """Return a prefix of at most `limit` tokens, and of at most 16 characters a token."""
+        """Return a prefix of at most `limit` tokens and at most 16 characters per token."""
         low, high = 0, min(len(text), limit * _WINDOW)
         if self.count(text[:high]) <= limit:
             return text[:high]

@@ -1,4 +1,4 @@
-"""Totals over records of calls: of a run, and of all runs by stage, run or day."""
+"""Totals of records of calls: of one run, and of all runs by stage, run or day."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -13,7 +13,7 @@ Phase = Literal["construction", "online"]
 By = Literal["stage", "run", "day"]
 
 _PAID = frozenset({"ok", "repaired", "unparsable"})
-"""Outcomes of calls to which a reply came; others are errors, or `cached`."""
+"""Outcomes of calls with a reply; others are errors or `cached`."""
 
 _KEYS: Mapping[str, Callable[[CallRecord], str]] = {
     "stage": lambda record: record.stage,
@@ -23,9 +23,10 @@ _KEYS: Mapping[str, Callable[[CallRecord], str]] = {
 
 
 def usage(records: Iterable[CallRecord], *, with_cached: bool = False) -> Usage:
-    """Sum records up by stage, construction and online apart.
+    """Sum records by stage, separately for the phases construction and online.
 
     Args:
+        records: the records.
         with_cached: count replies from the cache as if they had been paid for.
     """
     totals = Totals(with_cached=with_cached)
@@ -35,26 +36,26 @@ def usage(records: Iterable[CallRecord], *, with_cached: bool = False) -> Usage:
 
 
 class Totals:
-    """Totals by stage that are kept while the records come; the records themselves are not."""
+    """Running totals by stage; the records themselves are not kept."""
 
     def __init__(self, *, with_cached: bool = False) -> None:
         self._with_cached = with_cached
         self._stages: dict[Phase, dict[str, StageUsage]] = {"construction": {}, "online": {}}
 
     def add(self, record: CallRecord) -> None:
-        """Count one record; a reply from the cache cost nothing."""
+        """Add one record; a reply from the cache costs nothing."""
         if record.outcome != "cached" or self._with_cached:
             stages = self._stages[record.phase]
             stages[record.stage] = _added(stages.get(record.stage, StageUsage()), record)
 
     @property
     def usage(self) -> Usage:
-        """What was counted so far."""
+        """The totals so far."""
         return Usage(**{phase: dict(stages) for phase, stages in self._stages.items()})
 
 
 def together(usages: Iterable[Usage]) -> Usage:
-    """Sum what several runs used, by stage."""
+    """Sum the usage of several runs by stage."""
     stages: dict[Phase, dict[str, StageUsage]] = {"construction": {}, "online": {}}
     for one in usages:
         for phase, sums in stages.items():
@@ -84,10 +85,10 @@ def _cost(counted: Sequence[StageUsage | CallRecord]) -> float | None:
 
 
 def usage_by(records: Iterable[CallRecord], by: By) -> list[UsageRow]:
-    """Sum all records up, construction before online, in the order of their first call.
+    """Sum all records, construction before online, in the order of their first calls.
 
     Raises:
-        UsageError: there is no such way to sum up.
+        UsageError: `by` has an unknown value.
     """
     if by not in _KEYS:
         raise UsageError(f"usage is summed up by {', '.join(_KEYS)}, not by {by!r}")
