@@ -27,16 +27,16 @@ def check_change(
 
 def written_segments(change: ViewUpdate) -> set[str]:
     """Return the ids of the segments that a change adds rows for."""
-    found = {row.segment_id for rows in (change.mentions, change.facts) for row in rows}
-    found.update(question.segment_id for question in change.questions)
-    return found | change.index.keys() | change.merged.keys()
+    segment_ids = {row.segment_id for rows in (change.mentions, change.facts) for row in rows}
+    segment_ids.update(question.segment_id for question in change.questions)
+    return segment_ids | change.index.keys() | change.merged.keys()
 
 
 def used_names(change: ViewUpdate) -> set[str]:
     """Return the keys of the names in a change's mentions and facts."""
-    found = {row.name for row in change.mentions}
-    found.update(end for row in change.facts for end in (row.head, row.tail))
-    return found
+    names = {row.name for row in change.mentions}
+    names.update(end for row in change.facts for end in (row.head, row.tail))
+    return names
 
 
 def checked_documents(
@@ -48,8 +48,8 @@ def checked_documents(
         UsageError: a document has no id, or two documents or two segments have the same id.
     """
     documents: set[str] = set()
-    taken: set[str] = set()
-    found = []
+    ids_seen: set[str] = set()
+    result = []
     for document, segments in written:
         if document.id is None:
             raise UsageError("a document needs an id before it can be kept")
@@ -58,10 +58,12 @@ def checked_documents(
         documents.add(document.id)
         if len({segment.id for segment in segments}) < len(segments):
             raise UsageError(f"two segments of document {document.id!r} have the same id")
-        check_segment_ids(document.id, (segment.id for segment in segments if segment.id in taken))
-        taken.update(segment.id for segment in segments)
-        found.append((document.id, document, segments))
-    return found
+        check_segment_ids(
+            document.id, (segment.id for segment in segments if segment.id in ids_seen)
+        )
+        ids_seen.update(segment.id for segment in segments)
+        result.append((document.id, document, segments))
+    return result
 
 
 def unreadable(location: str) -> StoreUnavailable:

@@ -94,12 +94,12 @@ def from_plain(value: Any, kind: type[T], at: str = "") -> T:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        kept = {}
+        plain_fields = {}
         for name, default in _defaults(cast(Any, type(value))):
-            found = getattr(value, name)
-            if default is MISSING or found != default:
-                kept[name] = found
-        return kept
+            field_value = getattr(value, name)
+            if default is MISSING or field_value != default:
+                plain_fields[name] = field_value
+        return plain_fields
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "item"):  # a NumPy scalar
@@ -151,13 +151,13 @@ def _record(kind: type) -> _Convert:
             raise Wrong(f"has a field {min(unknown)[:40]!r} that this qrmem does not know")
         if missing := required - value.keys():
             raise Wrong(f"has no {min(missing)}")
-        made, name = {}, ""
+        values, name = {}, ""
         try:
-            for name, found in value.items():
-                made[name] = converters[name](found)
+            for name, field_value in value.items():
+                values[name] = converters[name](field_value)
         except Wrong as exc:
             raise exc.within(name) from None
-        return kind(**made)
+        return kind(**values)
 
     return make
 
@@ -209,7 +209,7 @@ def _any_of(kinds: tuple[Any, ...]) -> _Convert:
         for kind in kinds
         if kind is not NoneType
     }
-    inners = {written: _converter(kind) for written, kind in plain.items()}
+    inners = {plain_type: _converter(kind) for plain_type, kind in plain.items()}
 
     def make(value: Any) -> Any:
         if value is None and NoneType in kinds:

@@ -14,7 +14,7 @@ async def cached_value(
     store: Artefacts, ns: str, kind: CacheKind, key: str
 ) -> Mapping[str, Any] | None:
     """Return the cached value of a key, or `None`."""
-    return next((found.value for found in await store.cached(ns, kind, [key])), None)
+    return next((entry.value for entry in await store.cached(ns, kind, [key])), None)
 
 
 async def merged_segments(store: FactStore, ns: str, *document_ids: str) -> list[str]:
@@ -26,9 +26,11 @@ async def entities_in(
     store: GraphView, ns: str, segment_ids: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
     """Return each existing segment's id with the sorted keys of its entities."""
-    named = (await store.mentions(ns, segment_ids)).named
+    names_by_segment = (await store.mentions(ns, segment_ids)).named
     return {
-        id_: tuple(sorted({key for _, key in named[id_]})) for id_ in segment_ids if id_ in named
+        id_: tuple(sorted({key for _, key in names_by_segment[id_]}))
+        for id_ in segment_ids
+        if id_ in names_by_segment
     }
 
 
@@ -75,8 +77,8 @@ async def current_folds(store: GraphStore, ns: str) -> set[str]:
     documents = await store.document_ids(ns)
     document_of = {row.id: row.document_id for row in await store.segments(ns, documents=documents)}
     keys = list(dict.fromkeys(row.entity for row in await store.names(ns)))
-    found = chains(await facts_of(store, ns, keys), document_of)
-    return {fold_key(one.told[:n]) for one in found for n in range(2, len(one.told) + 1)}
+    chains_found = chains(await facts_of(store, ns, keys), document_of)
+    return {fold_key(one.told[:n]) for one in chains_found for n in range(2, len(one.told) + 1)}
 
 
 async def merged_relations(store: GraphStore, ns: str, keys: Sequence[str]) -> list[Relation]:
@@ -93,8 +95,10 @@ async def relations_from(store: GraphStore, ns: str, facts: Sequence[Fact]) -> l
     is_folded = bool(await store.cached_keys(ns, "fold"))
     ids = list(dict.fromkeys(fact.segment_id for fact in facts))
     segments = await store.segments(ns, ids)
-    found = chains(facts, {segment.id: segment.document_id for segment in segments})
-    return relations_of(found, await kept_folds(store, ns, found) if is_folded else {})
+    chains_found = chains(facts, {segment.id: segment.document_id for segment in segments})
+    return relations_of(
+        chains_found, await kept_folds(store, ns, chains_found) if is_folded else {}
+    )
 
 
 async def copy_document(source: GraphStore, target: GraphStore, ns: str, document_id: str) -> None:
@@ -104,10 +108,10 @@ async def copy_document(source: GraphStore, target: GraphStore, ns: str, documen
         return
     segments = await source.segments(ns, documents=[document_id])
     await target.put_documents(ns, [(document, segments)])
-    summaries = {known.id: known.summary for known in await source.documents(ns, [document_id])}
+    summaries = {info.id: info.summary for info in await source.documents(ns, [document_id])}
     rows = {row.segment_id: row for row in await source.ledger(ns, document_id)}
-    made = await source.contributions(ns, document_id, kinds=MERGED)
-    read = [(rows[found.segment_id], found) for found in made]
+    contributions = await source.contributions(ns, document_id, kinds=MERGED)
+    read = [(rows[contribution.segment_id], contribution) for contribution in contributions]
     await target.record(ns, read, summaries=summaries)
 
 

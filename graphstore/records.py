@@ -244,8 +244,8 @@ class Vocabulary:
 
     def rarity(self, term: str) -> float:
         """Return a term's inverse document frequency, above 0, also if no segment has the term."""
-        found = self.frequencies.get(term, 0)
-        return log1p((self.segments - found + 0.5) / (found + 0.5))
+        frequency = self.frequencies.get(term, 0)
+        return log1p((self.segments - frequency + 0.5) / (frequency + 0.5))
 
 
 @dataclass(frozen=True, slots=True)

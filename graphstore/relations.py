@@ -40,8 +40,10 @@ def fold(facts: Iterable[Fact]) -> list[Relation]:
         if fact.head != fact.tail:
             pairs.setdefault(relation_key(fact.head, fact.tail), []).append(fact)
     return [
-        Relation(key, found[0].head, found[0].tail, merged_text(found), tuple(found))
-        for key, found in sorted(pairs.items())
+        Relation(
+            key, pair_facts[0].head, pair_facts[0].tail, merged_text(pair_facts), tuple(pair_facts)
+        )
+        for key, pair_facts in sorted(pairs.items())
     ]
 
 
@@ -51,19 +53,19 @@ def merged_text(facts: Sequence[Fact]) -> str:
     Args:
         facts: facts of one pair; at least one.
     """
-    kept: list[str] = []
-    said: dict[str, list[Sequence[str]]] = {}
+    texts_kept: list[str] = []
+    word_lists: dict[str, list[Sequence[str]]] = {}
     room = LONGEST
     for fact in facts:
         words = tokens(fact.description)
-        alike = said.setdefault(fact.head, [])
+        alike = word_lists.setdefault(fact.head, [])
         text = fact.description if fact.head == facts[0].head else BACKWARD + fact.description
-        is_new = text not in kept and not any(_are_alike(words, other) for other in alike)
-        if is_new and (not kept or len(text) + len(SEPARATOR) <= room):
-            kept.append(text)
+        is_new = text not in texts_kept and not any(_are_alike(words, other) for other in alike)
+        if is_new and (not texts_kept or len(text) + len(SEPARATOR) <= room):
+            texts_kept.append(text)
             alike.append(words)
             room -= len(text) + len(SEPARATOR)
-    joined = SEPARATOR.join(kept)
+    joined = SEPARATOR.join(texts_kept)
     return joined if len(joined) <= LONGEST else f"{joined[: LONGEST - 1]}…"
 
 
@@ -99,29 +101,32 @@ def chains(facts: Iterable[Fact], document_of: Mapping[str, str]) -> list[Chain]
             left out.
         document_of: segment id to document id.
     """
-    apart: dict[tuple[str, str, str, str], list[Fact]] = {}
+    facts_by_chain: dict[tuple[str, str, str, str], list[Fact]] = {}
     for fact in facts:
         if fact.head != fact.tail:
             document = document_of.get(fact.segment_id, "")
-            apart.setdefault((document, fact.head, fact.tail, fact.type), []).append(fact)
-    return [Chain(doc, _by_segment(own), tuple(own)) for (doc, *_), own in apart.items()]
+            facts_by_chain.setdefault((document, fact.head, fact.tail, fact.type), []).append(fact)
+    return [
+        Chain(doc, _by_segment(chain_facts), tuple(chain_facts))
+        for (doc, *_), chain_facts in facts_by_chain.items()
+    ]
 
 
 def _by_segment(facts: Iterable[Fact]) -> tuple[Told, ...]:
     first: dict[str, Fact] = {}
     for fact in facts:
         first.setdefault(fact.description, fact)
-    told: dict[str, list[Fact]] = {}
+    facts_by_segment: dict[str, list[Fact]] = {}
     for fact in first.values():
-        told.setdefault(fact.segment_id, []).append(fact)
-    return tuple(map(tuple, told.values()))
+        facts_by_segment.setdefault(fact.segment_id, []).append(fact)
+    return tuple(map(tuple, facts_by_segment.values()))
 
 
 def fold_key(told: Sequence[Told]) -> str:
     """Return the cache key of a folded description."""
-    facts = [fact for stated in told for fact in stated]
-    made = repr([(f.head, f.tail, f.description, f.segment_id) for f in facts])
-    return "fold:" + hashlib.sha256(made.encode("utf-8", "surrogatepass")).hexdigest()
+    facts = [fact for segment_facts in told for fact in segment_facts]
+    serialised = repr([(f.head, f.tail, f.description, f.segment_id) for f in facts])
+    return "fold:" + hashlib.sha256(serialised.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def folded_key(document_id: str, digest: str) -> str:
@@ -136,12 +141,14 @@ def folded_facts(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) 
         found: the chains.
         kept: cached values by the keys of chains.
     """
-    said: list[Fact] = []
+    facts: list[Fact] = []
     for chain in found:
         value = kept.get(chain.key)
-        told = chain.told[0][0]
-        said += [replace(told, description=str(value["description"]))] if value else chain.facts
-    return said
+        first_fact = chain.told[0][0]
+        facts += (
+            [replace(first_fact, description=str(value["description"]))] if value else chain.facts
+        )
+    return facts
 
 
 def relation_id(head: str, tail: str, type: str = "") -> str:
@@ -160,18 +167,22 @@ def relations_of(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) 
     for chain in found:
         first = chain.facts[0]
         grouped.setdefault((first.head, first.tail, first.type), []).append(chain)
-    made = []
-    for (head, tail, type_), own in grouped.items():
-        settled = (kept[chain.key].get("questions", ()) for chain in own if chain.key in kept)
-        made.append(
+    relations = []
+    for (head, tail, type_), pair_chains in grouped.items():
+        question_lists = (
+            kept[chain.key].get("questions", ()) for chain in pair_chains if chain.key in kept
+        )
+        relations.append(
             Relation(
                 key=relation_id(head, tail, type_),
                 head=head,
                 tail=tail,
-                description=merged_text(folded_facts(own, kept)),
-                facts=tuple(fact for chain in own for fact in chain.facts),
+                description=merged_text(folded_facts(pair_chains, kept)),
+                facts=tuple(fact for chain in pair_chains for fact in chain.facts),
                 type=type_,
-                questions=tuple(dict.fromkeys(q for questions in settled for q in questions)),
+                questions=tuple(
+                    dict.fromkeys(q for questions in question_lists for q in questions)
+                ),
             )
         )
-    return sorted(made, key=lambda relation: relation.key)
+    return sorted(relations, key=lambda relation: relation.key)

@@ -230,10 +230,10 @@ class Work:
 
     async def each(self, name: str, rows: Iterable[Any], **values: Any) -> list[Row]:
         """Run a named statement on `$all.rows`, in batches; return all rows that come back."""
-        found: list[Row] = []
+        result: list[Row] = []
         for batch in batches(rows):
-            found += await self.rows(name, rows=batch, **values)
-        return found
+            result += await self.rows(name, rows=batch, **values)
+        return result
 
     async def together(self, steps: Sequence[Step]) -> None:
         """Run named statements for their effect, each on its own `$all.rows`, in order.
@@ -246,7 +246,7 @@ class Work:
                 the server plans them once.
         """
         text = _joined(tuple(name for name, _ in steps))
-        rows = ((n, row) for n, (_, own) in enumerate(steps) for row in own)
+        rows = ((n, row) for n, (_, step_rows) in enumerate(steps) for row in step_rows)
         for batch in batches(rows):
             values: dict[str, Any] = {f"rows{n}": [] for n in range(len(steps))}
             for n, row in batch:
@@ -259,7 +259,7 @@ class Work:
 
         The driver takes a record each in 20 µs or more; thousands of rows come as one value.
         """
-        return [found for (batch,) in await self.each(name, rows, **values) for found in batch]
+        return [item for (batch,) in await self.each(name, rows, **values) for item in batch]
 
     async def lock(self) -> int:
         """Keep other writers off the namespace until the transaction ends; return its revision.

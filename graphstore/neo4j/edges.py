@@ -28,34 +28,41 @@ async def draw(work: Work, pairs: Collection[Pair]) -> None:
     What replaces a statement has the same head: where statements may be replaced, the other edges
     from the same heads are written, too.
     """
-    wanted = {pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1]}
-    if not wanted:
+    pairs_wanted = {pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1]}
+    if not pairs_wanted:
         return
-    told, is_judged = work.superseding, await _is_judged(work)
-    if told and (told.single or is_judged):
-        heads = sorted({head for head, _ in wanted})
-        types = None if is_judged else sorted(told.single)
+    superseding, is_judged = work.superseding, await _is_judged(work)
+    if superseding and (superseding.single or is_judged):
+        heads = sorted({head for head, _ in pairs_wanted})
+        types = None if is_judged else sorted(superseding.single)
         beside = await work.each("view_writes.pairs_beside", heads, types=types)
-        wanted |= {(head, tail) for head, tail in beside if head != tail}
-    await work.together([("view_writes.put_relations", await _edges(work, wanted, is_judged))])
+        pairs_wanted |= {(head, tail) for head, tail in beside if head != tail}
+    await work.together(
+        [("view_writes.put_relations", await _edges(work, pairs_wanted, is_judged))]
+    )
 
 
 async def misdrawn(work: Work) -> int:
     """Return how many edges are not what is stated of their ends, or are missing."""
-    ((drawn, stated),) = await work.rows("view_writes.drawn")
-    found = Counter(_comparable(head, tail, type_, dict(own)) for head, tail, type_, own in drawn)
-    pairs = {(head, tail) for head, tail, *_ in (*drawn, *stated)}
+    ((edges_drawn, edges_stated),) = await work.rows("view_writes.drawn")
+    edges_counted = Counter(
+        _comparable(head, tail, type_, dict(properties))
+        for head, tail, type_, properties in edges_drawn
+    )
+    pairs = {(head, tail) for head, tail, *_ in (*edges_drawn, *edges_stated)}
     expected = Counter(
         _comparable(row["head"], edge["tail"], edge["label"], edge["properties"])
         for row in await _edges(work, pairs, await _is_judged(work))
         for edge in row["relations"]
     )
-    return max((expected - found).total(), (found - expected).total())
+    return max((expected - edges_counted).total(), (edges_counted - expected).total())
 
 
 def _comparable(head: str, tail: str, label: str, properties: Properties) -> str:
-    told = sorted((name, value) for name, value in properties.items() if value is not None)
-    return repr((head, tail, label, told))
+    properties_given = sorted(
+        (name, value) for name, value in properties.items() if value is not None
+    )
+    return repr((head, tail, label, properties_given))
 
 
 async def _is_judged(work: Work) -> bool:
@@ -64,40 +71,48 @@ async def _is_judged(work: Work) -> bool:
 
 async def _edges(work: Work, wanted: Collection[Pair], is_judged: bool) -> list[Properties]:
     """Return the edges of some pairs as they are written, by head."""
-    told = work.superseding
-    facts, document_of = await _stated(work, sorted(wanted))
-    found = chains(facts, document_of)
-    kept = await _kept(work, "fold", (chain.key for chain in found))
-    verdicts = await _kept(work, "judgement", told.asked(facts)) if told and is_judged else {}
-    since = told.since(facts, verdicts) if told else {}
+    superseding = work.superseding
+    facts, document_of = await _facts_of_pairs(work, sorted(wanted))
+    chains_found = chains(facts, document_of)
+    folds = await _cached_values(work, "fold", (chain.key for chain in chains_found))
+    verdicts = (
+        await _cached_values(work, "judgement", superseding.asked(facts))
+        if superseding and is_judged
+        else {}
+    )
+    since = superseding.since(facts, verdicts) if superseding else {}
     rows: dict[str, Properties] = {}
     for head, tail in sorted(wanted):
         row = rows.setdefault(head, {"head": head, "tails": [], "relations": []})
         row["tails"].append(tail)
-    for relation in relations_of(found, kept):
+    for relation in relations_of(chains_found, folds):
         rows[short(relation.head)]["relations"].append(_edge(relation, since))
     return list(rows.values())
 
 
-async def _stated(work: Work, pairs: Sequence[Pair]) -> tuple[list[Fact], dict[str, str]]:
+async def _facts_of_pairs(work: Work, pairs: Sequence[Pair]) -> tuple[list[Fact], dict[str, str]]:
     """Return what is stated of some pairs, pair by pair, and the document of each segment."""
-    stated: dict[Pair, list[tuple[str, int, int, Fact]]] = defaultdict(list)
+    facts_by_pair: dict[Pair, list[tuple[str, int, int, Fact]]] = defaultdict(list)
     document_of: dict[str, str] = {}
     for row in await work.gathered("view_writes.statements", [list(pair) for pair in pairs]):
-        head, tail, document, index, n, *said, type_, own = row
+        head, tail, document, index, n, *words, type_, own = row
         properties = tuple((name, value) for name, value in own)
-        fact = replace(Fact(*said), type=type_, properties=properties)
-        stated[head, tail].append((document, index, n, fact))
+        fact = replace(Fact(*words), type=type_, properties=properties)
+        facts_by_pair[head, tail].append((document, index, n, fact))
         document_of[fact.segment_id] = document
     facts = [
-        fact for pair in pairs for *_, fact in sorted(stated[pair], key=lambda place: place[:3])
+        fact
+        for pair in pairs
+        for *_, fact in sorted(facts_by_pair[pair], key=lambda place: place[:3])
     ]
     return facts, document_of
 
 
-async def _kept(work: Work, kind: CacheKind, keys: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    found = await runs.cached(work, kind, sorted({*keys} - {""}))
-    return {entry.key: entry.value for entry in found}
+async def _cached_values(
+    work: Work, kind: CacheKind, keys: Iterable[str]
+) -> dict[str, Mapping[str, Any]]:
+    entries = await runs.cached(work, kind, sorted({*keys} - {""}))
+    return {entry.key: entry.value for entry in entries}
 
 
 async def put_cached(
@@ -135,11 +150,11 @@ def _edge(relation: Relation, since: Mapping[tuple[str, int], str]) -> Propertie
     """
     starts = [fact.valid_from for fact in relation.facts if fact.valid_from]
     ends = [f.valid_until or since.get((f.segment_id, f.n), "")[:10] for f in relation.facts]
-    own = {name: value for fact in relation.facts for name, value in fact.properties}
+    properties = {name: value for fact in relation.facts for name, value in fact.properties}
     return {
         "tail": short(relation.tail),
         "label": relationship_type(relation.type),
-        "properties": own
+        "properties": properties
         | {
             "description": relation.description,
             "questions": list(relation.questions) or None,

@@ -33,10 +33,10 @@ def add_steps(
         given: id of each segment to its terms, each with its frequency.
         titles: short key of each segment to its document's title.
     """
-    own = {title: terms(title) for title in set(titles.values())}
+    title_terms = {title: terms(title) for title in set(titles.values())}
     ready: list[Properties] = []
     for id_, frequencies in given.items():
-        title = own[titles[short(id_)]]
+        title = title_terms[titles[short(id_)]]
         words = [*title, *Counter(frequencies).elements()]
         ready.append(
             {
@@ -59,8 +59,11 @@ def drop_steps(lengths: Mapping[str, int | None]) -> list[Step]:
     Args:
         lengths: short key to the number of terms; `None` for a segment that is not in the index.
     """
-    gone = {key: length for key, length in lengths.items() if length is not None}
-    return [("full_text.drop", sorted(gone)), _counted(-len(gone), -sum(gone.values()))]
+    lengths_known = {key: length for key, length in lengths.items() if length is not None}
+    return [
+        ("full_text.drop", sorted(lengths_known)),
+        _counted(-len(lengths_known), -sum(lengths_known.values())),
+    ]
 
 
 def _counted(segments: int, terms: int) -> Step:
@@ -70,14 +73,14 @@ def _counted(segments: int, terms: int) -> Step:
 
 def title_steps(documents: Iterable[tuple[str, Document]]) -> list[Step]:
     """Return what writes the names that documents, given by short key, go by."""
-    given = dict(documents)
+    document_of = dict(documents)
     return [
-        ("full_text.untitle", sorted(given)),
+        ("full_text.untitle", sorted(document_of)),
         (
             "full_text.title",
             [
                 {"document": key, "form": short(form), "sure": sure}
-                for key, document in given.items()
+                for key, document in document_of.items()
                 for form, sure in forms_of(document.title, document.text).items()
             ],
         ),
@@ -90,15 +93,15 @@ async def retitle(work: Work, documents: Collection[str]) -> None:
     for key, title, before, of_title in await work.each(
         "full_text.indexed_titles", sorted(documents)
     ):
-        own, words = terms(title), before.split()
-        if own != words[:of_title]:
-            more += len(own) - of_title
-            words[:of_title] = own
+        title_terms, words = terms(title), before.split()
+        if title_terms != words[:of_title]:
+            more += len(title_terms) - of_title
+            words[:of_title] = title_terms
             changed.append(
                 {
                     "key": key,
                     "qrmem_terms": " ".join(words),
-                    "qrmem_of_title": len(own),
+                    "qrmem_of_title": len(title_terms),
                     "qrmem_length": len(words),
                 }
             )
@@ -109,14 +112,14 @@ async def vocabulary(work: Work, wanted: Sequence[str]) -> Vocabulary:
     """Return how many segments have each term."""
     segments, total = await work.row("full_text.totals") or (0, 0)
     rows = [{"term": term, "query": _query(work, [[term]])} for term in dict.fromkeys(wanted)]
-    found = await work.gathered("full_text.frequencies", rows) if segments else []
-    return Vocabulary(segments, total, {term: count for term, count in found if count})
+    frequencies = await work.gathered("full_text.frequencies", rows) if segments else []
+    return Vocabulary(segments, total, {term: count for term, count in frequencies if count})
 
 
 def _query(work: Work, groups: Iterable[Iterable[str]]) -> str:
     """Return a query in Lucene's language for segments with a term of every group."""
-    needed = (" ".join(f"qrmem_terms:{_quoted(term)}" for term in group) for group in groups)
-    return f"+qrmem_space:{_space(work)} " + " ".join(f"+({any_of})" for any_of in needed)
+    clauses = (" ".join(f"qrmem_terms:{_quoted(term)}" for term in group) for group in groups)
+    return f"+qrmem_space:{_space(work)} " + " ".join(f"+({any_of})" for any_of in clauses)
 
 
 def _quoted(term: str) -> str:
@@ -150,23 +153,25 @@ async def matching(
 async def entries(work: Work, segment_ids: Sequence[str]) -> list[Entry]:
     """Return what is indexed of segments, in the order of the ids."""
     keys = sorted({short(id_) for id_ in segment_ids})
-    found = {}
+    result = {}
     for batch in await work.each("full_text.entries", keys, metadata=METADATA):
         for id_, document, index, title, metadata, words in batch[0]:
-            told = {name.removeprefix(METADATA): value for name, value in metadata}
-            found[id_] = Entry(id_, document, index, title, told, words.split())
-    return in_order(segment_ids, found)
+            metadata_fields = {name.removeprefix(METADATA): value for name, value in metadata}
+            result[id_] = Entry(id_, document, index, title, metadata_fields, words.split())
+    return in_order(segment_ids, result)
 
 
 async def titled(work: Work, names: Sequence[str]) -> dict[str, list[Titled]]:
     """Return the documents that names are titles of."""
-    known = shortened(names)
-    found: dict[str, list[Titled]] = {}
+    names_shortened = shortened(names)
+    documents_by_name: dict[str, list[Titled]] = {}
     for form, id_, sure, segments in await work.each(
-        "full_text.titled", sorted(known), most=MOST_TITLED, first=FIRST_TITLED
+        "full_text.titled", sorted(names_shortened), most=MOST_TITLED, first=FIRST_TITLED
     ):
         if segments:
-            found.setdefault(known[form], []).append(Titled(id_, sure, segments))
-    for meant in found.values():
-        meant.sort(key=lambda one: (-one.sure, one.document_id))
-    return found
+            documents_by_name.setdefault(names_shortened[form], []).append(
+                Titled(id_, sure, segments)
+            )
+    for documents in documents_by_name.values():
+        documents.sort(key=lambda one: (-one.sure, one.document_id))
+    return documents_by_name

@@ -160,12 +160,12 @@ def _cache_key(kind: CacheKind, key: str) -> str:
 
 async def _draw_node(work: Work, node: str, value: Mapping[str, Any]) -> None:
     """Show a node of a tree of summaries as one, with what it covers, for people."""
-    shown = {
+    node_properties = {
         "level": value["level"],
         "summary": value["summary"],
         "surprise": "\n".join(value["surprises"]),
     }
-    await work.run("runs.draw_node", key=node, shown=shown)
+    await work.run("runs.draw_node", key=node, shown=node_properties)
     is_over_nodes = any(below.startswith(TREE) for below in value["covers"])
     covers = [_cache_key("tree", id_) if is_over_nodes else short(id_) for id_ in value["covers"]]
     name = "runs.cover_nodes" if is_over_nodes else "runs.cover_segments"
@@ -181,10 +181,10 @@ async def cached_keys(work: Work, kind: CacheKind) -> list[str]:
 async def cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> list[CacheEntry]:
     """Return what is cached under some keys, in their order."""
     rows = await work.each("runs.cached", sorted({_cache_key(kind, key) for key in keys}))
-    found = {
+    entries = {
         key: CacheEntry(key, json.loads(value), tuple(segments)) for key, value, segments in rows
     }
-    return in_order(keys, found)
+    return in_order(keys, entries)
 
 
 async def drop_cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> None:

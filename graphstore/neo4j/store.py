@@ -101,8 +101,8 @@ def _location(uri: str) -> str:
             f"{shown(uri)}: the address ends with the port; set QRMEM_NEO4J_DATABASE to"
             f" {parts.path.strip('/')}"
         )
-    named = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{named}:{port or 7687}"
+    host_name = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{host_name}:{port or 7687}"
 
 
 def _driver(uri: str, settings: Settings) -> AsyncDriver:
@@ -176,9 +176,9 @@ class Neo4jStore:
 
     async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
         """Make a namespace unless it is there; one that was half deleted goes first."""
-        found = await self.namespace(ns)
-        if found is not None:
-            return found
+        info_found = await self.namespace(ns)
+        if info_found is not None:
+            return info_found
         if await self.db.read(texts.is_half_deleted, ns):
             await self.delete_namespace(ns)
         return await self.db.write(texts.create_namespace, ns, info)

@@ -47,10 +47,10 @@ async def create_namespace(work: Work, info: NamespaceInfo) -> NamespaceInfo:
         "importing": info.importing,
     }
     await work.run("namespaces.create", properties=properties)
-    made = await namespace(work)
-    if made is None:
+    info_made = await namespace(work)
+    if info_made is None:
         raise NotFound(f"namespace {work.ns!r} is being deleted")
-    return made
+    return info_made
 
 
 async def finish_import(work: Work, token: str) -> None:
@@ -68,29 +68,39 @@ async def put_documents(
 ) -> None:
     """Write documents and their segments; what hangs on segments that are gone goes."""
     await work.lock()
-    checked = checked_documents(written)
+    documents_checked = checked_documents(written)
     if anew:
-        await delete_documents(work, *(id_ for id_, _, _ in checked))
-    wanted = [{"key": short(s.id), "document": id_} for id_, _, own in checked for s in own]
-    for id_, taken in await work.each("stored_documents.taken", wanted):
-        check_segment_ids(id_, [taken])
-    keys = [short(id_) for id_, _, _ in checked]
+        await delete_documents(work, *(id_ for id_, _, _ in documents_checked))
+    segment_rows = [
+        {"key": short(s.id), "document": id_}
+        for id_, _, document_segments in documents_checked
+        for s in document_segments
+    ]
+    for id_, segment_ids in await work.each("stored_documents.taken", segment_rows):
+        check_segment_ids(id_, [segment_ids])
+    keys = [short(id_) for id_, _, _ in documents_checked]
     there = set(await work.gathered("stored_documents.existing", keys))
     if only_new and there:
-        raise not_new(id_ for id_, _, _ in checked if short(id_) in there)
+        raise not_new(id_ for id_, _, _ in documents_checked if short(id_) in there)
     old = {segment for (segment,) in await work.each("stored_documents.segment_ids", sorted(there))}
-    new = {segment.id for _, _, segments in checked for segment in segments}
+    new = {segment.id for _, _, segments in documents_checked for segment in segments}
     await drop_segments(work, old - new)
     await work.together(
         [
-            ("stored_documents.put", [_document_row(*given) for given in checked]),
+            ("stored_documents.put", [_document_row(*triple) for triple in documents_checked]),
             (
                 "stored_documents.put_segments",
-                [_segment_row(i, s) for i, _, own in checked for s in own],
+                [
+                    _segment_row(i, s)
+                    for i, _, document_segments in documents_checked
+                    for s in document_segments
+                ],
             ),
-            *full_text.title_steps((short(id_), document) for id_, document, _ in checked),
+            *full_text.title_steps(
+                (short(id_), document) for id_, document, _ in documents_checked
+            ),
             ("stored_documents.unchain", sorted(there)),
-            ("stored_documents.chain", _chained(checked)),
+            ("stored_documents.chain", _chained(documents_checked)),
             ("namespaces.raise_revision", [1] if there else []),
         ]
     )
@@ -149,18 +159,18 @@ async def document(work: Work, document_id: str) -> Document | None:
     row = await work.row("stored_documents.get", key=key)
     if row is None:
         return None
-    kept = row[0]
-    text = kept.get("text")
+    body = row[0]
+    text = body.get("text")
     if text is None:
         text = "".join(
             part for _, part in sorted(await work.rows("stored_documents.texts", key=key))
         )
-    parts = zip(kept["qrmem_part_starts"], kept["qrmem_part_labels"], strict=True)
+    parts = zip(body["qrmem_part_starts"], body["qrmem_part_labels"], strict=True)
     return Document(
         text=text,
-        title=kept["title"],
+        title=body["title"],
         id=document_id,
-        metadata=_metadata(kept),
+        metadata=_metadata(body),
         parts=tuple(Part(start, label) for start, label in parts),
     )
 
@@ -182,21 +192,21 @@ async def documents(
         rows = await work.rows("stored_documents.all")
     else:
         rows = await work.gathered("stored_documents.some", sorted(set(map(short, ids))))
-    found = [
+    infos = [
         DocumentInfo(
-            id=kept.get("full") or kept["key"],
-            title=kept["title"],
-            metadata=_metadata(kept),
-            characters=kept["characters"],
+            id=body.get("full") or body["key"],
+            title=body["title"],
+            metadata=_metadata(body),
+            characters=body["characters"],
             segments=sum(number for _, number in states),
             states=dict(states),
-            summary=kept["summary"],
-            digest=kept["qrmem_digest"],
+            summary=body["summary"],
+            digest=body["qrmem_digest"],
             facts=facts,
         )
-        for kept, states, facts in rows
+        for body, states, facts in rows
     ]
-    return sorted(found, key=attrgetter("id"))
+    return sorted(infos, key=attrgetter("id"))
 
 
 async def document_ids(
@@ -224,12 +234,12 @@ async def document_ids(
 def _fitting(where: Conditions) -> Properties:
     """Return what the database compares a document with: marks, lists, and ranges of properties."""
     marks, lists, ranges = [], [], []
-    for name, wanted in where.items():
+    for name, condition in where.items():
         field = f"{full_text.METADATA}{name}"
-        marks += [[_mark(name, wanted[one])] for one in ("=", "has") if one in wanted]
-        marks += [[_mark(name, value) for value in wanted["in"]]] if "in" in wanted else []
-        lists += [field] if "has" in wanted else []
-        if bounds := {_BOUNDS[one]: wanted[one] for one in RANGES if one in wanted}:
+        marks += [[_mark(name, condition[one])] for one in ("=", "has") if one in condition]
+        marks += [[_mark(name, value) for value in condition["in"]]] if "in" in condition else []
+        lists += [field] if "has" in condition else []
+        if bounds := {_BOUNDS[one]: condition[one] for one in RANGES if one in condition}:
             ranges.append({"field": field, **bounds})
     return {"marks": marks, "lists": lists, "ranges": ranges}
 
@@ -252,8 +262,10 @@ async def delete_documents(work: Work, *document_ids: str) -> None:
     there = await work.gathered("stored_documents.existing", sorted(set(map(short, document_ids))))
     if not there:
         return
-    gone = {segment for (segment,) in await work.each("stored_documents.segment_ids", there)}
-    await drop_segments(work, gone)
+    segment_keys = {
+        segment for (segment,) in await work.each("stored_documents.segment_ids", there)
+    }
+    await drop_segments(work, segment_keys)
     await work.together(
         [
             ("full_text.untitle", there),
@@ -268,9 +280,9 @@ async def segments(
 ) -> list[Segment]:
     """Return segments in the order of the ids, then those of some documents in order."""
     rows = await work.each("stored_documents.segments", sorted({short(id_) for id_ in ids}))
-    found = in_order(ids, {row[0]: Segment(*row) for row in rows})
+    result = in_order(ids, {row[0]: Segment(*row) for row in rows})
     rows = await work.each("stored_documents.segments_of", numbered(documents))
-    return found + [Segment(*row[1:]) for row in sorted(rows, key=itemgetter(0, 3))]
+    return result + [Segment(*row[1:]) for row in sorted(rows, key=itemgetter(0, 3))]
 
 
 async def drop_segments(work: Work, segments: Collection[str]) -> None:
@@ -279,8 +291,8 @@ async def drop_segments(work: Work, segments: Collection[str]) -> None:
         return
     keys = sorted(map(short, segments))
     has_trails = await runs.has_trails(work)
-    stated = await work.gathered("view_writes.stated", keys) if has_trails else []
-    gone = await view_writes.clear(work, keys)
+    facts_stated = await work.gathered("view_writes.stated", keys) if has_trails else []
+    names_gone = await view_writes.clear(work, keys)
     await vectors.drop(work, segments)
     await vectors.drop_relations(work)
     await runs.drop_cached_about(work, keys)
@@ -288,10 +300,10 @@ async def drop_segments(work: Work, segments: Collection[str]) -> None:
     # Where a person deleted an entity, nothing says whose names they were.
     await work.run("stored_documents.drop_loose_names")
     if has_trails:
-        spoken = {word for entity in gone for word in entity}
+        spoken = {word for entity in names_gone for word in entity}
         rows = [{"key": short(word), "full": word} for word in sorted(spoken)]
         spoken -= {word for (word,) in await work.each("stored_documents.living_words", rows)}
-        relations = {relation_key(head, tail) for _, _, head, tail in stated}
+        relations = {relation_key(head, tail) for _, _, head, tail in facts_stated}
         await runs.blank_trails(work, Removal(segments, relations, spoken))
 
 

@@ -71,23 +71,31 @@ async def contributions(
 ) -> list[Contribution]:
     """Return some documents' contributions by segment, then kind, then `asked`."""
     rows = await work.each("stored_facts.contributions", numbered(document_ids), kinds=list(kinds))
-    found = [((place, index), loads(body, Contribution)) for place, index, body in rows]
-    found.sort(key=lambda pair: (pair[0], _PASS(pair[1])))
-    return [contribution for _, contribution in found]
+    placed_contributions = [
+        ((place, index), loads(body, Contribution)) for place, index, body in rows
+    ]
+    placed_contributions.sort(key=lambda pair: (pair[0], _PASS(pair[1])))
+    return [contribution for _, contribution in placed_contributions]
 
 
 async def unmerged(work: Work, *document_ids: str) -> Unmerged:
     """Return what is to be merged of some documents, and what else a merge depends on."""
     ((revision, stale, decisions),) = await work.rows("stored_facts.unmerged")
-    found = await work.each("stored_facts.read", numbered(document_ids), kinds=list(MERGED))
-    found.sort(key=itemgetter(0, 3))
-    made = [[loads(body, Contribution) for body in bodies] for *_, bodies in found]
-    dated = {row[2]: said_at({"at": row[-4], "date": row[-3]}) for row in found}
+    rows = await work.each("stored_facts.read", numbered(document_ids), kinds=list(MERGED))
+    rows.sort(key=itemgetter(0, 3))
+    contributions_by_document = [
+        [loads(body, Contribution) for body in bodies] for *_, bodies in rows
+    ]
+    dated = {row[2]: said_at({"at": row[-4], "date": row[-3]}) for row in rows}
     return Unmerged(
         revision=revision,
-        segments=[Segment(*row[1:-4]) for row in found],
-        contributions=[one for own in made for one in sorted(own, key=_PASS)],
-        merged={row[1]: row[-2] for row in found if row[-2]},
+        segments=[Segment(*row[1:-4]) for row in rows],
+        contributions=[
+            one
+            for document_contributions in contributions_by_document
+            for one in sorted(document_contributions, key=_PASS)
+        ],
+        merged={row[1]: row[-2] for row in rows if row[-2]},
         stale=dict(sorted(stale)),
         decisions=[MergeDecision(*row) for row in sorted(decisions)],
         said_at={id_: moment for id_, moment in dated.items() if moment},
@@ -105,6 +113,6 @@ async def override_merge(work: Work, decision: MergeDecision) -> None:
         second=second,
         same=decision.same,
     )
-    meant = sorted({f"{meant_name(name)}|" for name in (first, second)})
-    await work.each("stored_facts.mark_called", meant)
+    entity_keys = sorted({f"{meant_name(name)}|" for name in (first, second)})
+    await work.each("stored_facts.mark_called", entity_keys)
     await work.together([("namespaces.raise_revision", [1])])

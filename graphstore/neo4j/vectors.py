@@ -74,13 +74,13 @@ async def put(work: Work, kind: VectorKind, owners: Sequence[str], matrix: "_Mat
     for owner, row in zip(owners, rows.tolist(), strict=True):
         of_owner.setdefault(owner, []).append(row)
     if kind == "relation":  # its rows stand one after the other in one list
-        for owner, own in of_owner.items():
-            values = [value for row in own for value in row]
+        for owner, owner_vectors in of_owner.items():
+            values = [value for row in owner_vectors for value in row]
             ready.append({"key": joined(owner, "1"), "owner": owner, "vector": values})
         await work.each("vectors.put_relations", ready)
         return
-    for owner, own in of_owner.items():
-        for n, row in enumerate(own, 1):
+    for owner, owner_vectors in of_owner.items():
+        for n, row in enumerate(owner_vectors, 1):
             vector = {_property(rows.shape[1]): row}
             key = joined(owner, str(n))
             ready.append({"segment": short(owner), "key": key, "n": n, "vector": vector})
@@ -106,15 +106,15 @@ async def read(work: Work, kind: VectorKind, owners: Sequence[str]) -> Vectors:
     if kind == "relation":
         keys = [joined(owner, "1") for owner in set(owners)]
         rows = [
-            (owner, kept[start : start + dimension])
-            for owner, kept in await work.rows("vectors.relations", keys=keys)
-            for start in range(0, len(kept), dimension)
+            (owner, vector[start : start + dimension])
+            for owner, vector in await work.rows("vectors.relations", keys=keys)
+            for start in range(0, len(vector), dimension)
         ]
     else:
         keys = sorted({short(id_) for id_ in owners})
         batches = await work.each("vectors.of_segments", keys, property=_property(dimension))
-        found = sorted((row for (batch,) in batches for row in batch), key=lambda row: row[:3])
-        rows = [row[3:] for row in found]
+        windows = sorted((row for (batch,) in batches for row in batch), key=lambda row: row[:3])
+        rows = [row[3:] for row in windows]
     matrix = np.array([row for _, row in rows], dtype=np.float32)
     return Vectors([owner for owner, _ in rows], matrix.reshape(len(rows), dimension))
 
@@ -122,8 +122,8 @@ async def read(work: Work, kind: VectorKind, owners: Sequence[str]) -> Vectors:
 async def owned(work: Work, kind: VectorKind, among: Sequence[str] | None = None) -> list[str]:
     """Return who has vectors, of all or some, in order."""
     if kind == "relation":
-        (found,) = await work.row("vectors.relation_owners") or ([],)
-        return sorted(set(found) if among is None else set(found).intersection(among))
+        (owners,) = await work.row("vectors.relation_owners") or ([],)
+        return sorted(set(owners) if among is None else set(owners).intersection(among))
     if among is None:
         (rows,) = await work.row("vectors.owners") or ([],)
     else:
@@ -140,23 +140,23 @@ async def nearest(
     among: Sequence[str] | None = None,
 ) -> Mapping[str, float]:
     """Return the cosines of the segments nearest to a vector, nearest first."""
-    asked = {"vector": [float(one) for one in vector], "property": _property(len(vector))}
+    query_values = {"vector": [float(one) for one in vector], "property": _property(len(vector))}
     if among is not None:
         keys = sorted({short(id_) for id_ in among})
         rows = [
             row
-            for row in await work.each("vectors.nearest_among", keys, **asked)
+            for row in await work.each("vectors.nearest_among", keys, **query_values)
             if documents is None or row[2] in documents
         ]
         rows = sorted(rows, key=lambda row: (-row[1], row[0]))[:limit]
     elif documents is not None:
         rows = await work.rows(
-            "vectors.nearest_of_documents", documents=sorted(documents), limit=limit, **asked
+            "vectors.nearest_of_documents", documents=sorted(documents), limit=limit, **query_values
         )
     elif (await work.row("vectors.has_many", most=FEW) or [False])[0]:
-        rows = await _by_index(work, asked["vector"], limit)
+        rows = await _by_index(work, query_values["vector"], limit)
     else:
-        rows = await work.rows("vectors.nearest", limit=limit, **asked)
+        rows = await work.rows("vectors.nearest", limit=limit, **query_values)
     return {id_: 2 * score - 1 for id_, score, *_ in rows}
 
 

@@ -37,19 +37,19 @@ async def names(work: Work, wanted: NameFilter | None = None) -> list[NameRow]:
     rows[_STEP] += [["entity", key] for key in sorted(set(map(short, wanted.entities)))]
     for block, limit in sorted(wanted.blocks.items()):
         rows[-(-limit // _STEP) * _STEP].append(["block", block])
-    found: dict[str, Row] = {}
-    for most, own in rows.items():
-        these = await work.gathered("view_reads.names_where", own, most=most)
-        found.update((row[0], row) for row in these)
-    return _names(found.values())
+    name_rows: dict[str, Row] = {}
+    for most, rows_by_name in rows.items():
+        these = await work.gathered("view_reads.names_where", rows_by_name, most=most)
+        name_rows.update((row[0], row) for row in these)
+    return _names(name_rows.values())
 
 
 def _names(rows: Iterable[Row]) -> list[NameRow]:
-    found = [
+    result = [
         NameRow(key, entity, tuple(zip(forms, counts, strict=True)), name, type_)
         for key, entity, forms, counts, name, type_ in rows
     ]
-    return sorted(found, key=attrgetter("key"))
+    return sorted(result, key=attrgetter("key"))
 
 
 async def entities(work: Work, keys: Sequence[str]) -> list[Entity]:
@@ -62,8 +62,8 @@ def _entity(
     key: str, name: str, type_: str, forms: Sequence[Row], mentions: Sequence[Row]
 ) -> Entity:
     counts: Counter[str] = Counter()
-    for kept, numbers in forms:
-        counts.update(dict(zip(kept, numbers, strict=True)))
+    for form, numbers in forms:
+        counts.update(dict(zip(form, numbers, strict=True)))
     ordered = sorted(mentions, key=itemgetter(0, 1, 2))
     return Entity(
         key=key,
@@ -74,8 +74,8 @@ def _entity(
         questions=tuple(dict.fromkeys(question for *_, question, _ in ordered if question)),
         properties=tuple(
             Property(name, value, segment)
-            for *_, segment, _, given in ordered
-            for name, value in given
+            for *_, segment, _, properties in ordered
+            for name, value in properties
         ),
     )
 
@@ -104,15 +104,17 @@ async def segments_of_types(work: Work, types: Collection[str]) -> list[str]:
 
 async def mentions(work: Work, segment_ids: Sequence[str], most: int = 0) -> Mentions:
     """Return who is named in some segments, and where the rare ones are named besides."""
-    named: dict[str, list[tuple[str, str]]] = {}
+    names_by_segment: dict[str, list[tuple[str, str]]] = {}
     places: dict[str, tuple[str, ...]] = {}
     keys = sorted({short(id_) for id_ in segment_ids})
     for id_, entities in await work.each("view_reads.mentions", keys, most=most):
-        named[id_] = [(form, key) for key, lists, _ in entities for own in lists for form in own]
+        names_by_segment[id_] = [
+            (form, key) for key, lists, _ in entities for list_forms in lists for form in list_forms
+        ]
         for key, _, segments in entities:
             if 0 < len(segments) <= most:
                 places[key] = tuple(place for *_, place in sorted(segments))
-    return Mentions(named, places)
+    return Mentions(names_by_segment, places)
 
 
 async def shared_entities(
@@ -126,26 +128,26 @@ async def shared_entities(
 
 async def around(work: Work, keys: Sequence[str], *, texts: bool = False) -> Around:
     """Return some entities' facts, names and segments, out of one statement."""
-    wanted = sorted({short(key) for key in keys})
+    wanted_keys = sorted({short(key) for key in keys})
     names: dict[str, str] = {}
-    stated: dict[tuple[str, int, int], Fact] = {}
+    facts_by_place: dict[tuple[str, int, int], Fact] = {}
     places: dict[str, tuple[str, ...]] = {}
     segments: dict[tuple[str, int], Segment] = {}
-    for (rows,) in await work.each("view_reads.around", wanted, texts=texts):
-        for key, name, mentioned, told in rows:
+    for (rows,) in await work.each("view_reads.around", wanted_keys, texts=texts):
+        for key, name, mentioned, fact_rows in rows:
             names[key] = name
             places[key] = tuple(id_ for _, _, id_, *_ in sorted(mentioned))
             for document, index, id_, *rest in mentioned if texts else ():
                 segments[document, index] = Segment(id_, document, index, *rest)
-            for document, index, n, end, called, is_head, *said, type_, own in told:
-                names[end] = called
+            for document, index, n, end, other_name, is_head, *words, type_, own in fact_rows:
+                names[end] = other_name
                 ends = (key, end) if is_head else (end, key)
                 properties = tuple((name, value) for name, value in own)
-                fact = replace(Fact(*ends, *said), type=type_, properties=properties)
-                stated[document, index, n] = fact
+                fact = replace(Fact(*ends, *words), type=type_, properties=properties)
+                facts_by_place[document, index, n] = fact
     return Around(
         names,
-        [stated[place] for place in sorted(stated)],
+        [facts_by_place[place] for place in sorted(facts_by_place)],
         {key: places[key] for key in keys if key in places},
         [segments[place] for place in sorted(segments)],
     )
@@ -153,20 +155,25 @@ async def around(work: Work, keys: Sequence[str], *, texts: bool = False) -> Aro
 
 async def relations(work: Work, keys: Sequence[str]) -> list[Relation]:
     """Return the relations with an end in some entities, as the edges between them say."""
-    wanted = sorted({short(key) for key in keys})
-    stated: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+    wanted_keys = sorted({short(key) for key in keys})
+    facts_by_pair: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
     for fact in (await around(work, keys)).facts:
-        stated[fact.head, fact.tail, fact.type].append(fact)
-    drawn: dict[tuple[str, str, str], Relation] = {}
-    for end, other, is_head, type_, told, questions in await work.gathered(
-        "view_reads.relations", wanted
+        facts_by_pair[fact.head, fact.tail, fact.type].append(fact)
+    relations_by_pair: dict[tuple[str, str, str], Relation] = {}
+    for end, other, is_head, type_, fact_values, questions in await work.gathered(
+        "view_reads.relations", wanted_keys
     ):
         head, tail = (end, other) if is_head else (other, end)
         place = head, tail, type_
-        drawn[place] = Relation(
-            relation_id(*place), *place[:2], told, tuple(stated[place]), type_, tuple(questions)
+        relations_by_pair[place] = Relation(
+            relation_id(*place),
+            *place[:2],
+            fact_values,
+            tuple(facts_by_pair[place]),
+            type_,
+            tuple(questions),
         )
-    return sorted(drawn.values(), key=attrgetter("key"))
+    return sorted(relations_by_pair.values(), key=attrgetter("key"))
 
 
 async def questions(work: Work, segment_ids: Sequence[str] | None = None) -> list[Question]:

@@ -83,11 +83,11 @@ class Before:
 
 async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
     """Apply a change if nobody else did since; return the new revision."""
-    found = await work.lock()
-    if found != revision:
+    current = await work.lock()
+    if current != revision:
         raise StoreConflict(
-            f"namespace {work.ns!r} is at revision {found}, not {revision}: somebody else changed "
-            "it"
+            f"namespace {work.ns!r} is at revision {current}, not {revision}: somebody else "
+            "changed it"
         )
     segments = shortened(written_segments(change).union(change.clear))
     before = await _before(work, segments)
@@ -120,7 +120,9 @@ async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
             *_mention_steps(mentions, names),
             *_fact_steps(facts, names),
             *full_text.add_steps(
-                work, change.index, {key: own.title for key, own in before.items()}
+                work,
+                change.index,
+                {key: segment_before.title for key, segment_before in before.items()},
             ),
             ("view_writes.put_digests", _digest_rows(change)),
             ("view_writes.resolve", sorted(map(short, change.resolved))),
@@ -131,11 +133,11 @@ async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
         [
             ("view_writes.move", _moved(names)),
             ("view_writes.drop_unnamed", _unused(change, names)),
-            ("view_writes.show_properties", _shown(change, before, names)),
+            ("view_writes.show_properties", _changed_properties(change, before, names)),
         ]
     )
     await edges.draw(work, pairs)
-    return found + 1
+    return current + 1
 
 
 async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
@@ -150,31 +152,33 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
     await work.together(
         [
             ("view_writes.clear", sorted(before)),
-            *full_text.drop_steps({key: own.length for key, own in before.items()}),
+            *full_text.drop_steps(
+                {key: segment_before.length for key, segment_before in before.items()}
+            ),
             *_drop_steps(names),
         ]
     )
     await work.together(_name_steps(ViewUpdate(), names))
-    lost = _keys(name.was for name in names.values() if not name.mentions)
-    gone = await work.each("view_writes.unnamed", lost)
-    shown = _shown(ViewUpdate(), before, names)
+    keys_lost = _keys(name.was for name in names.values() if not name.mentions)
+    names_gone = await work.each("view_writes.unnamed", keys_lost)
+    entities_shown = _changed_properties(ViewUpdate(), before, names)
     await work.together(
-        [("view_writes.drop_unnamed", lost), ("view_writes.show_properties", shown)]
+        [("view_writes.drop_unnamed", keys_lost), ("view_writes.show_properties", entities_shown)]
     )
     await edges.draw(work, pairs)
-    return [(key, name) for key, name in gone]
+    return [(key, name) for key, name in names_gone]
 
 
 def _pairs(
     before: Mapping[str, Before], cleared: Collection[str], replaced: Iterable[Properties]
 ) -> set[Pair]:
     """Return the pairs of entities of which a fact goes."""
-    gone = {(row["segment"], row["n"]) for row in replaced}
+    replaced_places = {(row["segment"], row["n"]) for row in replaced}
     return {
         (head, tail)
-        for segment, own in before.items()
-        for n, head, tail in own.stated
-        if head and tail and (segment in cleared or (segment, n) in gone)
+        for segment, segment_before in before.items()
+        for n, head, tail in segment_before.stated
+        if head and tail and (segment in cleared or (segment, n) in replaced_places)
     }
 
 
@@ -201,8 +205,8 @@ async def _pairs_of(work: Work, names: Mapping[str, Name]) -> set[Pair]:
 async def _before(work: Work, segments: Collection[str]) -> dict[str, Before]:
     rows = await work.each("view_writes.before", sorted(segments))
     return {
-        key: Before(title or "", length, mentions, dict(questions), stated)
-        for key, title, length, mentions, questions, stated in rows
+        key: Before(title or "", length, mentions, dict(questions), facts_before)
+        for key, title, length, mentions, questions, facts_before in rows
     }
 
 
@@ -218,18 +222,21 @@ async def _touched_names(
     Returns:
         Names by short key, and the kept mentions that a row takes the place of.
     """
-    gone, overwritten = [], []
-    for segment, own in before.items():
-        for name, forms, counts, _ in own.mentions:
+    mentions_gone, overwritten = [], []
+    for segment, segment_before in before.items():
+        for name, forms, counts, _ in segment_before.mentions:
             if segment in cleared or (segment, name) in mentions:
-                gone.append((name, dict(zip(forms, counts, strict=True))))
+                mentions_gone.append((name, dict(zip(forms, counts, strict=True))))
                 if segment not in cleared:
                     overwritten.append({"segment": segment, "name": name})
-    keys = {*shortened(used_names(change).union(change.names)), *(name for name, _ in gone)}
+    keys = {
+        *shortened(used_names(change).union(change.names)),
+        *(name for name, _ in mentions_gone),
+    }
     names = {key: Name() for key in keys}
     for key, entity, forms, counts, number in await work.each("view_writes.names", sorted(keys)):
         names[key] = Name(entity, entity, dict(zip(forms, counts, strict=True)), number)
-    for name, counted in gone:
+    for name, counted in mentions_gone:
         names[name].count(counted.items(), -1)
     return names, overwritten
 
@@ -238,8 +245,8 @@ async def _check(
     work: Work, change: ViewUpdate, segments: Collection[str], names: Mapping[str, Name]
 ) -> None:
     keys = used_names(change)
-    written = {row.key for row in change.entities}
-    targets = shortened(key for key in change.names.values() if key not in written)
+    entity_keys = {row.key for row in change.entities}
+    targets = shortened(key for key in change.names.values() if key not in entity_keys)
     entities = set(await work.gathered("view_writes.known_entities", sorted(targets)))
     check_change(
         change,
@@ -251,10 +258,12 @@ async def _check(
 
 def _drop_steps(names: Mapping[str, Name]) -> list[Step]:
     """Return what drops names without a mention, with their facts."""
-    gone = [{"key": k, "was": n.was} for k, n in sorted(names.items()) if n.was and not n.mentions]
+    name_rows = [
+        {"key": k, "was": n.was} for k, n in sorted(names.items()) if n.was and not n.mentions
+    ]
     return [
-        ("view_writes.mark_stale", [row["key"] for row in gone]),
-        ("view_writes.drop_names", gone),
+        ("view_writes.mark_stale", [row["key"] for row in name_rows]),
+        ("view_writes.drop_names", name_rows),
     ]
 
 
@@ -306,9 +315,9 @@ def _moved(names: Mapping[str, Name]) -> list[Properties]:
 
 def _unused(change: ViewUpdate, names: Mapping[str, Name]) -> list[str]:
     """Return entities that may have no name (any more)."""
-    lost = {n.was for n in names.values() if not n.mentions or n.was != n.now}
-    used = {name.now for name in names.values() if name.mentions}
-    return _keys((lost | {short(row.key) for row in change.entities}) - used)
+    entities_lost = {n.was for n in names.values() if not n.mentions or n.was != n.now}
+    entities_used = {name.now for name in names.values() if name.mentions}
+    return _keys((entities_lost | {short(row.key) for row in change.entities}) - entities_used)
 
 
 def _name_row(key: str, name: Name, fulls: Mapping[str, str | None]) -> Properties:
@@ -336,7 +345,10 @@ def _mention_steps(mentions: Mapping[Place, MentionRow], names: Mapping[str, Nam
         if row.question:
             place = {"segment": segment, "question": row.question}
             added.append(place | {"entity": entity, "name": name})
-    grouped = [{"segment": segment, "mentions": own} for segment, own in rows.items()]
+    grouped = [
+        {"segment": segment, "mentions": segment_mentions}
+        for segment, segment_mentions in rows.items()
+    ]
     return [("view_writes.put_mentions", grouped), ("view_writes.link_entities", added)]
 
 
@@ -349,7 +361,7 @@ def _replaced(
     return [
         {"segment": segment, "n": n}
         for segment, n in sorted(facts)
-        if segment not in cleared and any(n == kept for kept, *_ in before[segment].stated)
+        if segment not in cleared and any(n == place for place, *_ in before[segment].stated)
     ]
 
 
@@ -367,7 +379,9 @@ def _fact_steps(facts: Mapping[tuple[str, int], FactRow], names: Mapping[str, Na
         rows[segment].append({"key": key, "properties": _fact_properties(row)} | ends)
         if row.question:
             added.append({"segment": segment, "question": row.question, "key": key})
-    grouped = [{"segment": segment, "facts": own} for segment, own in rows.items()]
+    grouped = [
+        {"segment": segment, "facts": segment_facts} for segment, segment_facts in rows.items()
+    ]
     return [("view_writes.put_facts", grouped), ("view_writes.link_statements", added)]
 
 
@@ -385,13 +399,18 @@ def _fact_properties(row: FactRow) -> Properties:
     }
 
 
-def _shown(
+def _changed_properties(
     change: ViewUpdate,
     before: Mapping[str, Before],
     names: Mapping[str, Name],
 ) -> list[str]:
     """Return the entities whose properties may be others now."""
-    had = {name for own in before.values() for name, *_, has in own.mentions if has}
+    had = {
+        name
+        for segment_before in before.values()
+        for name, *_, has in segment_before.mentions
+        if has
+    }
     have = {short(row.name) for row in change.mentions if row.properties}
     if not had and not have and not any(n.was and n.was != n.now for n in names.values()):
         return []
@@ -402,11 +421,14 @@ def _question_rows(
     rows: Sequence[Question], before: Mapping[str, Before], cleared: Collection[str]
 ) -> list[Properties]:
     """Return rows for questions; each has a number in its segment, in order of arrival."""
-    taken = {key: {} if key in cleared else dict(own.questions) for key, own in before.items()}
+    numbers_taken = {
+        key: {} if key in cleared else dict(segment_before.questions)
+        for key, segment_before in before.items()
+    }
     ready = {}
     for question in rows:
         segment = short(question.segment_id)
-        n = taken[segment].setdefault(question.text, len(taken[segment]))
+        n = numbers_taken[segment].setdefault(question.text, len(numbers_taken[segment]))
         ready[segment, n] = {
             "segment": segment,
             "key": joined(segment, str(n)),

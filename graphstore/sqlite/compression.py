@@ -42,8 +42,8 @@ def unpacked(body: bytes, text: str) -> str:
 
 def asked_kept(questions: Sequence[str]) -> int:
     """Return what tells readings with some questions from those with others."""
-    made = hashlib.blake2b(json.dumps(questions).encode(), digest_size=6)
-    return int.from_bytes(made.digest(), "big") if questions else 0
+    digest = hashlib.blake2b(json.dumps(questions).encode(), digest_size=6)
+    return int.from_bytes(digest.digest(), "big") if questions else 0
 
 
 def forms_kept(forms: Sequence[tuple[str, int]], name: str) -> str:

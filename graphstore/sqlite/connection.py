@@ -98,7 +98,7 @@ class Worker:
             yield self
             return
         if self.path is None:
-            with self._held():
+            with self._holding():
                 yield self
             return
         reader = self._readers.pop() if self._readers else await self._reader(self.path)
@@ -120,7 +120,7 @@ class Worker:
         return reader
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _holding(self) -> Iterator[None]:
         self._holders += 1
         self._is_free.clear()
         try:
@@ -219,7 +219,7 @@ class Worker:
             self._db, self.is_read_only = connect(self.path, self._opening)
             # Where nothing is written, another program makes and removes the log.
             logs = () if self.is_read_only else (_log(self.path),)
-            self._files = self._files or [_found(path) for path in (self.path, *logs)]
+            self._files = self._files or [_file_of(path) for path in (self.path, *logs)]
 
     def _close(self) -> None:
         if self._db is not None:
@@ -258,7 +258,7 @@ class Worker:
         SQLite looks for that only where it keeps no log.
         """
         if self.path is not None and any(
-            was is None or _found(path) != was
+            was is None or _file_of(path) != was
             for was, path in zip(self._files, (self.path, _log(self.path)), strict=False)
         ):
             raise not_there(self.location)
@@ -268,10 +268,10 @@ def _log(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
-def _found(path: Path) -> _File:
+def _file_of(path: Path) -> _File:
     with suppress(FileNotFoundError, NotADirectoryError):
-        found = path.stat()
-        return found.st_dev, found.st_ino
+        file_stat = path.stat()
+        return file_stat.st_dev, file_stat.st_ino
     return None
 
 

@@ -269,9 +269,9 @@ def migrate(db: sqlite3.Connection) -> None:
 
 def check(db: sqlite3.Connection) -> None:
     """Go through the whole file; it raises what SQLite says of a damaged one."""
-    (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
-    if found != "ok":
-        damage = sqlite3.DatabaseError(found)
+    (integrity,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+    if integrity != "ok":
+        damage = sqlite3.DatabaseError(integrity)
         damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise damage
 
@@ -291,10 +291,10 @@ def _version(db: sqlite3.Connection) -> int:
 
 def _statements(script: str) -> list[str]:
     """Cut a script at statement ends (`executescript` would commit the transaction)."""
-    found, current = [], ""
+    statements, current = [], ""
     for piece in script.split(";"):
         current += piece + ";"
         if sqlite3.complete_statement(current):
-            found.append(current)
+            statements.append(current)
             current = ""
-    return found
+    return statements

@@ -42,7 +42,7 @@ _Row = tuple[int, str, str]
 """Number of a segment, terms of its title, and terms of its text."""
 
 
-def _own(ns: int, term: str) -> str:
+def _namespaced(ns: int, term: str) -> str:
     """Return how a namespace's term stands in `words`: no term has an underscore."""
     return f"{ns}_{term}"
 
@@ -77,8 +77,8 @@ def add(db: sqlite3.Connection, ns: int, given: Mapping[int, Mapping[str, int]])
         db,
         ns,
         [
-            (num, words[titles[num]], " ".join(Counter(own).elements()))
-            for num, own in sorted(given.items())
+            (num, words[titles[num]], " ".join(Counter(document_terms).elements()))
+            for num, document_terms in sorted(given.items())
         ],
     )
 
@@ -103,19 +103,19 @@ def drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
 
 def _drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
     sql = "SELECT segment, title, text, length FROM indexed WHERE segment IN ({})"
-    found = list(rows_in(db, sql, segments))
+    rows_found = list(rows_in(db, sql, segments))
     db.executemany(
         "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)",
-        _stood(ns, [(num, title, text) for num, title, text, _ in found]),
+        _stood(ns, [(num, title, text) for num, title, text, _ in rows_found]),
     )
-    execute_in(db, "DELETE FROM indexed WHERE segment IN ({})", [num for num, *_ in found])
-    _count(db, ns, -len(found), -sum(length for *_, length in found))
+    execute_in(db, "DELETE FROM indexed WHERE segment IN ({})", [num for num, *_ in rows_found])
+    _count(db, ns, -len(rows_found), -sum(length for *_, length in rows_found))
 
 
 def _stood(ns: int, rows: Iterable[_Row]) -> Iterable[tuple[int, str]]:
     """Yield rows as they stand in `words`."""
     for num, title, text in rows:
-        yield num, " ".join(_own(ns, term) for term in (*title.split(), *text.split()))
+        yield num, " ".join(_namespaced(ns, term) for term in (*title.split(), *text.split()))
 
 
 def forget(db: sqlite3.Connection) -> None:
@@ -179,12 +179,12 @@ def vocabulary(db: sqlite3.Connection, ns: str, wanted: Sequence[str]) -> Vocabu
 
 
 def _frequencies(db: sqlite3.Connection, ns: int, wanted: Iterable[str]) -> dict[str, int]:
-    own = {_own(ns, term): term for term in wanted}
+    term_of = {_namespaced(ns, term): term for term in wanted}
     sql = "SELECT w.value, v.doc FROM json_each(?) w CROSS JOIN vocabulary v ON v.term = w.value"
-    return {own[term]: count for term, count in db.execute(sql, (_listed(own),))}
+    return {term_of[term]: count for term, count in db.execute(sql, (_as_json(term_of),))}
 
 
-def _listed(values: Iterable[str | int]) -> str:
+def _as_json(values: Iterable[str | int]) -> str:
     """Return values as one: a statement for each would cost more than what it looks up."""
     return json.dumps(list(values))
 
@@ -201,23 +201,32 @@ def matching(
     """Return the segments with a term of every group, best first by BM25."""
     import numpy as np
 
-    known = vocabulary(db, ns, list({term for group in groups for term in group}))
-    rarest = [_rarest(group, known.frequencies) for group in groups]
+    vocabulary_known = vocabulary(db, ns, list({term for group in groups for term in group}))
+    rarest = [_rarest(group, vocabulary_known.frequencies) for group in groups]
     if not groups or not all(rarest):
         return []
     number = namespace_number(db, ns)
-    wanted = None if documents is None else _segments_of(db, number, documents)
+    allowed = None if documents is None else _segments_of(db, number, documents)
     if among is not None:
-        picked = set(segment_numbers(db, number, among).values())
-        wanted = picked if wanted is None else wanted & picked
-    found: Collection[int] | None = wanted
-    held: dict[str, NDArray[np.int64]] = {}
-    for group in sorted(rarest, key=lambda group: sum(map(known.frequencies.__getitem__, group))):
-        by_term = _occurrences(db, number, group, found)
-        held |= by_term
-        found = np.unique(np.concatenate(list(by_term.values()))).tolist()
-    weights = {term: known.rarity(term) for group in rarest for term in group}
-    best = _best(db, known.mean_length, weights, held, np.array(found or (), np.int64), limit)
+        among_numbers = set(segment_numbers(db, number, among).values())
+        allowed = among_numbers if allowed is None else allowed & among_numbers
+    segment_numbers_found: Collection[int] | None = allowed
+    segments_by_term: dict[str, NDArray[np.int64]] = {}
+    for group in sorted(
+        rarest, key=lambda group: sum(map(vocabulary_known.frequencies.__getitem__, group))
+    ):
+        by_term = _occurrences(db, number, group, segment_numbers_found)
+        segments_by_term |= by_term
+        segment_numbers_found = np.unique(np.concatenate(list(by_term.values()))).tolist()
+    weights = {term: vocabulary_known.rarity(term) for group in rarest for term in group}
+    best = _best(
+        db,
+        vocabulary_known.mean_length,
+        weights,
+        segments_by_term,
+        np.array(segment_numbers_found or (), np.int64),
+        limit,
+    )
     ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", best))
     return [ids[num] for num in best]
 
@@ -229,14 +238,16 @@ def _occurrences(
     import numpy as np
 
     # One row a term: for each row, Python would give up its lock and wait for it again.
-    found = "SELECT group_concat(o.doc) FROM occurrence o WHERE o.term = w.value"
-    values = [_listed(_own(ns, term) for term in group)]
+    query = "SELECT group_concat(o.doc) FROM occurrence o WHERE o.term = w.value"
+    values = [_as_json(_namespaced(ns, term) for term in group)]
     if among is not None:
-        found += " AND +o.doc IN (SELECT value FROM json_each(?))"
-        values.insert(0, _listed(among))
-    rows = db.execute(f"SELECT w.key, ({found}) FROM json_each(?) w", values)
-    held = {group[place]: np.fromstring(text or "", np.int64, sep=",") for place, text in rows}
-    return {term: held[term] for term in group}
+        query += " AND +o.doc IN (SELECT value FROM json_each(?))"
+        values.insert(0, _as_json(among))
+    rows = db.execute(f"SELECT w.key, ({query}) FROM json_each(?) w", values)
+    segments_by_term = {
+        group[place]: np.fromstring(text or "", np.int64, sep=",") for place, text in rows
+    }
+    return {term: segments_by_term[term] for term in group}
 
 
 def _best(
@@ -258,8 +269,8 @@ def _best(
     import numpy as np
 
     counted = []
-    for term, found in held.items() if segments.size else ():
-        among, counts = np.unique(found, return_counts=True)
+    for term, term_segments in held.items() if segments.size else ():
+        among, counts = np.unique(term_segments, return_counts=True)
         places = np.searchsorted(segments, among)
         is_wanted = (places < segments.size) & (segments[places % segments.size] == among)
         counted.append((weights[term], places[is_wanted], counts[is_wanted]))
@@ -295,27 +306,27 @@ def _lengths(db: sqlite3.Connection, segments: Sequence[int]) -> "NDArray[np.flo
     import numpy as np
 
     sql = "SELECT group_concat(length) FROM json_each(?) CROSS JOIN indexed ON segment = value"
-    (lengths,) = db.execute(sql, (_listed(segments),)).fetchone()
+    (lengths,) = db.execute(sql, (_as_json(segments),)).fetchone()
     return np.fromstring(lengths or "", np.float64, sep=",")
 
 
 def _rarest(group: Sequence[str], found: Mapping[str, int]) -> list[str]:
     """Return the terms of a group that occur, without the commonest of them."""
-    kept: list[str] = []
+    terms_kept: list[str] = []
     total = 0
     for term in sorted((t for t in dict.fromkeys(group) if t in found), key=found.__getitem__):
         total += found[term]
-        if kept and total > MOST_ROWS:
+        if terms_kept and total > MOST_ROWS:
             break
-        kept.append(term)
-    return kept
+        terms_kept.append(term)
+    return terms_kept
 
 
 def _segments_of(db: sqlite3.Connection, ns: int, documents: Collection[str]) -> set[int]:
     rows = db.execute(
         "SELECT s.num FROM json_each(?) j CROSS JOIN document d ON d.ns = ? AND d.id = j.value"
         " CROSS JOIN segment s ON s.document = d.num",
-        (_listed(documents), ns),
+        (_as_json(documents), ns),
     )
     return {num for (num,) in rows}
 
@@ -328,27 +339,27 @@ def entries(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]) -> list
         " FROM segment s CROSS JOIN indexed i ON i.segment = s.num"
         " CROSS JOIN document d ON d.num = s.document WHERE s.ns = ? AND s.id IN ({})"
     )
-    found = {
+    result = {
         id_: Entry(
             id_,
             document,
             index,
             title,
             {} if metadata == "{}" else json.loads(metadata),
-            [*own.split(), *text.split()],
+            [*entry_terms.split(), *text.split()],
         )
-        for id_, document, index, title, metadata, own, text in rows_in(
+        for id_, document, index, title, metadata, entry_terms, text in rows_in(
             db, sql, set(segment_ids), number
         )
     }
-    return [found[id_] for id_ in segment_ids if id_ in found]
+    return [result[id_] for id_ in segment_ids if id_ in result]
 
 
 def titled(db: sqlite3.Connection, ns: str, names: Sequence[str]) -> dict[str, list[Titled]]:
     """Return the documents that names are titles of."""
     number = namespace_number(db, ns)
     firsts: dict[int, list[str]] = {}
-    found = {}
+    documents_by_name = {}
     for name in _known_titles(db, number, names):
         rows = db.execute(
             "SELECT d.num, d.id, t.sure FROM title_form t CROSS JOIN document d ON d.num ="
@@ -360,10 +371,12 @@ def titled(db: sqlite3.Connection, ns: str, names: Sequence[str]) -> dict[str, l
         for document, _, _ in rows:
             if document not in firsts:
                 firsts[document] = _first(db, document)
-        meant = [Titled(id_, sure, firsts[num]) for num, id_, sure in rows if firsts[num]]
-        if meant:
-            found[name] = sorted(meant, key=lambda one: (-one.sure, one.document_id))
-    return found
+        documents = [Titled(id_, sure, firsts[num]) for num, id_, sure in rows if firsts[num]]
+        if documents:
+            documents_by_name[name] = sorted(
+                documents, key=lambda one: (-one.sure, one.document_id)
+            )
+    return documents_by_name
 
 
 def _known_titles(db: sqlite3.Connection, ns: int, names: Iterable[str]) -> list[str]:
@@ -372,7 +385,7 @@ def _known_titles(db: sqlite3.Connection, ns: int, names: Iterable[str]) -> list
         "SELECT value FROM json_each(?) WHERE EXISTS"
         " (SELECT 1 FROM title_form WHERE ns = ? AND form = value)"
     )
-    return [name for (name,) in db.execute(sql, (_listed(dict.fromkeys(names)), ns))]
+    return [name for (name,) in db.execute(sql, (_as_json(dict.fromkeys(names)), ns))]
 
 
 def _first(db: sqlite3.Connection, document: int) -> list[str]:

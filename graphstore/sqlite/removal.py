@@ -22,19 +22,19 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
         return
     numbers = segments.values()
     has_trails = runs.has_trails(db, ns)
-    stated = _relations(db, numbers) if has_trails else set()
+    relations_stated = _relations(db, numbers) if has_trails else set()
     touched = view_writes.Touched()
     view_writes.clear(db, ns, numbers, touched)
-    gone = view_writes.settle(db, ns, touched)
+    names_gone = view_writes.settle(db, ns, touched)
     full_text.forget(db)
     vectors.drop(db, ns, numbers)
     vectors.drop_relations(db, ns)
     runs.drop_cached_about(db, ns, segments.keys())
     execute_in(db, "DELETE FROM segment WHERE num IN ({})", numbers)
     if has_trails:
-        names = {word for entity in gone for word in entity}
+        names = {word for entity in names_gone for word in entity}
         names -= _living(db, ns, names)
-        runs.blank_trails(db, ns, Removal(segments.keys(), stated, names))
+        runs.blank_trails(db, ns, Removal(segments.keys(), relations_stated, names))
 
 
 def delete_namespace(db: sqlite3.Connection, name: str, *, importing: str | None = None) -> None:
@@ -112,5 +112,5 @@ def vacate(path: Path) -> bool:
 
 def _holds_anything(db: sqlite3.Connection) -> bool:
     tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    kept = [name for (name,) in tables if name not in _UNCOUNTED]
-    return any(db.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in kept)
+    table_names = [name for (name,) in tables if name not in _UNCOUNTED]
+    return any(db.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in table_names)

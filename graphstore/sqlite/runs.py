@@ -110,11 +110,11 @@ def cached(
     ties: dict[int, list[str]] = {}
     for num, segment in rows_in(db, sql, set(keys), *of):
         ties.setdefault(num, []).append(segment)
-    found = {
+    entries = {
         key: CacheEntry(key, json.loads(value), tuple(sorted(ties.get(num, ()))))
         for key, (value, num) in values.items()
     }
-    return in_order(keys, found)
+    return in_order(keys, entries)
 
 
 def drop_cached(db: sqlite3.Connection, ns: str, kind: CacheKind, keys: Sequence[str]) -> None:

@@ -49,10 +49,10 @@ def _writes(
     async def method(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.is_read_only:
             raise refused_write(self.location)
-        done = await self.worker.write(work, *args, **kwargs)
+        result = await self.worker.write(work, *args, **kwargs)
         if forgets:
             await self.worker.read(self.copies.forget)
-        return done
+        return result
 
     return method
 

@@ -70,9 +70,9 @@ def create_namespace(db: sqlite3.Connection, ns: str, info: NamespaceInfo) -> Na
         " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (ns, info.tokenizer, info.segment_tokens, info.embedder, info.dimension, info.importing),
     )
-    made = namespace(db, ns)
-    assert made is not None
-    return made
+    info_made = namespace(db, ns)
+    assert info_made is not None
+    return info_made
 
 
 def finish_import(db: sqlite3.Connection, ns: str, token: str) -> None:
@@ -95,27 +95,29 @@ def put_documents(
 ) -> None:
     """Write documents and their segments; what hangs on segments that are gone goes."""
     number = required_namespace(db, ns)
-    checked = checked_documents(written)
-    if only_new and (there := [id_ for id_, _, _ in checked if document_number(db, number, id_)]):
+    documents_checked = checked_documents(written)
+    if only_new and (
+        there := [id_ for id_, _, _ in documents_checked if document_number(db, number, id_)]
+    ):
         raise not_new(there)
     if anew:
-        delete_documents(db, ns, *(id_ for id_, _, _ in checked))
-    removal.drop_segments(db, number, _gone(db, number, checked))
-    for id_, document, segments in checked:
+        delete_documents(db, ns, *(id_ for id_, _, _ in documents_checked))
+    removal.drop_segments(db, number, _segments_gone(db, number, documents_checked))
+    for id_, document, segments in documents_checked:
         _put(db, number, id_, document, segments)
 
 
-def _gone(
+def _segments_gone(
     db: sqlite3.Connection, ns: int, checked: Sequence[tuple[str, Document, Sequence[Segment]]]
 ) -> dict[str, int]:
     """Return the segments that some documents have and will have no more, as id to number."""
-    gone: dict[str, int] = {}
+    number_of: dict[str, int] = {}
     for id_, _, segments in checked:
         new = {segment.id for segment in segments}
         sql = "SELECT id, num FROM segment WHERE document = ?"
         old = db.execute(sql, (document_number(db, ns, id_),))
-        gone |= {segment: num for segment, num in old if segment not in new}
-    return gone
+        number_of |= {segment: num for segment, num in old if segment not in new}
+    return number_of
 
 
 def _put(
@@ -134,7 +136,9 @@ def _put(
     )
     new = {segment.id for segment in segments}
     sql = "SELECT id FROM segment WHERE ns = ? AND document <> ? AND id IN ({})"
-    check_segment_ids(id_, sorted(taken for (taken,) in rows_in(db, sql, new, number, doc)))
+    check_segment_ids(
+        id_, sorted(segment_id for (segment_id,) in rows_in(db, sql, new, number, doc))
+    )
     _put_segments(db, number, doc, segments)
     full_text.entitle(db, number, doc, document.title, document.text)
     if is_known:
@@ -175,10 +179,12 @@ def _put_segments(db: sqlite3.Connection, ns: int, doc: int, segments: Sequence[
         ((ns, doc, s.id, s.index, s.start, s.end, s.tokens, s.part) for s in segments),
     )
     numbers = dict(db.execute("SELECT id, num FROM segment WHERE document = ?", (doc,)))
-    given = {numbers[s.id]: s.text for s in segments}
-    before = compression.texts(db, given)
-    compression.change_texts(db, {n: given[n] for n, text in before.items() if text != given[n]})
-    new = [(number, text) for number, text in given.items() if number not in before]
+    text_of = {numbers[s.id]: s.text for s in segments}
+    before = compression.texts(db, text_of)
+    compression.change_texts(
+        db, {n: text_of[n] for n, text in before.items() if text != text_of[n]}
+    )
+    new = [(number, text) for number, text in text_of.items() if number not in before]
     db.executemany("INSERT INTO passage VALUES (?, ?)", new)
 
 
@@ -218,14 +224,14 @@ def documents(
     pick(db, _numbers(db, namespace_number(db, ns), ids))
     states: defaultdict[int, dict[str, int]] = defaultdict(dict)
     facts: Counter[int] = Counter()
-    for num, state, count, stated in db.execute(_STATES):
+    for num, state, count, facts_count in db.execute(_STATES):
         states[num][state] = count
-        facts[num] += stated
-    kept = db.execute(
+        facts[num] += facts_count
+    rows = db.execute(
         "SELECT num, id, title, metadata, characters, summary, lower(hex(digest))"
         " FROM picked CROSS JOIN document USING (num)"
     ).fetchall()
-    given = json.loads(f"[{','.join(row[3] for row in kept)}]")  # one call for all
+    metadata_of = json.loads(f"[{','.join(row[3] for row in rows)}]")  # one call for all
     infos = [
         DocumentInfo(
             id=id_,
@@ -239,7 +245,7 @@ def documents(
             facts=facts[num],
         )
         for (num, id_, title, _, characters, summary, digest), metadata in zip(
-            kept, given, strict=True
+            rows, metadata_of, strict=True
         )
     ]
     return sorted(infos, key=attrgetter("id"))
@@ -258,9 +264,9 @@ def document_ids(
     fits: list[str] = ["ns = ?"]
     values: list[Any] = [namespace_number(db, ns)]
     for name, of in conditions(where).items():
-        for sql, given in _fitting(of):
+        for sql, parameters in _fitting(of):
             fits.append(f"{_HAS_METADATA} {sql})")
-            values += [values[0], name, *given]
+            values += [values[0], name, *parameters]
     if between:
         fits.append(f"{_HAS_METADATA} >= ? AND value < ?)")
         values += [values[0], *between]
@@ -285,13 +291,13 @@ def _fitting(wanted: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _within(bounds: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    given = list(bounds.values())
-    if isinstance(given[0], str):
+    bounds_given = list(bounds.values())
+    if isinstance(bounds_given[0], str):
         order = " AND value ".join(f"{name} ?" for name in bounds)
-        return f"{order} {_IS} ('text', 'array'))", given
+        return f"{order} {_IS} ('text', 'array'))", bounds_given
     # Numbers stand in the index as texts: those of this name are looked at one by one.
     order = " ".join(f"AND j.value {name} ?" for name in bounds)
-    return f">= '-' AND value < ':' {_IS} ('integer', 'real') {order})", given
+    return f">= '-' AND value < ':' {_IS} ('integer', 'real') {order})", bounds_given
 
 
 def _numbers(db: sqlite3.Connection, ns: int, ids: Collection[str] | None) -> list[int]:
@@ -330,6 +336,6 @@ def segments(
 ) -> list[Segment]:
     """Return segments in the order of the ids, then those of some documents in order."""
     rows = rows_in(db, _SEGMENT + _BY_ID, set(ids), namespace_number(db, ns)) if ids else ()
-    found = in_order(ids, {row[0]: Segment(*row) for row in rows})
+    result = in_order(ids, {row[0]: Segment(*row) for row in rows})
     sql = _SEGMENT + "WHERE s.document = ? ORDER BY s.idx"
-    return found + [Segment(*row) for row in rows_of_documents(db, ns, documents, sql)]
+    return result + [Segment(*row) for row in rows_of_documents(db, ns, documents, sql)]

@@ -49,8 +49,8 @@ def record(
         "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)",
         ((numbers[r.segment_id], r.state, r.reason, r.reasoner) for r, _ in rows),
     )
-    made = [(numbers[c.segment_id], c) for _, c in rows if c]
-    texts = compression.texts(db, {segment for segment, _ in made})
+    contribution_rows = [(numbers[c.segment_id], c) for _, c in rows if c]
+    texts = compression.texts(db, {segment for segment, _ in contribution_rows})
     db.executemany(
         "INSERT INTO contribution (segment, kind, asked, body) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET body = excluded.body",
@@ -61,7 +61,7 @@ def record(
                 compression.asked_kept(c.asked),
                 compression.packed(dumps(c), texts[segment]),
             )
-            for segment, c in made
+            for segment, c in contribution_rows
         ),
     )
     add_calls(db, number, calls)
@@ -94,15 +94,17 @@ def contributions(
         " CROSS JOIN passage p ON p.segment = s.num WHERE s.document = ? ORDER BY s.idx"
     )
     rows = rows_of_documents(db, ns, document_ids, sql)
-    found = [
+    result = [
         (place, loads(compression.unpacked(body, text), Contribution))
         for *place, kind, body, text in rows
         if kind in kinds
     ]
     return [
-        made
-        for _, passes in groupby(found, key=itemgetter(0))
-        for made in sorted((made for _, made in passes), key=attrgetter("kind", "asked"))
+        contribution
+        for _, passes in groupby(result, key=itemgetter(0))
+        for contribution in sorted(
+            (contribution for _, contribution in passes), key=attrgetter("kind", "asked")
+        )
     ]
 
 

@@ -70,9 +70,9 @@ def drop_relations(db: sqlite3.Connection, ns: int) -> None:
 def drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
     """Drop the vectors of some segments."""
     sql = "SELECT num FROM segment_vector WHERE segment IN ({})"
-    found = [num for (num,) in rows_in(db, sql, segments)]
-    if found:
-        execute_in(db, "DELETE FROM segment_vector WHERE num IN ({})", found)
+    numbers = [num for (num,) in rows_in(db, sql, segments)]
+    if numbers:
+        execute_in(db, "DELETE FROM segment_vector WHERE num IN ({})", numbers)
         _mark(db, ns)
 
 
@@ -96,20 +96,20 @@ def put(
     if kind == "relation":
         sql = "DELETE FROM relation_vector WHERE ns = ? AND key IN ({})"
         execute_in(db, sql, set(owners), number)
-        known: Mapping[str, Any] = {owner: owner for owner in owners}
+        number_of: Mapping[str, Any] = {owner: owner for owner in owners}
         table = "relation_vector (ns, key, data)"
     else:
-        known = segment_numbers(db, number, owners)
-        drop(db, number, set(known.values()))
+        number_of = segment_numbers(db, number, owners)
+        drop(db, number, set(number_of.values()))
         table = "segment_vector (ns, segment, data)"
         if not db.execute("SELECT vectors FROM namespace WHERE num = ?", (number,)).fetchone()[0]:
             _mark(db, number)
     db.executemany(
         f"INSERT INTO {table} VALUES (?, ?, ?)",
         (
-            (number, known[owner], row.tobytes())
+            (number, number_of[owner], row.tobytes())
             for owner, row in zip(owners, rows, strict=True)
-            if owner in known
+            if owner in number_of
         ),
     )
 
@@ -154,17 +154,17 @@ def best_of(
     """
     import numpy as np
 
-    wanted = min(4 * max(limit, 1), scores.size)
+    most = min(4 * max(limit, 1), scores.size)
     while True:
         # Sorting all rows of a large memory would take longer than the product that scored them.
-        least = np.partition(scores, -wanted)[-wanted]
+        least = np.partition(scores, -most)[-most]
         top = np.flatnonzero((scores >= least) & (scores > -np.inf))
         order = top[np.argsort(-scores[top], kind="stable")]
-        found, firsts = np.unique(segments[order], return_index=True)
-        if found.size >= limit or wanted == scores.size:
+        best_segments, firsts = np.unique(segments[order], return_index=True)
+        if best_segments.size >= limit or most == scores.size:
             best = np.argsort(firsts)[:limit]
-            return found[best].tolist(), scores[order[firsts[best]]].tolist()
-        wanted = min(4 * wanted, scores.size)
+            return best_segments[best].tolist(), scores[order[firsts[best]]].tolist()
+        most = min(4 * most, scores.size)
 
 
 class Copies:
@@ -194,7 +194,7 @@ class Copies:
             return {}
         cosines = rows["vector"] @ np.asarray(vector, dtype=np.float32)
         if documents is not None or among is not None:
-            is_left_out = ~np.isin(rows["segment"], _chosen(db, number, documents, among))
+            is_left_out = ~np.isin(rows["segment"], _choose(db, number, documents, among))
             cosines[is_left_out] = -np.inf
         numbers, best = best_of(rows["segment"], cosines, limit)
         ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", numbers))
@@ -209,8 +209,8 @@ class Copies:
         kind = np.dtype([("num", "<i8"), ("segment", "<i8"), ("vector", "<f4", (dimension,))])
         if not mark:
             return np.zeros(0, kind)
-        known, rows = self._open.get(ns, ("", np.zeros(0, kind)))
-        if known != mark:
+        revision_known, rows = self._open.get(ns, ("", np.zeros(0, kind)))
+        if revision_known != mark:
             rows = self._mapped(mark, kind)
         new = _after(db, ns, rows, kind)
         if new.size:
@@ -218,7 +218,7 @@ class Copies:
             if there.size > rows.size:
                 rows, new = there, _after(db, ns, there, kind)
         if new.size:
-            rows = self._grown(rows, new, mark, kind)
+            rows = self._grow(rows, new, mark, kind)
         self._open[ns] = mark, rows
         return rows
 
@@ -236,7 +236,7 @@ class Copies:
             return np.zeros(0, kind)
         return np.memmap(file, kind, "r", shape=(count,))
 
-    def _grown(
+    def _grow(
         self,
         rows: "NDArray[np.void]",
         new: "NDArray[np.void]",
@@ -299,16 +299,16 @@ def _after(
     sql = "SELECT num, segment, data FROM segment_vector WHERE ns = ? AND num > ? ORDER BY num"
     cursor = db.execute(sql, (ns, last))
     parts = [np.zeros(0, kind)]
-    while found := cursor.fetchmany(_BATCH):
-        part = np.zeros(len(found), kind)
-        part["num"], part["segment"] = [row[0] for row in found], [row[1] for row in found]
-        data = np.frombuffer(b"".join(row[2] for row in found), np.float32)
-        part["vector"] = data.reshape(len(found), -1)
+    while batch := cursor.fetchmany(_BATCH):
+        part = np.zeros(len(batch), kind)
+        part["num"], part["segment"] = [row[0] for row in batch], [row[1] for row in batch]
+        data = np.frombuffer(b"".join(row[2] for row in batch), np.float32)
+        part["vector"] = data.reshape(len(batch), -1)
         parts.append(part)
     return np.concatenate(parts)
 
 
-def _chosen(
+def _choose(
     db: sqlite3.Connection,
     ns: int,
     documents: Collection[str] | None,
@@ -323,6 +323,6 @@ def _chosen(
         )
         numbers = {num for (num,) in rows_in(db, sql, set(documents), ns)}
     if among is not None:
-        picked = set(segment_numbers(db, ns, among).values())
-        numbers = picked if numbers is None else numbers & picked
+        among_numbers = set(segment_numbers(db, ns, among).values())
+        numbers = among_numbers if numbers is None else numbers & among_numbers
     return sorted(numbers or ())

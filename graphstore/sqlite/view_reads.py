@@ -47,22 +47,24 @@ def names(db: sqlite3.Connection, ns: str, wanted: NameFilter | None = None) -> 
     if wanted is None:
         rows = db.execute(f"{_NAMES} FROM name n {_ENTITY} WHERE n.ns = ?", (number,))
     else:
-        pick(db, _wanted(db, number, wanted))
+        pick(db, _matching_names(db, number, wanted))
         rows = db.execute(f"{_NAMES} FROM picked CROSS JOIN name n ON n.num = picked.num {_ENTITY}")
     return sorted(map(_name, rows), key=attrgetter("key"))
 
 
-def _wanted(db: sqlite3.Connection, ns: int, wanted: NameFilter) -> set[int]:
+def _matching_names(db: sqlite3.Connection, ns: int, wanted: NameFilter) -> set[int]:
     """Return the numbers of the names that a filter lets through."""
     sql = "SELECT num FROM name WHERE ns = ? AND key >= ? AND key < ?"
-    found = {
+    numbers = {
         num for norm in set(wanted.norms) for (num,) in db.execute(sql, (ns, *key_range(norm)))
     }
     entities = entity_numbers(db, ns, wanted.entities).values()
-    found.update(n for (n,) in rows_in(db, "SELECT num FROM name WHERE entity IN ({})", entities))
+    numbers.update(n for (n,) in rows_in(db, "SELECT num FROM name WHERE entity IN ({})", entities))
     sql = "SELECT name FROM name_block WHERE ns = ? AND block = ? LIMIT ?"
-    found.update(name for pair in wanted.blocks.items() for (name,) in db.execute(sql, (ns, *pair)))
-    return found
+    numbers.update(
+        name for pair in wanted.blocks.items() for (name,) in db.execute(sql, (ns, *pair))
+    )
+    return numbers
 
 
 def _name(row: Sequence[Any]) -> NameRow:
@@ -82,7 +84,7 @@ def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entit
         forms[num][form] = count
     segments: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
     questions: dict[int, dict[str, None]] = {num: {} for num in numbers.values()}
-    given: dict[int, list[Property]] = {num: [] for num in numbers.values()}
+    properties_of: dict[int, list[Property]] = {num: [] for num in numbers.values()}
     rows = db.execute(
         "SELECT picked.num, s.id, m.question, m.properties"
         f" {_OF_ENTITIES} ORDER BY d.id, s.idx, n.key"
@@ -92,8 +94,8 @@ def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entit
         if question:
             questions[num][question] = None
         for name, value in compression.properties_told(properties):
-            given[num].append(Property(name, value, segment))
-    found = {
+            properties_of[num].append(Property(name, value, segment))
+    result = {
         key: Entity(
             key,
             name,
@@ -101,13 +103,13 @@ def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entit
             by_frequency(forms[num]),
             tuple(segments[num]),
             tuple(questions[num]),
-            tuple(given[num]),
+            tuple(properties_of[num]),
         )
         for num, key, name, type_ in db.execute(
             "SELECT num, key, name, type FROM picked CROSS JOIN entity USING (num)"
         )
     }
-    return in_order(keys, found)
+    return in_order(keys, result)
 
 
 def list_entities(db: sqlite3.Connection, ns: str, limit: int = 100) -> list[EntityCount]:
@@ -150,8 +152,8 @@ def types(db: sqlite3.Connection, ns: str) -> list[str]:
 
 def segments_of_types(db: sqlite3.Connection, ns: str, types: Collection[str]) -> list[str]:
     """Return the segments that name an entity, or state something, of some types."""
-    given = (namespace_number(db, ns), json.dumps(sorted(types)))
-    return [id_ for (id_,) in db.execute(_OF_TYPES, given)]
+    parameters = (namespace_number(db, ns), json.dumps(sorted(types)))
+    return [id_ for (id_,) in db.execute(_OF_TYPES, parameters)]
 
 
 def mentions(
@@ -160,7 +162,7 @@ def mentions(
     """Return who is named in some segments, and where the rare ones are named besides."""
     ids = {n: id_ for id_, n in segment_numbers(db, namespace_number(db, ns), segment_ids).items()}
     pick(db, ids)
-    named: dict[str, list[tuple[str, str]]] = {id_: [] for id_ in ids.values()}
+    names_by_segment: dict[str, list[tuple[str, str]]] = {id_: [] for id_ in ids.values()}
     entities: dict[int, str] = {}
     rows = db.execute(
         "SELECT m.segment, m.forms, n.key, e.num, e.key FROM picked CROSS JOIN mention m"
@@ -168,19 +170,23 @@ def mentions(
         " CROSS JOIN entity e ON e.num = n.entity"
     )
     for segment, forms, name, entity, key in rows:
-        named[ids[segment]] += [(form, key) for form, _ in compression.forms_told(forms, name)]
+        names_by_segment[ids[segment]] += [
+            (form, key) for form, _ in compression.forms_told(forms, name)
+        ]
         entities[entity] = key
     spread = _spread(db, entities, most) if most else {}
-    return Mentions(named, _places(db, {n: entities[n] for n in spread if spread[n] <= most}))
+    return Mentions(
+        names_by_segment, _places(db, {n: entities[n] for n in spread if spread[n] <= most})
+    )
 
 
 def _places(db: sqlite3.Connection, entities: Mapping[int, str]) -> dict[str, tuple[str, ...]]:
     """Return the segments of entities, given as number to key, in order."""
     pick(db, entities)
-    found: dict[str, dict[str, None]] = {key: {} for key in entities.values()}
+    segments_by_entity: dict[str, dict[str, None]] = {key: {} for key in entities.values()}
     for num, segment in db.execute(f"SELECT picked.num, s.id {_OF_ENTITIES} ORDER BY d.id, s.idx"):
-        found[entities[num]][segment] = None
-    return {key: tuple(segments) for key, segments in found.items()}
+        segments_by_entity[entities[num]][segment] = None
+    return {key: tuple(segments) for key, segments in segments_by_entity.items()}
 
 
 def shared_entities(
@@ -224,11 +230,11 @@ def around(db: sqlite3.Connection, ns: str, keys: Sequence[str], *, texts: bool 
     names = dict(db.execute("SELECT key, name FROM picked CROSS JOIN entity USING (num)"))
     if not texts:
         return Around(names, facts, places)
-    found = stored_documents.segments(
+    segments_found = stored_documents.segments(
         db, ns, sorted({id_ for ids in places.values() for id_ in ids})
     )
-    found.sort(key=lambda segment: (segment.document_id, segment.index))
-    return Around(names, facts, places, found)
+    segments_found.sort(key=lambda segment: (segment.document_id, segment.index))
+    return Around(names, facts, places, segments_found)
 
 
 def _facts(db: sqlite3.Connection, entities: Iterable[int]) -> list[Fact]:
@@ -287,11 +293,11 @@ def questions(
 def counts(db: sqlite3.Connection, ns: str) -> Mapping[str, int]:
     """Return how much there is of each kind."""
     number = namespace_number(db, ns)
-    found = {}
+    result = {}
     for kind in ("document", "segment", "entity", "fact", "question", "trail"):
         where = "WHERE ns = ?"
         if kind in ("fact", "question"):
             where = "WHERE segment IN (SELECT num FROM segment WHERE ns = ?)"
         (count,) = db.execute(f"SELECT count(*) FROM {kind} {where}", (number,)).fetchone()
-        found["entities" if kind == "entity" else kind + "s"] = count
-    return found
+        result["entities" if kind == "entity" else kind + "s"] = count
+    return result

@@ -55,21 +55,23 @@ def apply(
 ) -> int:
     """Apply a change if nobody else did since; return the new revision."""
     number = required_namespace(db, ns)
-    (found,) = db.execute("SELECT revision FROM namespace WHERE num = ?", (number,)).fetchone()
-    if found != revision:
+    (current,) = db.execute("SELECT revision FROM namespace WHERE num = ?", (number,)).fetchone()
+    if current != revision:
         raise StoreConflict(
-            f"namespace {ns!r} is at revision {found}, not {revision}: somebody else changed it"
+            f"namespace {ns!r} is at revision {current}, not {revision}: somebody else changed it"
         )
     touched = Touched()
-    written = written_segments(change)
-    segments = segment_numbers(db, number, written.union(change.clear))
-    check_known("segment", written, segments)
+    segment_ids = written_segments(change)
+    segments = segment_numbers(db, number, segment_ids.union(change.clear))
+    check_known("segment", segment_ids, segments)
     names = _put_names(db, number, change, touched)
     clear(db, number, {segments[id_] for id_ in change.clear if id_ in segments}, touched)
     _put_mentions(db, change.mentions, segments, names, touched)
     _put_facts(db, change.facts, segments, names)
     _put_questions(db, change.questions, segments)
-    full_text.add(db, number, {segments[id_]: own for id_, own in change.index.items()})
+    full_text.add(
+        db, number, {segments[id_]: segment_terms for id_, segment_terms in change.index.items()}
+    )
     db.executemany(
         "INSERT OR REPLACE INTO merged VALUES (?, ?)",
         ((segments[id_], digest) for id_, digest in change.merged.items()),
@@ -117,27 +119,27 @@ def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str,
     _mark_stale(db, ns, touched)
     _drop_names(db, ns, touched)
     pick(db, touched.entities)
-    gone = db.execute(
+    entities_gone = db.execute(
         "SELECT entity.num, entity.key, entity.name FROM picked CROSS JOIN entity USING (num)"
         " WHERE NOT EXISTS (SELECT 1 FROM name WHERE name.entity = picked.num)"
     ).fetchall()
-    execute_in(db, "DELETE FROM entity WHERE num IN ({})", [num for num, _, _ in gone])
-    return [(key, name) for _, key, name in gone]
+    execute_in(db, "DELETE FROM entity WHERE num IN ({})", [num for num, _, _ in entities_gone])
+    return [(key, name) for _, key, name in entities_gone]
 
 
 def _put_names(
     db: sqlite3.Connection, ns: int, change: ViewUpdate, touched: Touched
 ) -> dict[str, int]:
     """Write names and entities; return the numbers of these names, and of those in the rows."""
-    used = used_names(change)
-    known = name_numbers(db, ns, used.union(change.names))
-    check_known("name", used, known.keys() | change.names.keys())
+    names_used = used_names(change)
+    number_of = name_numbers(db, ns, names_used.union(change.names))
+    check_known("name", names_used, number_of.keys() | change.names.keys())
     entities = _put_entities(db, ns, change)
-    numbers = known | _numbered(change.names.keys() - known.keys(), next_number(db, "name"))
+    numbers = number_of | _numbered(change.names.keys() - number_of.keys(), next_number(db, "name"))
     moved = rows_in(
         db,
         "SELECT entity FROM name WHERE num IN ({})",
-        [known[key] for key in change.names if key in known],
+        [number_of[key] for key in change.names if key in number_of],
     )
     touched.entities.update(entities.values(), (entity for (entity,) in moved))
     touched.names.update(numbers[key] for key in change.names)
@@ -151,7 +153,7 @@ def _put_names(
         (
             (ns, block, numbers[key])
             for key in change.names
-            if key not in known
+            if key not in number_of
             for block in blocks_of(key)
         ),
     )
@@ -242,14 +244,14 @@ def _put_facts(
 def _put_questions(
     db: sqlite3.Connection, rows: Sequence[Question], segments: Mapping[str, int]
 ) -> None:
-    taken: dict[int, dict[str, int]] = {segments[q.segment_id]: {} for q in rows}
+    numbers_taken: dict[int, dict[str, int]] = {segments[q.segment_id]: {} for q in rows}
     sql = "SELECT segment, n, text FROM question WHERE segment IN ({})"
-    for segment, n, text in sorted(rows_in(db, sql, taken)):
-        taken[segment][text] = n
+    for segment, n, text in sorted(rows_in(db, sql, numbers_taken)):
+        numbers_taken[segment][text] = n
     ready = []
     for question in rows:
         segment = segments[question.segment_id]
-        n = taken[segment].setdefault(question.text, len(taken[segment]))
+        n = numbers_taken[segment].setdefault(question.text, len(numbers_taken[segment]))
         ready.append((segment, n, question.text, question.kind))
     db.executemany("INSERT OR REPLACE INTO question VALUES (?, ?, ?, ?)", ready)
 
@@ -278,15 +280,15 @@ def _mark_stale(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
 def _drop_names(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
     """Drop touched names without a mention, and the facts that need them."""
     pick(db, touched.names)
-    lost = db.execute(
+    names_lost = db.execute(
         "SELECT name.num, name.key, name.entity FROM picked CROSS JOIN name USING (num)"
         " WHERE NOT EXISTS (SELECT 1 FROM mention WHERE mention.name = picked.num)"
     ).fetchall()
-    gone = [number for number, _, _ in lost]
-    touched.entities.update(entity for _, _, entity in lost)
+    numbers = [number for number, _, _ in names_lost]
+    touched.entities.update(entity for _, _, entity in names_lost)
     db.executemany(
         "DELETE FROM name_block WHERE ns = ? AND block = ? AND name = ?",
-        ((ns, block, number) for number, key, _ in lost for block in blocks_of(key)),
+        ((ns, block, number) for number, key, _ in names_lost for block in blocks_of(key)),
     )
     for sql in (
         "DELETE FROM fact WHERE head IN ({})",
@@ -294,4 +296,4 @@ def _drop_names(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
         "DELETE FROM form WHERE name IN ({})",
         "DELETE FROM name WHERE num IN ({})",
     ):
-        execute_in(db, sql, gone)
+        execute_in(db, sql, numbers)

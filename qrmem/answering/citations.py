@@ -29,12 +29,12 @@ def locate(quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Citatio
     The labelled passage is looked through first, then the others, as models mistake labels. A
     quotation with an elision is located part by part. What cannot be located is dropped.
     """
-    found: dict[tuple[str, int, int], Citation] = {}
+    citations: dict[tuple[str, int, int], Citation] = {}
     for quote in quotes:
         for citation in _located(quote, passages):
             key = (citation.segment_id, citation.start, citation.end)
-            found.setdefault(key, citation)
-    return list(found.values())
+            citations.setdefault(key, citation)
+    return list(citations.values())
 
 
 def whole(passage: Passage) -> Citation:
@@ -50,18 +50,18 @@ def supporting(words: str, quotes: Sequence[Quote], passages: Sequence[Passage])
     reason; ties go to the earlier one.
     """
     labels = {quote.label for quote in quotes}
-    named = [passage for passage in passages if passage.label in labels]
-    if named or not passages:
-        return named
-    wanted = set(terms(words))
-    shared = [len(wanted & set(terms(passage.segment.text))) for passage in passages]
+    cited_passages = [passage for passage in passages if passage.label in labels]
+    if cited_passages or not passages:
+        return cited_passages
+    answer_terms = set(terms(words))
+    shared = [len(answer_terms & set(terms(passage.segment.text))) for passage in passages]
     return [passages[shared.index(max(shared))]]
 
 
 def _located(quote: Quote, passages: Sequence[Passage]) -> Iterator[Citation]:
-    named = [passage for passage in passages if passage.label == quote.label]
-    if named and (span := _verbatim(quote.text, named[0].segment.text)):
-        yield replace(cite(named[0], *span), matches=quote.matches)
+    labelled = [passage for passage in passages if passage.label == quote.label]
+    if labelled and (span := _verbatim(quote.text, labelled[0].segment.text)):
+        yield replace(cite(labelled[0], *span), matches=quote.matches)
         return
     for part in _parts(quote.text):
         citation = _first(part, quote.label, passages)
@@ -108,10 +108,10 @@ def _any_mark(match: "re.Match[str]") -> str:
 def _aligned(quote: str, text: str) -> tuple[int, int] | None:
     if len(quote) < SHORTEST or len(quote) > len(text) * 1.1:
         return None
-    found = fuzz.partial_ratio_alignment(quote, text, score_cutoff=ALIKE)
-    if found is None or found.dest_end <= found.dest_start:
+    alignment = fuzz.partial_ratio_alignment(quote, text, score_cutoff=ALIKE)
+    if alignment is None or alignment.dest_end <= alignment.dest_start:
         return None
-    return _to_words(text, found.dest_start, found.dest_end)
+    return _to_words(text, alignment.dest_start, alignment.dest_end)
 
 
 def _to_words(text: str, start: int, end: int) -> tuple[int, int]:

@@ -71,13 +71,13 @@ class Line:
 @lru_cache(maxsize=512)
 def lines(text: str) -> tuple[Line, ...]:
     """Return the sentences of a segment; remembered, as a strategy reads a segment many times."""
-    found = []
+    result = []
     for start, end in sentences(text):
         raw = text[start:end]
         inner = raw.strip()
         if inner:
             start += len(raw) - len(raw.lstrip())
-            found.append(
+            result.append(
                 Line(
                     start,
                     start + len(inner),
@@ -87,7 +87,7 @@ def lines(text: str) -> tuple[Line, ...]:
                     inner.rstrip(_CLOSERS).endswith("?"),
                 )
             )
-    return tuple(found)
+    return tuple(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +122,19 @@ class Evidence:
 
     def __init__(self, asked: Query, passages: Sequence[Passage]) -> None:
         self.asked = asked
-        placed = [(passage, lines(passage.segment.text)) for passage in passages]
-        self.spread = Counter(term for _, own in placed for line in own for term in line.terms)
-        self._sentences = sum(len(own) for _, own in placed)
+        lines_of = [(passage, lines(passage.segment.text)) for passage in passages]
+        self.spread = Counter(
+            term for _, passage_lines in lines_of for line in passage_lines for term in line.terms
+        )
+        self._sentences = sum(len(passage_lines) for _, passage_lines in lines_of)
         weights = {term: self.rarity(term) for term in asked.words}
         total = sum(weights.values()) or 1.0
         self._weights = {term: weight / total for term, weight in weights.items()}
         self._titles = asked.titles()
         self._best = max((passage.score for passage in passages), default=0.0)
         self.clues: list[Clue] = []
-        for passage, own in placed:
-            self._weigh(passage, own)
+        for passage, passage_lines in lines_of:
+            self._weigh(passage, passage_lines)
         if asked.wants_name:
             self._prefer_names()
 
@@ -143,8 +145,8 @@ class Evidence:
 
     def ranked(self) -> list[Clue]:
         """Return the clues that cover anything, best first, ties in reading order."""
-        found = [clue for clue in self.clues if clue.coverage > 0]
-        return sorted(found, key=lambda clue: (-round(clue.score, 9), clue.order))
+        covering = [clue for clue in self.clues if clue.coverage > 0]
+        return sorted(covering, key=lambda clue: (-round(clue.score, 9), clue.order))
 
     def missing(self) -> list[str]:
         """Return the question's words that no passage holds, in the question's order."""
@@ -174,17 +176,17 @@ class Evidence:
         A name that answers stands beside the question's words again and again; which of a passage's
         names that is, no single sentence says.
         """
-        held: dict[str, set[int]] = {}
+        terms_of: dict[str, set[int]] = {}
         for clue in self.clues:
             for name in _names(clue.passage.segment.text, clue.line, self.asked):
-                held.setdefault(name, set()).add(clue.order)
+                terms_of.setdefault(name, set()).add(clue.order)
         worth = {
             name: sum(self.clues[order].coverage for order in orders)
-            for name, orders in held.items()
+            for name, orders in terms_of.items()
         }
         top = max(worth.values(), default=0.0) or 1.0
         best: dict[int, float] = {}
-        for name, orders in held.items():
+        for name, orders in terms_of.items():
             for order in orders:
                 best[order] = max(best.get(order, 0.0), worth[name] / top)
         self.clues = [
@@ -211,18 +213,18 @@ def _weight(line: Line) -> float:
 
 
 @lru_cache(maxsize=512)
-def _named(text: str) -> tuple[tuple[int, str], ...]:
+def _name_places(text: str) -> tuple[tuple[int, str], ...]:
     """Return where names stand in a segment, each as its terms without titles ("Mrs.")."""
-    found = tagged(text)
-    names = [" ".join(sorted(set(content(mention.name)) - _TITLES)) for mention in found.mentions]
-    return tuple((one.start, names[one.entity]) for one in found.occurrences)
+    tags = tagged(text)
+    names = [" ".join(sorted(set(content(mention.name)) - _TITLES)) for mention in tags.mentions]
+    return tuple((one.start, names[one.entity]) for one in tags.occurrences)
 
 
 def _names(text: str, line: Line, asked: Query) -> set[str]:
     """Return the names in a sentence that the question does not give itself."""
     return {
         name
-        for start, name in _named(text)
+        for start, name in _name_places(text)
         if line.start <= start < line.end and not asked.words.keys() >= set(name.split())
     }
 
@@ -244,5 +246,5 @@ def _has_kind(line: Line, asked: Query) -> bool:
     if asked.kind == "DATE":
         return bool(_TIME.search(line.text))
     pattern = {"PERSON": _NAME, "PLACE": _PLACE}.get(asked.kind)
-    found = pattern.findall(line.text) if pattern else ()
-    return any(not set(content(name)) <= asked.words.keys() for name in found)
+    matches = pattern.findall(line.text) if pattern else ()
+    return any(not set(content(name)) <= asked.words.keys() for name in matches)

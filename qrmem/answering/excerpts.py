@@ -67,8 +67,8 @@ def scant(question: str, texts: Iterable[str]) -> str:
     most = max((len(words.keys() & set(content(text))) for text in texts), default=0)
     if len(words) < 2 or most > SCANT * len(words):
         return ""
-    held = f"more than {most}" if most else "any"
-    return f"no passage holds {held} of the question's {len(words)} words: this may be a miss"
+    share = f"more than {most}" if most else "any"
+    return f"no passage holds {share} of the question's {len(words)} words: this may be a miss"
 
 
 def with_excerpts(question: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -85,18 +85,18 @@ def with_excerpts(question: str, hits: Sequence[Hit]) -> list[Hit]:
     clues: dict[str, list[Clue]] = {}
     for clue in evidence.clues:
         clues.setdefault(clue.passage.label, []).append(clue)
-    shown = []
+    passages_shown = []
     for n, (segment, hit) in enumerate(zip(segments, hits, strict=True)):
         language = language_of(hit.title)
-        own = clues.get(str(n), [])
-        if own and not language:
-            found = _best_part(evidence.asked, segment, own)
-            shown.append(replace(hit, excerpt=found.text, matches=found.matches))
+        passage_clues = clues.get(str(n), [])
+        if passage_clues and not language:
+            best_part = _best_part(evidence.asked, segment, passage_clues)
+            passages_shown.append(replace(hit, excerpt=best_part.text, matches=best_part.matches))
             continue
         start, end = _code_lines(evidence, hit.text, language) if language else (0, len(hit.text))
         text = hit.text[start:end]
-        shown.append(replace(hit, excerpt=text, matches=matches(question, text)))
-    return shown
+        passages_shown.append(replace(hit, excerpt=text, matches=matches(question, text)))
+    return passages_shown
 
 
 def _best_part(asked: Query, segment: Segment, clues: Sequence[Clue]) -> Excerpt:
@@ -104,7 +104,7 @@ def _best_part(asked: Query, segment: Segment, clues: Sequence[Clue]) -> Excerpt
     no_heading = [clue for clue in clues if not clue.line.is_heading] or clues
     best = max(no_heading, key=lambda clue: (round(clue.score, 9), -clue.order))
     own, scores = [clue.line for clue in clues], [clue.score for clue in clues]
-    first, last = _grown(own, scores, best.at, (), WORDS)
+    first, last = _grow(own, scores, best.at, (), WORDS)
     return _excerpt(asked, segment, first, last, WORDS)
 
 
@@ -120,10 +120,12 @@ def _code_lines(evidence: Evidence, text: str, language: str) -> tuple[int, int]
     if any(defined):
         first = defined.index(True)
     else:
-        own = [set(content(row)) & evidence.asked.terms for row in rows]
-        near = [own[n : n + CODE_LINES] for n in range(len(rows))]
-        worth = [_weight(evidence, set().union(*one)) for one in near]
-        worth = [w + max(_weight(evidence, o) for o in n) for w, n in zip(worth, near, strict=True)]
+        row_terms = [set(content(row)) & evidence.asked.terms for row in rows]
+        windows = [row_terms[n : n + CODE_LINES] for n in range(len(rows))]
+        worth = [_weight(evidence, set().union(*one)) for one in windows]
+        worth = [
+            w + max(_weight(evidence, o) for o in n) for w, n in zip(worth, windows, strict=True)
+        ]
         best = [n for n, one in enumerate(worth) if one == max(worth)]
         first = _opened_by(rows, best[len(best) // 2]) if best else 0
     start = sum(map(len, rows[:first]))
@@ -145,8 +147,10 @@ def _indent(row: str) -> int:
 
 def matches(question: str, text: str) -> tuple[tuple[int, int], ...]:
     """Return the spans of a text's words that a question has, in any of their forms."""
-    wanted = query(question).terms
-    return tuple(m.span() for m in WORD.finditer(text) if not wanted.isdisjoint(_of_word(m[0])))
+    query_terms = query(question).terms
+    return tuple(
+        m.span() for m in WORD.finditer(text) if not query_terms.isdisjoint(_of_word(m[0]))
+    )
 
 
 @lru_cache(maxsize=10_000)
@@ -162,14 +166,16 @@ def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, toke
         force: show what there is, however little of the question it covers.
     """
     evidence = Evidence(query(context.question), _readable(passages))
-    chosen = _chosen(evidence)
-    if not chosen or not (force or is_enough(evidence, chosen[0][0])):
-        best = chosen[0][0] if chosen else None
+    excerpts_chosen = _choose_excerpts(evidence)
+    if not excerpts_chosen or not (force or is_enough(evidence, excerpts_chosen[0][0])):
+        best = excerpts_chosen[0][0] if excerpts_chosen else None
         return Verdict(False, reason=_what_is_missing(evidence, best), tokens=tokens)
-    shown = [(clue.passage, excerpt) for clue, excerpt in chosen]
-    shown = _newest_first([*_newer(context.question, shown, passages), *shown][:MOST])
-    quotes = tuple(Quote(p.label, excerpt.text, excerpt.matches) for p, excerpt in shown)
-    text = "\n\n".join(_told(p, excerpt) for p, excerpt in shown)
+    excerpts_shown = [(clue.passage, excerpt) for clue, excerpt in excerpts_chosen]
+    excerpts_shown = _newest_first(
+        [*_newer(context.question, excerpts_shown, passages), *excerpts_shown][:MOST]
+    )
+    quotes = tuple(Quote(p.label, excerpt.text, excerpt.matches) for p, excerpt in excerpts_shown)
+    text = "\n\n".join(_excerpt_line(p, excerpt) for p, excerpt in excerpts_shown)
     miss = scant(context.question, (f"{p.title} {p.segment.text}" for p in passages))
     reason = f"{NO_MODEL}; {miss}" if miss else NO_MODEL
     return Verdict(True, text, None, reason, quotes, tokens, status="passages")
@@ -180,32 +186,32 @@ def _newer(
 ) -> list[tuple[Passage, Excerpt]]:
     """Return the beginnings of the turns that correct what is shown, newest first."""
     by_label = {passage.label: passage for passage in passages}
-    known = {passage.label for passage, _ in shown}
-    wanted = dict.fromkeys(
-        label for p, _ in shown for label in p.superseded_by if label not in known
+    labels_shown = {passage.label for passage, _ in shown}
+    newer_labels = dict.fromkeys(
+        label for p, _ in shown for label in p.superseded_by if label not in labels_shown
     )
-    found = []
-    for passage in (by_label[label] for label in reversed(wanted) if label in by_label):
+    newer = []
+    for passage in (by_label[label] for label in reversed(newer_labels) if label in by_label):
         text = passage.segment.text
         last = [match.end() for match in re.finditer(r"\S+", text)][:WORDS][-1:]
         end = last[0] if last else len(text)
         excerpt = Excerpt(passage.segment, 0, end, matches(question, text[:end]))
-        found.append((passage, excerpt))
-    return found
+        newer.append((passage, excerpt))
+    return newer
 
 
 def _newest_first(shown: Sequence[tuple[Passage, Excerpt]]) -> list[tuple[Passage, Excerpt]]:
     """Return excerpts in their order, but each of a corrected turn after what corrects it."""
-    left, ordered = list(shown), list[tuple[Passage, Excerpt]]()
-    while left:
-        waiting = {passage.label for passage, _ in left}
-        ready = [one for one in left if waiting.isdisjoint(one[0].superseded_by)]
-        ordered.append((ready or left)[0])
-        left.remove(ordered[-1])
+    remaining, ordered = list(shown), list[tuple[Passage, Excerpt]]()
+    while remaining:
+        waiting = {passage.label for passage, _ in remaining}
+        ready = [one for one in remaining if waiting.isdisjoint(one[0].superseded_by)]
+        ordered.append((ready or remaining)[0])
+        remaining.remove(ordered[-1])
     return ordered
 
 
-def _told(passage: Passage, excerpt: Excerpt) -> str:
+def _excerpt_line(passage: Passage, excerpt: Excerpt) -> str:
     text = " ".join(excerpt.text.split())
     return f"(corrected later) {text}" if passage.superseded_by else text
 
@@ -213,9 +219,9 @@ def _told(passage: Passage, excerpt: Excerpt) -> str:
 def is_enough(evidence: Evidence, clue: Clue) -> bool:
     """Whether a sentence covers so much of the question that there is no need to look further."""
     names = evidence.asked.name_terms
-    named = len(names & clue.line.terms) / len(names) if names else 1.0
+    names_covered = len(names & clue.line.terms) / len(names) if names else 1.0
     lacks_kind = bool(evidence.asked.kind) and not clue.has_kind
-    return clue.coverage + NAMES * (named - 1) - WITHOUT_KIND * lacks_kind >= ENOUGH
+    return clue.coverage + NAMES * (names_covered - 1) - WITHOUT_KIND * lacks_kind >= ENOUGH
 
 
 def absent_names(question: str, texts: Sequence[str]) -> list[str]:
@@ -223,14 +229,16 @@ def absent_names(question: str, texts: Sequence[str]) -> list[str]:
 
     A title ("Captain") and an abbreviation decide nothing. "Maastrich" is found in "Maastricht".
     """
-    asked = [(name, _telling(_unopened(name, question))) for name in query(question).names]
-    if not any(words for _, words in asked):
+    names_asked = [(name, _telling(_unopened(name, question))) for name in query(question).names]
+    if not any(words for _, words in names_asked):
         return []
     whole = " ".join(" ".join(texts).casefold().split())
-    asked = [(name, words) for name, words in asked if words and name.casefold() not in whole]
+    names_asked = [
+        (name, words) for name, words in names_asked if words and name.casefold() not in whole
+    ]
     capitals = {word for text in texts for word in WORD.findall(text) if not word.islower()}
     stems = {term for word in capitals for term in content(word)}
-    return [name for name, words in asked if not _occurs(words, capitals, stems)]
+    return [name for name, words in names_asked if not _occurs(words, capitals, stems)]
 
 
 def _unopened(name: str, question: str) -> str:
@@ -265,41 +273,45 @@ def _readable(passages: Sequence[Passage]) -> Sequence[Passage]:
     return [p for p in passages if not boilerplate(p.segment.text, p.segment.index)] or passages
 
 
-def _chosen(evidence: Evidence) -> list[tuple[Clue, Excerpt]]:
+def _choose_excerpts(evidence: Evidence) -> list[tuple[Clue, Excerpt]]:
     """Take the best sentence with what stands round it, then the best that is left, and so on."""
     ranked = [clue for clue in evidence.ranked() if not clue.line.is_heading]
     scores: dict[str, list[float]] = {}
     for clue in evidence.clues:
         scores.setdefault(clue.passage.label, []).append(clue.score)
-    chosen: list[tuple[Clue, Excerpt]] = []
-    left = ALL_WORDS
-    while ranked and len(chosen) < MOST:
-        best = max(ranked, key=lambda c: c.score - SAME_PASSAGE * _times(c, chosen))
+    excerpts: list[tuple[Clue, Excerpt]] = []
+    words_left = ALL_WORDS
+    while ranked and len(excerpts) < MOST:
+        best = max(ranked, key=lambda c: c.score - SAME_PASSAGE * _times(c, excerpts))
         ranked.remove(best)
         segment = best.passage.segment
         if language := language_of(best.passage.title):
             start, end = _code_lines(evidence, segment.text, language)
-            if _is_shown(segment, start, end, chosen):
+            if _is_shown(segment, start, end, excerpts):
                 continue
-            found = matches(evidence.asked.text, segment.text[start:end])
-            shown = Excerpt(segment, start, end, found)
+            match_spans = matches(evidence.asked.text, segment.text[start:end])
+            excerpt = Excerpt(segment, start, end, match_spans)
         else:
-            own = lines(segment.text)
-            used = [
-                n for n, one in enumerate(own) if _is_shown(segment, one.start, one.end, chosen)
+            segment_lines = lines(segment.text)
+            lines_used = [
+                n
+                for n, one in enumerate(segment_lines)
+                if _is_shown(segment, one.start, one.end, excerpts)
             ]
-            words = left if len(chosen) == MOST - 1 else min(left, WORDS)
-            first, last = _grown(own, scores[best.passage.label], best.at, used, words)
-            shown = _excerpt(evidence.asked, segment, first, last, left)
-        chosen.append((best, shown))
-        left -= len(shown.text.split())
-        ranked = [c for c in ranked if len(c.line.text.split()) <= left]
+            words = words_left if len(excerpts) == MOST - 1 else min(words_left, WORDS)
+            first, last = _grow(
+                segment_lines, scores[best.passage.label], best.at, lines_used, words
+            )
+            excerpt = _excerpt(evidence.asked, segment, first, last, words_left)
+        excerpts.append((best, excerpt))
+        words_left -= len(excerpt.text.split())
+        ranked = [c for c in ranked if len(c.line.text.split()) <= words_left]
         ranked = [
             c
             for c in ranked
-            if not _is_shown(c.passage.segment, c.line.start, c.line.end, chosen[-1:])
+            if not _is_shown(c.passage.segment, c.line.start, c.line.end, excerpts[-1:])
         ]
-    return chosen
+    return excerpts
 
 
 def _is_shown(
@@ -319,31 +331,31 @@ def _times(clue: Clue, chosen: Sequence[tuple[Clue, Excerpt]]) -> int:
     return sum(clue.passage.label == other.passage.label for other, _ in chosen)
 
 
-def _grown(
+def _grow(
     own: Sequence[Line], scores: Sequence[float], at: int, used: Collection[int], words: int
 ) -> tuple[int, int]:
     """Return the first and last of the sentences round one that fit, the better neighbour first."""
     first = last = at
-    left = words - len(own[at].text.split())
+    words_left = words - len(own[at].text.split())
     while True:
         beside = [n for n in (first - 1, last + 1) if 0 <= n < len(own) and n not in used]
-        beside = [n for n in beside if len(own[n].text.split()) <= left]
+        beside = [n for n in beside if len(own[n].text.split()) <= words_left]
         if not beside:
             return first, last
         best = max(beside, key=lambda n: (scores[n], n))
         first, last = min(first, best), max(last, best)
-        left -= len(own[best].text.split())
+        words_left -= len(own[best].text.split())
 
 
 def _excerpt(asked: Query, segment: Segment, first: int, last: int, words: int) -> Excerpt:
     """Return sentences as an excerpt; a single one that is too long is cut round its matches."""
-    own = lines(segment.text)
-    start, end = own[first].start, own[last].end
+    segment_lines = lines(segment.text)
+    start, end = segment_lines[first].start, segment_lines[last].end
     text = segment.text[start:end]
     if len(text.split()) > words:
         spans = [match.span() for match in re.finditer(r"\S+", text)]
-        held = [not asked.terms.isdisjoint(content(text[a:b])) for a, b in spans]
-        counts = [sum(held[n : n + words]) for n in range(len(spans) - words + 1)]
+        holds_terms = [not asked.terms.isdisjoint(content(text[a:b])) for a, b in spans]
+        counts = [sum(holds_terms[n : n + words]) for n in range(len(spans) - words + 1)]
         best = [n for n, count in enumerate(counts) if count == max(counts)]
         first_word = best[len(best) // 2]
         end = start + spans[first_word + words - 1][1]
@@ -353,18 +365,18 @@ def _excerpt(asked: Query, segment: Segment, first: int, last: int, words: int) 
 
 def _what_is_missing(evidence: Evidence, best: Clue | None) -> str:
     """Say what is not there; the strategies read on with these words."""
-    asked = evidence.asked
+    question = evidence.asked
     missing = list(dict.fromkeys(evidence.missing()))
     if missing:
-        return f"nothing read so far mentions {_listed(missing)}"
+        return f"nothing read so far mentions {_list_in_words(missing)}"
     if best is None:
         return "no sentence is about the question"
-    held = [word for term, word in asked.words.items() if term in best.line.terms]
-    apart = [word for word in asked.words.values() if word not in held]
-    if apart and held:
-        return f"{_listed(apart)} not found beside {_listed(held)}"
+    words_found = [word for term, word in question.words.items() if term in best.line.terms]
+    words_missing = [word for word in question.words.values() if word not in words_found]
+    if words_missing and words_found:
+        return f"{_list_in_words(words_missing)} not found beside {_list_in_words(words_found)}"
     return "no sentence covers enough of the question"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _list_in_words(words: Sequence[str]) -> str:
     return ", ".join(f"'{word}'" for word in dict.fromkeys(words))

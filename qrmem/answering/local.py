@@ -73,21 +73,21 @@ def choose(
         return _exception(context, supports, best, tokens)
     if force and support.clue is None:
         reason = f"a guess: {_doubt(context, evidence, best, support)}"
-        return _chosen(context, best, reason, (), tokens)
+        return _choice(context, best, reason, (), tokens)
     if support.clue is None or not (force or support.stated >= ENOUGH):
         return Verdict(False, reason=_doubt(context, evidence, best, support), tokens=tokens)
     reason = f"what supports this option best: {' '.join(support.clue.line.text.split())}"
-    return _chosen(context, best, reason, (support.clue,), tokens)
+    return _choice(context, best, reason, (support.clue,), tokens)
 
 
 def _exception(context: AskContext, supports: Sequence[Support], best: int, tokens: int) -> Verdict:
     """The option that least speaks for, where the question asks for the exception."""
     others = [s.clue for i, s in enumerate(supports) if i != best and s.clue]
     reason = "the question asks for the exception, and this option has the least support"
-    return _chosen(context, best, reason, others, tokens)
+    return _choice(context, best, reason, others, tokens)
 
 
-def _chosen(
+def _choice(
     context: AskContext, best: int, reason: str, clues: Sequence[Clue], tokens: int
 ) -> Verdict:
     """Return a choice: always a forced one, as nobody who understands the text has made it."""
@@ -97,9 +97,9 @@ def _chosen(
 
 
 def _supports(choices: Sequence[str], evidence: Evidence) -> list[Support]:
-    own = [frozenset(content(choice)) for choice in choices]
-    beyond = [terms - evidence.asked.terms or terms for terms in own]
-    is_long = sorted(map(len, own))[len(own) // 2] >= LONG
+    option_terms = [frozenset(content(choice)) for choice in choices]
+    beyond = [terms - evidence.asked.terms or terms for terms in option_terms]
+    is_long = sorted(map(len, option_terms))[len(option_terms) // 2] >= LONG
     return [_support(terms, evidence, is_long=is_long) for terms in beyond]
 
 
@@ -107,17 +107,17 @@ def _support(own: frozenset[str], evidence: Evidence, *, is_long: bool) -> Suppo
     weights = {term: evidence.rarity(term) for term in own}
     total = sum(weights.values()) or 1.0
     values: list[float] = []
-    stated, telling = -1.0, None
+    best_coverage, telling = -1.0, None
     for clue in evidence.clues:
-        held = sum(weights[term] for term in own & clue.line.terms) / total
-        if not held:
+        share = sum(weights[term] for term in own & clue.line.terms) / total
+        if not share:
             continue
-        near = _FLOOR + clue.coverage if is_long else clue.coverage
-        values.append(held * near ** (1 if is_long else _SHARPNESS))
-        if held * clue.coverage > stated:
-            stated, telling = held * clue.coverage, clue
+        weight = _FLOOR + clue.coverage if is_long else clue.coverage
+        values.append(share * weight ** (1 if is_long else _SHARPNESS))
+        if share * clue.coverage > best_coverage:
+            best_coverage, telling = share * clue.coverage, clue
     counted = sorted(values, reverse=True)[: _STATEMENT_SENTENCES if is_long else _SPAN_SENTENCES]
-    return Support(sum(counted) * total**0.5, telling, max(stated, 0.0))
+    return Support(sum(counted) * total**0.5, telling, max(best_coverage, 0.0))
 
 
 def _doubt(context: AskContext, evidence: Evidence, best: int, support: Support) -> str:
@@ -178,9 +178,12 @@ class LocalReasoner:
     async def extract(self, segment: Segment, reading: Reading) -> Contribution:
         """Return names, and the sentences in which they meet; questions take a model."""
         self._check()
-        seen = read_with(segment.text, reading.tagged, reading.speaker)
+        reading_by_rules = read_with(segment.text, reading.tagged, reading.speaker)
         return Contribution(
-            segment.id, "extraction", mentions=seen.mentions, statements=statements(seen)
+            segment.id,
+            "extraction",
+            mentions=reading_by_rules.mentions,
+            statements=statements(reading_by_rules),
         )
 
     async def supplement(
@@ -213,14 +216,14 @@ class LocalReasoner:
             WindowTooSmall: nothing would be left.
         """
         frame = self._frame(context)
-        left = context.window - frame - self._reserve
-        if left <= 0:
+        tokens_left = context.window - frame - self._reserve
+        if tokens_left <= 0:
             raise WindowTooSmall(
                 f"the window of {context.window} tokens is too small: question, options and prompt "
                 f"take {frame}, and {self._reserve} are kept for the reply; "
                 "shorten the question, or give a larger window"
             )
-        return left
+        return tokens_left
 
     def size(self, passage: Passage) -> int:
         """Return the tokens that a passage takes with its label and title."""
@@ -246,37 +249,43 @@ class LocalReasoner:
         passages: Sequence[Passage],
     ) -> Sequence[str]:
         """Return the candidates that the question's open words and best sentences point at."""
-        asked = query(context.question)
-        evidence = Evidence(asked, passages)
-        open_terms = {term for term in asked.words if not evidence.spread[term]}
-        wanted = asked.terms | {term for choice in context.choices for term in content(choice)}
-        held = {name.casefold() for name in current}
+        question = query(context.question)
+        evidence = Evidence(question, passages)
+        open_terms = {term for term in question.words if not evidence.spread[term]}
+        terms_wanted = question.terms | {
+            term for choice in context.choices for term in content(choice)
+        }
+        current_names = {name.casefold() for name in current}
         best = [(clue.line.text.casefold(), clue.coverage) for clue in evidence.ranked()[:20]]
         scored = []
         for at, (name, count) in enumerate(candidates):
-            own, folded = frozenset(content(name)), name.casefold()
-            score = 3.0 * len(own & open_terms) + len(own & wanted)
+            name_terms, folded = frozenset(content(name)), name.casefold()
+            score = 3.0 * len(name_terms & open_terms) + len(name_terms & terms_wanted)
             score += sum(coverage for text, coverage in best if folded in text)
-            if score and folded not in held:
+            if score and folded not in current_names:
                 scored.append((-round(score, 6) / (1 + 0.02 * count), at, name))
         new = [name for _, _, name in sorted(scored)[:MOST_NEW]]
         if not new:
             return tuple(current)
-        known = {name for name, _ in candidates}
-        kept = [n for n in current if n in known and not asked.terms.isdisjoint(content(n))]
-        return tuple(dict.fromkeys([*new, *kept[:MOST_KEPT]]))
+        candidate_names = {name for name, _ in candidates}
+        current_kept = [
+            n for n in current if n in candidate_names and not question.terms.isdisjoint(content(n))
+        ]
+        return tuple(dict.fromkeys([*new, *current_kept[:MOST_KEPT]]))
 
     async def elaborate(
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
     ) -> str:
         """Return the entities and the relations' most frequent words that the question lacks."""
-        known = query(context.question).terms | {t for name in entities for t in content(name)}
+        terms_known = query(context.question).terms | {
+            t for name in entities for t in content(name)
+        }
         words: Counter[str] = Counter()
         spelled: dict[str, str] = {}
         for relation in relations:
             for word in dict.fromkeys(_WORD.findall(relation)):
                 for term in content(word):
-                    if term not in known:
+                    if term not in terms_known:
                         words[term] += 1
                         spelled.setdefault(term, word.casefold())
         extra = [spelled[term] for term, _ in words.most_common(WORDS_ADDED)]

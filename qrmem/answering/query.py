@@ -36,11 +36,11 @@ _NAME = re.compile(r"\b(?:who|whom|whose|where|which|names?|named|called)\b", re
 @lru_cache(maxsize=1)
 def _bases() -> dict[str, str]:
     """Stem of an irregular form to the stem of its base."""
-    found: dict[str, str] = {}
+    bases: dict[str, str] = {}
     for line in listed("irregular-forms").split(";"):
         stems = terms(line)
-        found.update({stem: stems[0] for stem in stems[1:] if stem != stems[0]})
-    return found
+        bases.update({stem: stems[0] for stem in stems[1:] if stem != stems[0]})
+    return bases
 
 
 def content(text: str) -> list[str]:
@@ -83,20 +83,22 @@ class Query:
     def name_terms(self) -> frozenset[str]:
         """The terms that belong to names, titles ("Captain") left out."""
         words = {word for name in self.names for word in name.casefold().split()}
-        own = content(" ".join(words - voc.TITLES))
-        return frozenset(term for term in own if term in self.words)
+        terms = content(" ".join(words - voc.TITLES))
+        return frozenset(term for term in terms if term in self.words)
 
     def titles(self) -> dict[str, frozenset[str]]:
         """Return each title's terms with those of its name.
 
         The "Captain" of one man says nothing of another.
         """
-        found: dict[str, frozenset[str]] = {}
+        terms_by_title: dict[str, frozenset[str]] = {}
         for name in self.names:
             first, *rest = name.casefold().split()
             if rest and voc.bare(first) in voc.TITLES:
-                found.update(dict.fromkeys(content(first), frozenset(content(" ".join(rest)))))
-        return found
+                terms_by_title.update(
+                    dict.fromkeys(content(first), frozenset(content(" ".join(rest))))
+                )
+        return terms_by_title
 
 
 @lru_cache(maxsize=256)
@@ -115,8 +117,8 @@ def query(text: str) -> Query:
 
 def names_in(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the names and the quoted strings of texts, in order, without repeats."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for text in texts:
         for name in [m.name for m in tagged(text).mentions] + _QUOTED.findall(text):
-            found.setdefault(name.casefold(), name)
-    return tuple(found.values())
+            names.setdefault(name.casefold(), name)
+    return tuple(names.values())

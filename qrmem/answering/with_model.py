@@ -43,13 +43,13 @@ class Answerer:
         """Return the tokens left for passages in a judging or answering prompt."""
         reply = self._reply(context)
         frame = max(self._tokens(context, (), force, reply) for force in (False, True))
-        left = context.window - reply - frame
-        if left <= 0:
+        tokens_left = context.window - reply - frame
+        if tokens_left <= 0:
             raise WindowTooSmall(
                 f"the window of {context.window} tokens leaves no room to read anything: the "
                 "question, its options and the prompt take all of it"
             )
-        return left
+        return tokens_left
 
     def size(self, passage: Passage) -> int:
         """Return the tokens of a passage with its marks, one more for the line between two."""
@@ -65,7 +65,7 @@ class Answerer:
         groups, inputs = self._parts(context, passages)
         reply = self._reply(context)
         try:
-            called = await self.caller.call(
+            call = await self.caller.call(
                 _prompt(force),
                 model,
                 inputs,
@@ -77,13 +77,13 @@ class Answerer:
         except ModelOutputError as exc:
             tokens = self._tokens(context, passages, force, reply)
             return Verdict(is_answerable=False, tokens=tokens, problem=str(exc))
-        return _verdict(context, called.value, called.tokens)
+        return _verdict(context, call.value, call.tokens)
 
     async def query_entities(self, context: AskContext) -> list[str]:
         """Return the names in the question and its options; made-up ones are dropped."""
         question = multiple_choice.shown(context.question, context.choices)
         try:
-            called = await self.caller.call(
+            call = await self.caller.call(
                 "query-entities",
                 NamesReply,
                 lambda kept: dict(question=question),
@@ -92,7 +92,7 @@ class Answerer:
             )
         except ModelOutputError:
             return []
-        names = (name.partition("|")[0].strip() for name in called.value.entities)
+        names = (name.partition("|")[0].strip() for name in call.value.entities)
         return list(dict.fromkeys(name for name in names if name and occurs_in(name, question)))
 
     async def revise(
@@ -120,21 +120,25 @@ class Answerer:
                 candidates=fenced("\n".join(kept[0])),
             )
 
-        listed = [f"{name} ({count})" for name, count in candidates]
-        groups = [listed, [block(p) for p in passages], list(current), list(pieces(reason))]
+        names_listed = [f"{name} ({count})" for name, count in candidates]
+        groups = [names_listed, [block(p) for p in passages], list(current), list(pieces(reason))]
         window, reply = context.window, self._reply(context, 2 * _SMALL)
-        _, kept = self.caller.draft("trial", inputs, groups, window=window, reply=reply)
-        new = {name for name, _ in candidates[: len(kept[0])]} - set(current)
-        if not new or [len(group) for group in kept[1:]] != [len(group) for group in groups[1:]]:
+        _, groups_kept = self.caller.draft("trial", inputs, groups, window=window, reply=reply)
+        new = {name for name, _ in candidates[: len(groups_kept[0])]} - set(current)
+        if not new or [len(group) for group in groups_kept[1:]] != [
+            len(group) for group in groups[1:]
+        ]:
             return []
         try:
-            called = await self.caller.call(
+            call = await self.caller.call(
                 "trial", NamesReply, inputs, groups, window=window, reply=reply
             )
         except ModelOutputError:
             return list(current)
-        shown = candidates[: len(called.kept[0])]
-        return _known(called.value.entities, [name for name, _ in shown]) or list(current)
+        candidates_shown = candidates[: len(call.kept[0])]
+        return _known_candidates(
+            call.value.entities, [name for name, _ in candidates_shown]
+        ) or list(current)
 
     async def elaborate(
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
@@ -150,7 +154,7 @@ class Answerer:
             )
 
         try:
-            called = await self.caller.call(
+            call = await self.caller.call(
                 "elaborate",
                 QueryReply,
                 inputs,
@@ -160,7 +164,7 @@ class Answerer:
             )
         except ModelOutputError:
             return ""
-        return " ".join(called.value.query.split())
+        return " ".join(call.value.query.split())
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -174,8 +178,8 @@ class Answerer:
         """Return the tokens of a judging or answering prompt."""
         groups, inputs = self._parts(context, passages)
         window = context.window
-        made, _ = self.caller.draft(_prompt(force), inputs, groups, window=window, reply=reply)
-        return made.prompt_tokens
+        request, _ = self.caller.draft(_prompt(force), inputs, groups, window=window, reply=reply)
+        return request.prompt_tokens
 
     def _parts(
         self, context: AskContext, passages: Sequence[Passage]
@@ -214,17 +218,17 @@ def _verdict(context: AskContext, reply: AnswerReply | JudgeReply, tokens: int) 
     return Verdict(True, text, choice, reason, items.quotes(reply.quotes), tokens)
 
 
-def _known(names: Sequence[str], candidates: Sequence[str]) -> list[str]:
+def _known_candidates(names: Sequence[str], candidates: Sequence[str]) -> list[str]:
     """Return the candidates that are named, without the count that a model may repeat."""
     exact = {name: name for name in candidates}
     alike = {normalise_name(name): name for name in reversed(candidates)}
-    found = []
+    result = []
     for name in names:
         bare = re.sub(r"\s*\(\d+\)$", "", name.strip())
         match = exact.get(name.strip()) or exact.get(bare) or alike.get(normalise_name(bare))
         if match:
-            found.append(match)
-    return list(dict.fromkeys(found))
+            result.append(match)
+    return list(dict.fromkeys(result))
 
 
 # The reasoner that works by prompts to a chat model.

@@ -103,15 +103,15 @@ class Exit:
 
         Only where the words are our own: other errors may quote a server or a file.
         """
-        told = str(exc)
+        message = str(exc)
         if type(exc) is not UsageError:
-            return told
+            return message
         for word in self._argv:
             option = word.partition("=")[0]
             name = _IN_PYTHON.get(option) or option.removeprefix("--").replace("-", "_")
             if option.startswith("--") and "_" in name:
-                told = re.sub(rf"(?<![\w-]){re.escape(name)}\b", option, told)
-        return told
+                message = re.sub(rf"(?<![\w-]){re.escape(name)}\b", option, message)
+        return message
 
 
 def _hint(exc: QrmemError) -> str:

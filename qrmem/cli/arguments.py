@@ -41,10 +41,10 @@ class Help(argparse.HelpFormatter):
 
     def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
         """Show what has to be given; the options follow below, in groups."""
-        shown = [a for a in actions if not a.option_strings or a.required]
-        if len(shown) < len(list(actions)):
+        actions_shown = [a for a in actions if not a.option_strings or a.required]
+        if len(actions_shown) < len(list(actions)):
             self._prog += " [OPTIONS]"
-        super().add_usage(usage, shown, [], prefix)
+        super().add_usage(usage, actions_shown, [], prefix)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Leave the lines of examples as they are."""
@@ -54,14 +54,14 @@ class Help(argparse.HelpFormatter):
         """Show the commands in groups."""
         if action.dest != "command" or not isinstance(action, argparse._SubParsersAction):
             return super()._format_action(action)
-        told = {one.dest: one for one in action._get_subactions()}
-        shown = ""
+        subactions = {one.dest: one for one in action._get_subactions()}
+        text = ""
         for title, names in GROUPS.items():
-            shown += f"{'':{self._current_indent}}{title}:\n"
+            text += f"{'':{self._current_indent}}{title}:\n"
             self._indent()
-            shown += "".join(self._format_action(told[name]) for name in names)
+            text += "".join(self._format_action(subactions[name]) for name in names)
             self._dedent()
-        return shown
+        return text
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         return help_of(action)

@@ -99,29 +99,37 @@ async def chat(arguments: argparse.Namespace) -> int:
 
 
 async def _add(arguments: argparse.Namespace) -> int:
-    found, broken = messages(arguments.source)
+    messages_read, broken = messages(arguments.source)
     session = arguments.session or ""
     listener = Warnings(quiet=arguments.quiet)
     async with opened(arguments, create=True, listener=listener) as memory:
         added = await memory.add_messages(
-            found,
+            messages_read,
             at=arguments.at,
             session=session,
             only_new=True,
             user=arguments.user or "",
             extract=arguments.extract,
         )
-        noted = await memory.wait() if arguments.extract else None
-    known = (
-        f"; {len(found) - len(added)} already there, or empty" if len(added) < len(found) else ""
+        facts_report = await memory.wait() if arguments.extract else None
+    skipped_in_words = (
+        f"; {len(messages_read) - len(added)} already there, or empty"
+        if len(added) < len(messages_read)
+        else ""
     )
     for reason in broken:
         output.note(f"left out: {reason}", quiet=arguments.quiet)
-    told = {"added": added, "left_out": broken, **({"facts": noted.added} if noted else {})}
+    output_data = {
+        "added": added,
+        "left_out": broken,
+        **({"facts": facts_report.added} if facts_report else {}),
+    }
     output.print_done(
-        arguments, told, [f"{counted(len(added), 'turns')} kept{known}{_noted(noted)}"]
+        arguments,
+        output_data,
+        [f"{counted(len(added), 'turns')} kept{skipped_in_words}{_facts_in_words(facts_report)}"],
     )
-    return 1 if broken or (noted and noted.problems) else 0
+    return 1 if broken or (facts_report and facts_report.problems) else 0
 
 
 async def _say(arguments: argparse.Namespace) -> int:
@@ -135,36 +143,38 @@ async def _say(arguments: argparse.Namespace) -> int:
             user=arguments.user or "",
             extract=arguments.extract,
         )
-        noted = await memory.wait() if arguments.extract else None
-    told = {"added": [id], **({"facts": noted.added} if noted else {})}
-    output.print_done(arguments, told, [f"kept as {id}{_noted(noted)}"])
-    return 1 if noted and noted.problems else 0
+        facts_report = await memory.wait() if arguments.extract else None
+    output_data = {"added": [id], **({"facts": facts_report.added} if facts_report else {})}
+    output.print_done(arguments, output_data, [f"kept as {id}{_facts_in_words(facts_report)}"])
+    return 1 if facts_report and facts_report.problems else 0
 
 
 async def _extract(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as memory:
-        done = await memory.extract_facts(session=arguments.session, user=arguments.user)
-    output.print_done(arguments, done, [f"{counted(done.read, 'turns')} read{_noted(done)}"])
-    return 1 if done.problems else 0
+        report = await memory.extract_facts(session=arguments.session, user=arguments.user)
+    output.print_done(
+        arguments, report, [f"{counted(report.read, 'turns')} read{_facts_in_words(report)}"]
+    )
+    return 1 if report.problems else 0
 
 
-def _noted(report: AddReport | None) -> str:
+def _facts_in_words(report: AddReport | None) -> str:
     """Say what was noted; what was not goes to standard error."""
     if report is None:
         return ""
     for reason in dict.fromkeys(reason for _, _, reason in report.problems):
         count = sum(one[2] == reason for one in report.problems)
-        told = (
+        message = (
             f"no facts extracted from {counted(count, 'turns')}: {reason}; `qrmem chat extract` "
             "tries again"
         )
-        output.note(told)
+        output.note(message)
     return f"; {counted(len(report.added), 'facts')} noted"
 
 
 async def _recall(arguments: argparse.Namespace) -> int:
     async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
-        found = await memory.recall(
+        recalled = await memory.recall(
             arguments.prompt,
             session=arguments.session or "",
             tokens=arguments.tokens,
@@ -172,31 +182,31 @@ async def _recall(arguments: argparse.Namespace) -> int:
             min_score=arguments.min_score,
             types=arguments.types,
         )
-        if not (found.related or found.recent):
+        if not (recalled.related or recalled.recent):
             await memory.status()  # says so where there is no such namespace
     nothing = [f"nothing to recall (limit: {counted(arguments.tokens, 'tokens')})"]
-    return output.print_result(arguments, found, recalled_lines(found) or nothing)
+    return output.print_result(arguments, recalled, recalled_lines(recalled) or nothing)
 
 
 async def _turns(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as memory:
-        found = await memory.turns(arguments.session, user=arguments.user)
-        lines = [_line(turn) for turn in found] or [await _silence(memory, arguments)]
-    return output.print_result(arguments, found, lines)
+        turns = await memory.turns(arguments.session, user=arguments.user)
+        lines = [_line(turn) for turn in turns] or [await _silence(memory, arguments)]
+    return output.print_result(arguments, turns, lines)
 
 
 async def _standing(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as memory:
-        found = await memory.standing(arguments.user)
-        corrected = await memory.corrections([turn.id for turn in found])
-        if not found:
+        standing_turns = await memory.standing(arguments.user)
+        corrected = await memory.corrections([turn.id for turn in standing_turns])
+        if not standing_turns:
             await memory.status()  # says so where there is no such namespace
     lines = []
-    for turn in found:
+    for turn in standing_turns:
         lines.append(f"{turn.id}  {_line(turn)}")
         lines += [f"{_INDENT}corrected later? {_line(one)}" for one in corrected.get(turn.id, ())]
-    told = {"standing": found, "corrections": corrected}
-    return output.print_result(arguments, told, lines or ["there are no standing wishes"])
+    output_data = {"standing": standing_turns, "corrections": corrected}
+    return output.print_result(arguments, output_data, lines or ["there are no standing wishes"])
 
 
 async def _silence(memory: "Memory", arguments: argparse.Namespace) -> str:
@@ -205,20 +215,20 @@ async def _silence(memory: "Memory", arguments: argparse.Namespace) -> str:
     others = {turn.session: None for turn in await memory.turns(user=arguments.user)}
     if not arguments.session or not others:
         return "there are no turns yet"
-    known = output.shortened(", ".join(name or '""' for name in others))
-    return f"there is no session {output.safe(arguments.session)!r}; there are: {known}"
+    others_in_words = output.shortened(", ".join(name or '""' for name in others))
+    return f"there is no session {output.safe(arguments.session)!r}; there are: {others_in_words}"
 
 
 async def _forget_user(arguments: argparse.Namespace) -> int:
     user = arguments.user
     async with opened(arguments) as memory:
-        told = f"delete everything that {user} said and added?"
-        if not arguments.yes and not agreed(told, "chat forget-user"):
+        question = f"delete everything that {user} said and added?"
+        if not arguments.yes and not agreed(question, "chat forget-user"):
             output.note("nothing was deleted")
             return 0
         count = await memory.forget_user(user)
-    said = f"{counted(count, 'documents')} of {user} deleted"
-    return output.print_result(arguments, {"user": user, "deleted": count}, [output.safe(said)])
+    message = f"{counted(count, 'documents')} of {user} deleted"
+    return output.print_result(arguments, {"user": user, "deleted": count}, [output.safe(message)])
 
 
 def messages(source: str) -> tuple[list["Message"], list[str]]:
@@ -232,22 +242,22 @@ def messages(source: str) -> tuple[list["Message"], list[str]]:
     """
     from qrmem.graph.dialog import read_message  # with the search, which other commands do without
 
-    found: list[Message] = []
+    messages_read: list[Message] = []
     broken: list[str] = []
     name = "standard input" if source == "-" else source
     for where, item in _items(_text(source), name):
         try:
-            found.append(read_message(item() if callable(item) else item))
+            messages_read.append(read_message(item() if callable(item) else item))
         except RecursionError:
             broken.append(f"{where} is nested too deeply")
         except ValueError as exc:
             broken.append(f"{where} is not JSON: {exc}")
         except UsageError as exc:
             broken.append(f"{where}: {exc}")
-    if not any(message.text.strip() for message in found):
-        what = "no message in it has a text" if found else "it contains no message"
+    if not any(message.text.strip() for message in messages_read):
+        what = "no message in it has a text" if messages_read else "it contains no message"
         raise BadDocument(broken[0] if broken else f"{name} is empty: {what}")
-    return found, broken
+    return messages_read, broken
 
 
 def _text(source: str) -> str:
@@ -321,8 +331,8 @@ def recalled_lines(found: Recalled) -> list[str]:
 def correction_lines(corrected: Mapping[str, Sequence[Turn]]) -> list[str]:
     """Return, below an answer, the later turns that seem to correct what it cites."""
     later = {turn.id: turn for turns in corrected.values() for turn in turns}
-    found = sorted(later.values(), key=lambda turn: turn.number)
-    return ["corrected later?", *(_INDENT + _line(turn) for turn in found)] if found else []
+    in_order = sorted(later.values(), key=lambda turn: turn.number)
+    return ["corrected later?", *(_INDENT + _line(turn) for turn in in_order)] if in_order else []
 
 
 def _line(turn: Turn) -> str:

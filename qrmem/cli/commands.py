@@ -64,8 +64,8 @@ async def add(arguments: Namespace) -> int:
             quiet=arguments.quiet,
         )
     quiet = arguments.quiet and report.is_complete
-    shown = output.report_lines(report, place(arguments.memory, arguments.namespace))
-    output.print_result(arguments, report, shown, quiet=quiet)
+    lines = output.report_lines(report, place(arguments.memory, arguments.namespace))
+    output.print_result(arguments, report, lines, quiet=quiet)
     stopped = report.stopped
     if tree_report is not None:
         stopped = tree_report.stopped
@@ -83,11 +83,11 @@ async def add(arguments: Namespace) -> int:
 
 def _remaining_caps(settings: Settings, report: AddReport) -> dict[str, Any]:
     """Return what reading left of the caps: they are of the whole command, trees too."""
-    used = report.usage.construction.values()
+    stages = report.usage.construction.values()
     caps: Sequence[tuple[str, float | None, float]] = (
         ("max_calls", settings.max_calls, report.usage.calls),
         ("max_tokens", settings.max_tokens, report.usage.tokens_in + report.usage.tokens_out),
-        ("max_cost", settings.max_cost, sum(stage.cost or 0.0 for stage in used)),
+        ("max_cost", settings.max_cost, sum(stage.cost or 0.0 for stage in stages)),
         ("max_seconds", settings.max_seconds, report.seconds),
     )
     return {name: max(0, cap - n) for name, cap, n in caps if cap is not None}
@@ -130,8 +130,8 @@ async def ask(arguments: Namespace) -> int:
         output.print_json(answer)
     else:
         at = place(arguments.memory, arguments.namespace)
-        shown = output.answer_lines(answer, trail=arguments.trail, quiet=arguments.quiet, place=at)
-        output.show("\n".join([*shown, *correction_lines(corrected)]))
+        lines = output.answer_lines(answer, trail=arguments.trail, quiet=arguments.quiet, place=at)
+        output.show("\n".join([*lines, *correction_lines(corrected)]))
     return DONE
 
 
@@ -173,8 +173,8 @@ async def show(arguments: Namespace) -> int:
                 arguments, entity, lines.entity_lines(entity, arguments.limit)
             )
         status, entities = await memory.status(), await memory.entities(arguments.limit)
-    found = {"status": status, "entities": entities}
-    return output.print_result(arguments, found, lines.memory_lines(status, entities))
+    output_data = {"status": status, "entities": entities}
+    return output.print_result(arguments, output_data, lines.memory_lines(status, entities))
 
 
 async def trail(arguments: Namespace) -> int:
@@ -184,27 +184,27 @@ async def trail(arguments: Namespace) -> int:
             if not (trails := await memory.trails()):
                 await memory.status()  # says so where there is no such namespace
             return output.print_result(arguments, trails, lines.trail_list(trails))
-        found = await memory.trail(arguments.id)
+        trail_stored = await memory.trail(arguments.id)
         if arguments.html:
-            return await serving.write_trail(memory, found, arguments.html)
-        segments = {} if arguments.json else await serving.segments_of(memory, found)
-    return output.print_result(arguments, found, output.trail_lines(found, segments))
+            return await serving.write_trail(memory, trail_stored, arguments.html)
+        segments = {} if arguments.json else await serving.segments_of(memory, trail_stored)
+    return output.print_result(arguments, trail_stored, output.trail_lines(trail_stored, segments))
 
 
 async def status(arguments: Namespace) -> int:
     """Show how far reading has come; exit 1 if something is not complete."""
     async with opened(arguments) as memory:
-        found = await memory.status()
-    output.print_result(arguments, found, lines.status_lines(found))
-    return PARTLY if found.problems else DONE
+        memory_status = await memory.status()
+    output.print_result(arguments, memory_status, lines.status_lines(memory_status))
+    return PARTLY if memory_status.problems else DONE
 
 
 async def list_(arguments: Namespace) -> int:
     """List documents and namespaces."""
     async with opened(arguments) as memory:
         namespaces, documents = await memory.namespaces(), await memory.documents()
-    found = {"namespaces": namespaces, "documents": documents}
-    return output.print_result(arguments, found, lines.list_lines(namespaces, documents))
+    output_data = {"namespaces": namespaces, "documents": documents}
+    return output.print_result(arguments, output_data, lines.list_lines(namespaces, documents))
 
 
 async def delete(arguments: Namespace) -> int:
@@ -221,8 +221,8 @@ async def delete(arguments: Namespace) -> int:
         await (memory.delete_all() if arguments.all else memory.delete(*there))
     for error in missing:
         output.note(str(error))
-    done = f"deleted {what} from {at}" if arguments.all else f"deleted {what}"
-    output.print_done(arguments, {"deleted": there or "all"}, [done])
+    message = f"deleted {what} from {at}" if arguments.all else f"deleted {what}"
+    output.print_done(arguments, {"deleted": there or "all"}, [message])
     return PARTLY if missing else DONE
 
 
@@ -280,8 +280,8 @@ async def _note_unknown(memory: Memory, arguments: Namespace) -> None:
         try:
             await memory.entity(name)
         except NotFound as exc:
-            told = f"{exc}; the decision is kept and applies once the name occurs"
-            output.note(told, quiet=arguments.quiet)
+            message = f"{exc}; the decision is kept and applies once the name occurs"
+            output.note(message, quiet=arguments.quiet)
 
 
 async def reembed(arguments: Namespace) -> int:
@@ -290,16 +290,16 @@ async def reembed(arguments: Namespace) -> int:
         raise UsageError(
             "missing: --embedder none|light|local|sentence-transformers:NAME|openai:NAME"
         )
-    chosen = arguments.embedder
+    embedder = arguments.embedder
     # Opening with another embedder than the recorded one is refused; here that is the point.
     arguments.embedder = ""
     with Progress(quiet=arguments.quiet) as progress:
         async with opened(arguments, listener=progress) as memory:
-            count = await memory.reembed(chosen)
-    said = f"{counted(count, 'segments')} embedded by {chosen}"
-    if chosen == "none":
-        said = "the vectors are deleted: search uses words and the graph"
-    return output.print_done(arguments, {"embedded": count}, [said])
+            count = await memory.reembed(embedder)
+    message = f"{counted(count, 'segments')} embedded by {embedder}"
+    if embedder == "none":
+        message = "the vectors are deleted: search uses words and the graph"
+    return output.print_done(arguments, {"embedded": count}, [message])
 
 
 async def export(arguments: Namespace) -> int:
@@ -358,9 +358,9 @@ async def doctor(arguments: Namespace) -> int:
         return await _repair(arguments)
     arguments.has_told = True  # a finding says it
     settings = settings_of(arguments).with_(model=arguments.probe or None)
-    given = given_settings(arguments) | {"model": arguments.probe or None}
+    given_options = given_settings(arguments) | {"model": arguments.probe or None}
     findings = [
-        *found_settings(settings, find(**given)),
+        *found_settings(settings, find(**given_options)),
         *await examine(settings, with_probe=arguments.probe is not None),
     ]
     output.print_result(arguments, findings, finding_lines(findings))
@@ -371,9 +371,9 @@ async def _repair(arguments: Namespace) -> int:
     from qrmem.cli.doctor import repair_lines
 
     async with opened(arguments) as memory:
-        done = await memory.repair()
-    output.print_result(arguments, done, repair_lines(done))
-    return PARTLY if done.damaged else DONE
+        report = await memory.repair()
+    output.print_result(arguments, report, repair_lines(report))
+    return PARTLY if report.damaged else DONE
 
 
 COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {

@@ -92,12 +92,14 @@ def _span(figure: Range, *, money: bool = False) -> str:
 
 
 def _money(plan: Plan) -> str:
-    named = ", ".join(shortened(model, 32) for model in plan.unpriced)
-    known = f"{_span(plan.cost, money=True)} USD, prices of {plan.prices_date}" if plan.cost else ""
-    if not named:
-        return known
-    unknown = f"the price of {named} is not known (--prices FILE)"
-    return f"{known}; without {named}: {unknown}" if known else unknown
+    unpriced_models = ", ".join(shortened(model, 32) for model in plan.unpriced)
+    cost_in_words = (
+        f"{_span(plan.cost, money=True)} USD, prices of {plan.prices_date}" if plan.cost else ""
+    )
+    if not unpriced_models:
+        return cost_in_words
+    unknown = f"the price of {unpriced_models} is not known (--prices FILE)"
+    return f"{cost_in_words}; without {unpriced_models}: {unknown}" if cost_in_words else unknown
 
 
 def _time(seconds: float) -> str:
@@ -128,10 +130,10 @@ def usage_lines(rows: Sequence[UsageRow], by: str) -> list[str]:
         return ["no chat model and no embedding server was called"]
     lines = []
     for phase in dict.fromkeys(row.phase for row in rows):
-        found = [row for row in rows if row.phase == phase]
+        rows_of_phase = [row for row in rows if row.phase == phase]
         heads = (by, "model", *_COLUMNS)
         lines.append(f"{'building' if phase == 'construction' else 'answering'}:")
-        table = [heads, *(_used(row, by) for row in found), _summed(found)]
+        table = [heads, *(_usage_cells(row, by) for row in rows_of_phase), _summed(rows_of_phase)]
         lines += [f"  {line}" for line in aligned(table, left=2)]
     unpriced = sum(row.unpriced for row in rows)
     if unpriced:
@@ -139,7 +141,7 @@ def usage_lines(rows: Sequence[UsageRow], by: str) -> list[str]:
     return lines
 
 
-def _used(row: UsageRow, by: str) -> tuple[str, ...]:
+def _usage_cells(row: UsageRow, by: str) -> tuple[str, ...]:
     cells = {head: _sum([row], *column) for head, column in _COLUMNS.items()}
     if row.cached_tokens:
         cells["tokens in"] += f" ({row.cached_tokens:,} cached)"
@@ -152,8 +154,8 @@ def _summed(rows: Sequence[UsageRow]) -> tuple[str, ...]:
 
 
 def _sum(rows: Sequence[UsageRow], name: str, form: str) -> str:
-    known = [value for row in rows if (value := getattr(row, name)) is not None]
-    return format(sum(known), form) if known else "?"
+    values = [value for row in rows if (value := getattr(row, name)) is not None]
+    return format(sum(values), form) if values else "?"
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
@@ -172,7 +174,7 @@ async def plan(arguments: Namespace) -> int:
     """Say what a run would use; no call is made and nothing is written."""
     settings = settings_of(arguments)
     if arguments.run == "add":
-        chosen: dict[str, Any] = {
+        plan_options: dict[str, Any] = {
             "source": await sources_of(arguments),
             "update": arguments.update,
             "rebuild": arguments.rebuild,
@@ -183,13 +185,13 @@ async def plan(arguments: Namespace) -> int:
         }
     elif arguments.run == "tree":
         how = {"kind": arguments.kind, "preset": arguments.preset}
-        chosen = {"tree": arguments.documents or True, **how}
+        plan_options = {"tree": arguments.documents or True, **how}
     else:
-        chosen = {"ask": question_of(arguments), **ask_options(arguments)}
+        plan_options = {"ask": question_of(arguments), **ask_options(arguments)}
     async with await _memory(settings, may_be_new=arguments.run == "add") as memory:
-        found = await memory.plan(**chosen)
-    output.print_result(arguments, found, plan_lines(found))
-    return 1 if found.problems else 0
+        plans = await memory.plan(**plan_options)
+    output.print_result(arguments, plans, plan_lines(plans))
+    return 1 if plans.problems else 0
 
 
 async def _memory(settings: Any, *, may_be_new: bool) -> Any:

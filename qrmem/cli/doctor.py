@@ -77,15 +77,15 @@ async def probe(chat: Chat) -> Probe:
         asked = await ask(chat, _structured(), _Found, retries=1)
     except ModelOutputError as exc:
         problems.append(str(exc))
-    named = asked.value.entities if asked else []
-    invented = tuple(name for name in named if name not in _PASSAGE)
+    names = asked.value.entities if asked else []
+    invented = tuple(name for name in names if name not in _PASSAGE)
     replies = (plain, *(asked.replies if asked else ()))
     return Probe(
         form=chat.form,
         is_structured=asked is not None,
         repaired=bool(asked and asked.repaired),
         attempts=len(asked.replies) if asked else 3,
-        found=sum(any(name in said for said in named) for name in _NAMES) / len(_NAMES),
+        found=sum(any(name in entity for entity in names) for name in _NAMES) / len(_NAMES),
         invented=invented,
         counts_tokens=all(reply.tokens_in for reply in replies),
         seconds=min(reply.seconds for reply in replies),
@@ -164,14 +164,14 @@ async def examine(settings: Settings, *, with_probe: bool = False) -> list[Findi
 
 def found_settings(settings: Settings, found: Found) -> list[Finding]:
     """Name the settings files, what each setting came from, and the servers that get texts."""
-    own = str(found.own.path) if found.own else "you have none"
-    findings = [Finding("settings file", True, own)]
+    own_file = str(found.own.path) if found.own else "you have none"
+    findings = [Finding("settings file", True, own_file)]
     if found.here:
         harmless = "" if found.is_trusted else " (not trusted: sets only what is harmless)"
         here = found.told or f"{found.here.path}{harmless}"
         findings.append(Finding("settings file", not found.told, here))
     findings += [
-        Finding("setting", True, f"{name} = {_shown(settings, name)}, from {origin}")
+        Finding("setting", True, f"{name} = {_setting_in_words(settings, name)}, from {origin}")
         for name, origin in found.origins.items()
     ]
     if not found.origins:
@@ -181,7 +181,7 @@ def found_settings(settings: Settings, found: Found) -> list[Finding]:
     return [replace(one, text=" ".join(one.text.split())) for one in findings]
 
 
-def _shown(settings: Settings, name: str) -> str:
+def _setting_in_words(settings: Settings, name: str) -> str:
     return str(getattr(settings, name)) or '""'
 
 
@@ -196,18 +196,18 @@ def _servers(settings: Settings, origins: Mapping[str, str]) -> str:
 
     models = {settings.model, *stages(settings.stage_models).values()} - {""}
     providers = {model for model in models if "/" in model and not settings.base_url}
-    found = [f"chat {model} by LiteLLM" for model in sorted(providers)]
+    servers = [f"chat {model} by LiteLLM" for model in sorted(providers)]
     if models - providers:
-        found.append(f"chat {named('base_url')}")
+        servers.append(f"chat {named('base_url')}")
     if (settings.embedder or default_embedder()).startswith("openai:"):
-        found.append(f"embeddings {named('embed_base_url', 'base_url')}")
+        servers.append(f"embeddings {named('embed_base_url', 'base_url')}")
     if "://" in settings.reranker:
-        found.append(f"reranker {named('reranker')}")
+        servers.append(f"reranker {named('reranker')}")
     if settings.tagger.startswith("corenlp:"):
-        found.append(f"tagger {named('tagger')}")
+        servers.append(f"tagger {named('tagger')}")
     if "://" in settings.memory and not settings.memory.startswith(("sqlite:", "memory:")):
-        found.append(f"memory {named('memory')}")
-    return ", ".join(found) or "none: no text leaves this machine"
+        servers.append(f"memory {named('memory')}")
+    return ", ".join(servers) or "none: no text leaves this machine"
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
@@ -232,8 +232,10 @@ def repair_lines(done: Repair) -> list[str]:
     """What `doctor --repair` found and did."""
     lines = list(done.differences) or ["the graph matches the documents"]
     if done.differences:
-        kept = f"; kept: {counted(len(done.decisions), 'edits')}" if done.decisions else ""
-        lines.append(f"the graph was built again from the documents{kept}")
+        edits_in_words = (
+            f"; kept: {counted(len(done.decisions), 'edits')}" if done.decisions else ""
+        )
+        lines.append(f"the graph was built again from the documents{edits_in_words}")
     lines += [
         f"{id_}: parts of its text are missing or changed; add it again with --rebuild"
         for id_ in done.damaged
@@ -242,18 +244,18 @@ def repair_lines(done: Repair) -> list[str]:
 
 
 def _extra(name: str, packages: Sequence[str]) -> Finding:
-    found, missing = [], []
+    installed, missing = [], []
     for package in packages:
         try:
-            found.append(f"{package} {version(package)}")
+            installed.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             if package in _INSTEAD:
-                found.append(f"no {package}: {_INSTEAD[package]}")
+                installed.append(f"no {package}: {_INSTEAD[package]}")
             else:
                 missing.append(package)
     if missing:
         return Finding(f"{_EXTRA}{name}", False, f"not installed: {install(name)}")
-    return Finding(f"{_EXTRA}{name}", True, ", ".join(found))
+    return Finding(f"{_EXTRA}{name}", True, ", ".join(installed))
 
 
 async def _store(settings: Settings) -> Finding:
@@ -303,24 +305,26 @@ async def _probed(settings: Settings) -> list[Finding]:
 
     try:
         async with Chat(settings) as chat:
-            found = await probe(chat)
+            result = await probe(chat)
             where = chat.address
     except QrmemError as exc:
         return [Finding("chat model", False, str(exc), exc.exit_code)]
-    share = round(100 * found.found)
-    invented = f"; not in the text: {', '.join(found.invented[:5])}" if found.invented else ""
-    repaired = ", after a repair" if found.repaired else ""
-    requests = counted(found.attempts, "requests")
-    read = f"read in {requests}{repaired}" if found.is_structured else "never"
-    counter = "by the server" if found.counts_tokens else "by qrmem: the server reports none"
+    share = round(100 * result.found)
+    invented = f"; not in the text: {', '.join(result.invented[:5])}" if result.invented else ""
+    repaired = ", after a repair" if result.repaired else ""
+    requests = counted(result.attempts, "requests")
+    read = f"read in {requests}{repaired}" if result.is_structured else "never"
+    counter = "by the server" if result.counts_tokens else "by qrmem: the server reports none"
     names = f"{share} % of those in a known passage{invented}"
     return [
-        Finding("chat model", True, f"{settings.model} at {where}, {found.seconds:.1f} s a reply"),
-        Finding("output form", found.is_structured, f"{found.form}, the strictest that it accepts"),
-        Finding("structured reply", found.is_structured, read, 0 if found.is_structured else 3),
-        Finding("names found", found.found >= ENOUGH, names),
-        Finding("tokens counted", found.counts_tokens, counter),
-        *(Finding("trouble", False, problem) for problem in found.problems),
+        Finding("chat model", True, f"{settings.model} at {where}, {result.seconds:.1f} s a reply"),
+        Finding(
+            "output form", result.is_structured, f"{result.form}, the strictest that it accepts"
+        ),
+        Finding("structured reply", result.is_structured, read, 0 if result.is_structured else 3),
+        Finding("names found", result.found >= ENOUGH, names),
+        Finding("tokens counted", result.counts_tokens, counter),
+        *(Finding("trouble", False, problem) for problem in result.problems),
     ]
 
 
@@ -358,9 +362,11 @@ async def _reranker(settings: Settings) -> Finding:
     finally:
         if reranker is not None:
             await reranker.aclose()
-    said = ", ".join("nothing" if one is None else f"{one:.3g}" for one in scores)
+    scores_in_words = ", ".join("nothing" if one is None else f"{one:.3g}" for one in scores)
     seconds = time.monotonic() - began
-    return Finding("reranker", True, f"{reranker.name}: {said} for two texts, in {seconds:.1f} s")
+    return Finding(
+        "reranker", True, f"{reranker.name}: {scores_in_words} for two texts, in {seconds:.1f} s"
+    )
 
 
 async def _tagger(settings: Settings) -> Finding:
@@ -370,12 +376,12 @@ async def _tagger(settings: Settings) -> Finding:
         tagger = open_tagger(settings)
         began = time.monotonic()
         try:
-            found = await tagger.tag("Ada Lovelace was born in London in 1815.")
+            tags = await tagger.tag("Ada Lovelace was born in London in 1815.")
         finally:
             await tagger.close()
     except QrmemError as exc:
         return Finding("tagger", False, f"{settings.tagger}: {exc}", exc.exit_code)
-    names = ", ".join(mention.name for mention in found) or "nothing"
+    names = ", ".join(mention.name for mention in tags) or "nothing"
     seconds = time.monotonic() - began
     text = f"{tagger.name}: finds {names} in a test sentence, in {seconds:.1f} s"
-    return Finding("tagger", bool(found), text, 0 if found else 3)
+    return Finding("tagger", bool(tags), text, 0 if tags else 3)

@@ -59,22 +59,24 @@ async def _run_named(arguments: Namespace) -> int:
     _require_fitting(arguments)
     out = Path(arguments.out or Path("runs") / arguments.name)
     tell = partial(output.note, quiet=arguments.quiet)
-    left: list[Skipped] = []
+    skipped: list[Skipped] = []
     async with _opened(arguments) as (settings, options):
         if arguments.name in preset_names():
-            preset, chosen = preset_named(arguments.name), _chosen(arguments)
-            ran, left = await run_preset(preset, chosen, out, settings, options, tell)
+            preset, preset_options = preset_named(arguments.name), _preset_options(arguments)
+            ran, skipped = await run_preset(preset, preset_options, out, settings, options, tell)
         else:
             ran = await run_task(_spec(arguments), out, settings, options)
-    kept = f", {ran.reused} were there before" if ran.reused else ""
-    tell(f"{ran.done} results, {ran.failed} failed{kept}; in {out}")
-    await _shown(out, arguments, in_short=True)
+    reused_in_words = f", {ran.reused} were there before" if ran.reused else ""
+    tell(f"{ran.done} results, {ran.failed} failed{reused_in_words}; in {out}")
+    await _show_report(out, arguments, in_short=True)
     missing = sum(RunFolder(one).unread()[0] for one in runs_in(out))
     if missing:
-        told = f"{counted(missing, 'segments')} of the memories: not read, or only in part"
+        missing_in_words = (
+            f"{counted(missing, 'segments')} of the memories: not read, or only in part"
+        )
         why = "memories.jsonl has the reasons; a system that is added to the run reads them again"
-        output.note(f"{told}; {why}", quiet=False)
-    return 1 if ran.failed or left or missing else 0
+        output.note(f"{missing_in_words}; {why}", quiet=False)
+    return 1 if ran.failed or skipped or missing else 0
 
 
 def _spec(arguments: Namespace) -> RunSpec:
@@ -105,23 +107,23 @@ def _require_fitting(arguments: Namespace) -> None:
         count = getattr(arguments, option) or 0
         if count < 0:
             raise UsageError(f"--{option} is a number of items, 0 or more, not {count}")
-    given = [f"--{option}" for option in _OF_TASKS if getattr(arguments, option)]
-    if given and arguments.name in preset_names():
+    names = [f"--{option}" for option in _OF_TASKS if getattr(arguments, option)]
+    if names and arguments.name in preset_names():
         raise UsageError(
-            f"{arguments.name} is a preset, which sets this itself: leave {', '.join(given)} out, "
+            f"{arguments.name} is a preset, which sets this itself: leave {', '.join(names)} out, "
             "or run a task of `qrmem eval list`"
         )
 
 
 def _require_name(name: str) -> None:
-    known = [*(task for task, _ in DATASETS.items()), *preset_names()]
-    if name not in known:
-        near = get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]}?" if near else "`qrmem eval list` shows them"
+    names = [*(task for task, _ in DATASETS.items()), *preset_names()]
+    if name not in names:
+        alike = get_close_matches(name, names, 1)
+        hint = f"did you mean {alike[0]}?" if alike else "`qrmem eval list` shows them"
         raise UsageError(f"no task or preset is called {name!r}; {hint}")
 
 
-def _chosen(arguments: Namespace) -> PresetOptions:
+def _preset_options(arguments: Namespace) -> PresetOptions:
     return PresetOptions(
         data=Path(arguments.data),
         size=arguments.sample,
@@ -138,20 +140,20 @@ async def _plan(arguments: Namespace) -> int:
     settings = settings_of(arguments)
     if not settings.model:
         raise UsageError("a run without a chat model costs nothing; name one with --model")
-    left: list[Skipped] = []
+    skipped: list[Skipped] = []
     if arguments.name in preset_names():
-        parts = runs_of(preset_named(arguments.name), _chosen(arguments), settings, left)
+        parts = runs_of(preset_named(arguments.name), _preset_options(arguments), settings, skipped)
         runs: Iterable[PreparedRun] = (made for _, made in parts)
     else:
         runs = [prepared(_spec(arguments), settings)]
     with Progress(quiet=arguments.quiet, is_rehearsal=True) as progress:
         plans = [(made, await forecasts(made, progress)) for made in runs]
     value = [{"task": m.spec.task, "systems": [*map(asdict, f)]} for m, f in plans]
-    lines = [line for made, found in plans for line in plan_lines(made, found)]
+    lines = [line for made, run_forecasts in plans for line in plan_lines(made, run_forecasts)]
     output.print_result(arguments, value, lines)
-    for one in left:
+    for one in skipped:
         output.note(f"not planned: {one.what}: {one.why}", quiet=arguments.quiet)
-    return 1 if left else 0
+    return 1 if skipped else 0
 
 
 @asynccontextmanager
@@ -198,19 +200,19 @@ async def _judge(arguments: Namespace) -> int:
             raise MissingError("missing: a chat model as judge (--model and --base-url)")
         if options.workers > 1:
             raise UsageError("a judge rates in one process: leave --workers out")
-        made = await judge(Path(arguments.run), settings, options)
-    missing = sum(rating.rating is None for rating in made)
-    told = f"{len(made) - missing} rated, {missing} without a rating (not zero: left out)"
-    output.note(told, quiet=arguments.quiet)
-    await _shown(Path(arguments.run), arguments, in_short=True)
+        ratings = await judge(Path(arguments.run), settings, options)
+    missing = sum(rating.rating is None for rating in ratings)
+    message = f"{len(ratings) - missing} rated, {missing} without a rating (not zero: left out)"
+    output.note(message, quiet=arguments.quiet)
+    await _show_report(Path(arguments.run), arguments, in_short=True)
     return 1 if missing else 0
 
 
 async def _build(arguments: Namespace) -> int:
     """Make the files of a data set."""
     out = Path(arguments.out)
-    given = ((option, getattr(arguments, option)) for option in BUILT)
-    pairs = (f"{option}={value}" for option, value in given if value is not None)
+    build_options = ((option, getattr(arguments, option)) for option in BUILT)
+    pairs = (f"{option}={value}" for option, value in build_options if value is not None)
     build(arguments.kind, Path(arguments.data), out, (*arguments.options, *pairs))
     output.note(f"built {arguments.kind} in {out}: {_cases_in(out)}", quiet=arguments.quiet)
     return 0
@@ -228,7 +230,7 @@ def _cases_in(folder: Path) -> str:
 async def _report(arguments: Namespace) -> int:
     folders = [Path(run) for run in arguments.runs]
     if len(folders) == 1:
-        await _shown(folders[0], arguments)
+        await _show_report(folders[0], arguments)
         return 0
     if arguments.json:
         raise UsageError(
@@ -238,7 +240,7 @@ async def _report(arguments: Namespace) -> int:
     return 0
 
 
-async def _shown(folder: Path, arguments: Namespace, *, in_short: bool = False) -> None:
+async def _show_report(folder: Path, arguments: Namespace, *, in_short: bool = False) -> None:
     """Write the report of a run, and print it.
 
     Args:
@@ -271,7 +273,7 @@ def _score_lines(results: Results) -> list[str]:
     rows: list[list[str]] = [["system", "items", *results.metrics]]
     for name, result in results.systems.items():
         means = [result.mean(metric) for metric in results.metrics]
-        n = max((len(found) for found in result.scores.values()), default=0)
+        n = max((len(scores) for scores in result.scores.values()), default=0)
         rows.append([name, str(n), *(percent(mean.value if mean else None) for mean in means)])
     lines = ["scores in %:", *(f"  {line}" for line in aligned(rows, left=1))]
     for name, result in results.systems.items():

@@ -81,29 +81,29 @@ def _names(text: str) -> list[str]:
 async def facts(arguments: Namespace) -> int:
     """List statements."""
     async with opened(arguments) as memory:
-        found = await memory.facts(
+        result = await memory.facts(
             entity=arguments.entity or "",
             user=arguments.user or "",
             as_of=arguments.as_of or "",
             superseded=arguments.superseded,
         )
-    return output.print_result(arguments, found, fact_lines(found, arguments.limit))
+    return output.print_result(arguments, result, fact_lines(result, arguments.limit))
 
 
 async def judge_facts(arguments: Namespace) -> int:
     """Have statements judged; exit 1 if some pairs were not."""
     async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
         report = await memory.judge_facts(plan=arguments.plan)
-    used = f"{counted(report.calls, 'calls')}, {report.tokens_in:,} tokens in"
-    left = f"; {counted(report.left, 'pairs')} left out" if report.left else ""
+    calls_in_words = f"{counted(report.calls, 'calls')}, {report.tokens_in:,} tokens in"
+    rest = f"; {counted(report.left, 'pairs')} left out" if report.left else ""
     if arguments.plan:
-        told = f"would judge {counted(report.pairs, 'pairs')}: about {used}{left}"
+        message = f"would judge {counted(report.pairs, 'pairs')}: about {calls_in_words}{rest}"
     else:
-        told = (
+        message = (
             f"{counted(report.pairs, 'pairs')} judged: {report.replaced} replaced,"
-            f" {report.agreed} agree, {report.beside} may both be true; {used}{left}"
+            f" {report.agreed} agree, {report.beside} may both be true; {calls_in_words}{rest}"
         )
-    output.print_done(arguments, report, [told])
+    output.print_done(arguments, report, [message])
     if report.stopped:
         output.note(f"stopped: {report.stopped}")
     return PARTLY if report.problems or report.stopped else DONE
@@ -112,38 +112,38 @@ async def judge_facts(arguments: Namespace) -> int:
 async def edit_fact(arguments: Namespace) -> int:
     """Change what a statement says, or when it holds."""
     async with opened(arguments) as memory:
-        made = await memory.edit_fact(
+        fact = await memory.edit_fact(
             arguments.id,
             arguments.text,
             valid_from=arguments.valid_from,
             valid_until=arguments.valid_until,
         )
-    return _done(arguments, "edited", made)
+    return _print_done(arguments, "edited", fact)
 
 
 async def end_fact(arguments: Namespace) -> int:
     """Say that a statement holds no longer."""
     async with opened(arguments) as memory:
-        made = await memory.end_fact(arguments.id, arguments.on)
-    return _done(arguments, "ended", made)
+        fact = await memory.end_fact(arguments.id, arguments.on)
+    return _print_done(arguments, "ended", fact)
 
 
 async def delete_fact(arguments: Namespace) -> int:
     """Leave a statement out of the graph."""
     async with opened(arguments) as memory:
         await memory.delete_fact(arguments.id)
-    told = f"deleted: {output.safe(arguments.id)}; qrmem restore-fact {arguments.id} undoes this"
-    return output.print_done(arguments, {"deleted": arguments.id}, [told])
+    message = f"deleted: {output.safe(arguments.id)}; qrmem restore-fact {arguments.id} undoes this"
+    return output.print_done(arguments, {"deleted": arguments.id}, [message])
 
 
 async def restore_fact(arguments: Namespace) -> int:
     """Take back a decision."""
     async with opened(arguments) as memory:
-        made = await memory.restore_fact(arguments.id)
-    return _done(arguments, "restored", made)
+        fact = await memory.restore_fact(arguments.id)
+    return _print_done(arguments, "restored", fact)
 
 
-def _done(arguments: Namespace, what: str, made: FactView) -> int:
+def _print_done(arguments: Namespace, what: str, made: FactView) -> int:
     first, *rest = fact_lines([made], 1)
     return output.print_done(arguments, made, [f"{what}: {first}", *rest])
 
@@ -154,8 +154,8 @@ def fact_lines(found: Sequence[FactView], limit: int) -> list[str]:
     for fact in found[:limit]:
         is_sentence = fact.description == fact.quotation
         parts = [fact.head, *([] if is_sentence else [fact.description]), fact.tail]
-        said = " — ".join(output.shortened(part, 160) for part in parts)
-        lines.append(f"{output.shortened(fact.id, 1000)}  {said}")
+        sentence = " — ".join(output.shortened(part, 160) for part in parts)
+        lines.append(f"{output.shortened(fact.id, 1000)}  {sentence}")
         if times := _times(fact):
             lines.append(f"    {times}")
         if fact.superseded_by:

@@ -42,8 +42,8 @@ def status_lines(status: MemoryStatus) -> list[str]:
 def cost_lines(usage: Usage) -> list[str]:
     """Say what building cost and what answering cost, apart (Table 6)."""
     parts = {"building": Usage(usage.construction), "answering": Usage(online=usage.online)}
-    said = [f"cost:      {what}: {usage_line(part)}" for what, part in parts.items() if part.calls]
-    return said or [f"cost:      {usage_line(usage)}"]
+    lines = [f"cost:      {what}: {usage_line(part)}" for what, part in parts.items() if part.calls]
+    return lines or [f"cost:      {usage_line(usage)}"]
 
 
 def memory_lines(status: MemoryStatus, entities: Sequence[EntityCount]) -> list[str]:
@@ -68,8 +68,8 @@ def entity_lines(view: EntityView, limit: int) -> list[str]:
         name = shortened(view.neighbours.get(other, other), 1000)
         arrow = "→" if relation.head == entity.key else "←"
         kind = f" {relation.type}" if relation.type else ""
-        said = shortened(relation.description, 160)
-        lines.append(f"  {arrow} {name} ({len(relation.facts)}){kind}: {said}")
+        description = shortened(relation.description, 160)
+        lines.append(f"  {arrow} {name} ({len(relation.facts)}){kind}: {description}")
         lines += [f"      settled: {shortened(asked, 160)}" for asked in relation.questions]
     lines.append(f"questions: {_of(view.questions, limit)}")
     lines += [f"  ? {shortened(question.text, 160)}" for question in view.questions[:limit]]
@@ -87,8 +87,10 @@ def _property_lines(entity: Entity) -> list[str]:
         values.setdefault(one.name, {}).setdefault(str(one.value), one.segment_id)
     return [
         f"  {name}: "
-        + "; before: ".join(f"{shortened(value, 80)} ({at})" for value, at in own.items())
-        for name, own in sorted(values.items())
+        + "; before: ".join(
+            f"{shortened(value, 80)} ({at})" for value, at in values_of_name.items()
+        )
+        for name, values_of_name in sorted(values.items())
     ]
 
 
@@ -119,7 +121,9 @@ def merge_lines(merges: Sequence[Merge]) -> list[str]:
         score = "" if m.reason in why else f"  {m.score:.2f}"
         line = f"  {shortened(m.name, 60)} → {shortened(m.into, 60)}{score}"
         by_reason.setdefault(reason, []).append(line)
-    lines = [line for reason, found in by_reason.items() for line in (reason, *found)]
+    lines = [
+        line for reason, lines_of_reason in by_reason.items() for line in (reason, *lines_of_reason)
+    ]
     hint = "qrmem merge A B merges two names by hand, qrmem separate A B keeps them apart"
     return [*(lines or ["no names are merged"]), hint]
 

@@ -85,9 +85,9 @@ def show(text: str) -> None:
 
 def _styled(text: str) -> str:
     """Replace control characters, and marks by colours where a person reads them."""
-    shown = _STYLES if has_colours(sys.stdout) else {}
-    pieces = [shown.get(p, "") if p in _STYLES else safe(p) for p in _STYLED.split(text)]
-    return "".join(pieces) + (shown.get(_UNMARK, "") if len(pieces) > 1 else "")
+    styles = _STYLES if has_colours(sys.stdout) else {}
+    pieces = [styles.get(p, "") if p in _STYLES else safe(p) for p in _STYLED.split(text)]
+    return "".join(pieces) + (styles.get(_UNMARK, "") if len(pieces) > 1 else "")
 
 
 def has_colours(stream: Any) -> bool:
@@ -289,12 +289,12 @@ def hit_lines(number: int, hit: Hit) -> list[str]:
     place = _line(" · ".join(filter(None, (hit.title or hit.document_id, hit.part))))
     kind = f"  ({hit.boilerplate})" if hit.boilerplate else ""
     words = {hit.excerpt[start:end] for start, end in hit.matches}
-    shown = excerpt(hit.excerpt, hit.part, whole=True)
+    text = excerpt(hit.excerpt, hit.part, whole=True)
     return [
         f"{number}. {place}{kind}  [{hit.segment_id}]  {hit.score:.3f}",
         f"   why: {_line(hit.via)}",
         *(f"   no longer: {_line(words)}" for words in hit.ended),
-        *(f"   {_mark(line, words)}" for line in shown),
+        *(f"   {_mark(line, words)}" for line in text),
     ]
 
 
@@ -340,14 +340,14 @@ def trail_line(trail: Trail, place: str = "") -> str:
     parts = [
         safe(trail.strategy),
         counted(len(trail.steps), "steps"),
-        f"{_found(trail.steps[-1].nodes) if is_tree else counted(len(read), 'segments')} read",
+        f"{_kinds(trail.steps[-1].nodes) if is_tree else counted(len(read), 'segments')} read",
         usage_line(trail.usage),
     ]
     see = f"qrmem trail {trail.id}{place}" if trail.id else "--trail"
     return f"trail:  {', '.join(parts)} ({see} shows it)"
 
 
-def _found(nodes: Iterable[ScoredNode]) -> str:
+def _kinds(nodes: Iterable[ScoredNode]) -> str:
     """Count what a search of a tree found by its kind: `4 sentences, 1 surprise`."""
     kinds = Counter(_KINDS.get(node.kind, f"{node.kind}s") for node in nodes)
     return ", ".join(counted(count, kind) for kind, count in kinds.items())
@@ -393,9 +393,11 @@ def step_lines(step: Step, before: Step | None = None) -> list[str]:
         head += f", dropped {len(step.dropped)}: no room in the window" if step.dropped else ""
     head += f" → {step.verdict}" if step.verdict else ""
     lines = [head]
-    known = set(before.entities) if before else set()
-    if joined := [name for name in step.entities if name not in known]:
-        lines.append(f"     {'joined by' if known else 'at'} {shortened(', '.join(joined), 110)}")
+    names_before = set(before.entities) if before else set()
+    if joined := [name for name in step.entities if name not in names_before]:
+        lines.append(
+            f"     {'joined by' if names_before else 'at'} {shortened(', '.join(joined), 110)}"
+        )
     for edge in [e for e in step.edges if e.taken] or list(step.edges[:STEP_EDGES]):
         mark = "→" if edge.taken else "·"
         lines.append(
@@ -409,7 +411,7 @@ def step_lines(step: Step, before: Step | None = None) -> list[str]:
     if step.reason:
         lines.append(f"     {shortened(step.reason, 160)}")
     if step.nodes:
-        lines.append(f"     found: {_found(step.nodes)}")
+        lines.append(f"     found: {_kinds(step.nodes)}")
     if step.memory:
         lines.append(f"     memory (similarity {step.likeness:.2f}): {shortened(step.memory, 110)}")
     return lines
@@ -428,11 +430,11 @@ def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
     ]
     for before, step in _steps(trail):
         lines += step_lines(step, before)
-        for found in step.read:
-            lines.append(_segment_line("read   ", found, segments))
-            if found.via:
-                lines.append(f"             why: {shortened(found.via, 140)}")
-        lines += [_segment_line("dropped", found, segments) for found in step.dropped[:_DROPPED]]
+        for scored in step.read:
+            lines.append(_segment_line("read   ", scored, segments))
+            if scored.via:
+                lines.append(f"             why: {shortened(scored.via, 140)}")
+        lines += [_segment_line("dropped", scored, segments) for scored in step.dropped[:_DROPPED]]
         if len(step.dropped) > _DROPPED:
             lines.append(f"     dropped … and {len(step.dropped) - _DROPPED} more")
     if trail.status == "passages" and trail.citations:
@@ -458,15 +460,15 @@ def reader(name: str) -> str:
 def readers(names: Sequence[str]) -> str:
     """Return who read some documents, by the names that are recorded."""
     rules = "built-in rules"
-    known = (rules if name.startswith(LOCAL) else reader(name) for name in names)
-    return ", ".join(dict.fromkeys(known))
+    reader_names = (rules if name.startswith(LOCAL) else reader(name) for name in names)
+    return ", ".join(dict.fromkeys(reader_names))
 
 
 def _segment_line(what: str, found: ScoredSegment, segments: Mapping[str, Segment]) -> str:
     """Show a segment of a step: its id, its score, and where it stands."""
-    known = segments.get(found.segment_id)
-    place = f"{known.document_id} · {known.part}" if known and known.part else ""
-    place = place or (known.document_id if known else "deleted")
+    segment = segments.get(found.segment_id)
+    place = f"{segment.document_id} · {segment.part}" if segment and segment.part else ""
+    place = place or (segment.document_id if segment else "deleted")
     return f"     {what} {found.segment_id}  {found.score:.3f}  {shortened(place, 80)}"
 
 
@@ -487,5 +489,5 @@ def usage_line(usage: Usage) -> str:
 
 
 def _money(stages: Sequence[StageUsage]) -> str:
-    known = [stage.cost for stage in stages if stage.cost is not None]
-    return f", {sum(known):.4f} USD" if known else ""
+    costs = [stage.cost for stage in stages if stage.cost is not None]
+    return f", {sum(costs):.4f} USD" if costs else ""

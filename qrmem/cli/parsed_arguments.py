@@ -36,16 +36,16 @@ def settings_of(arguments: Namespace) -> Settings:
 
 def given_settings(arguments: Namespace) -> dict[str, Any]:
     """Return the settings that are given as options; `None` stands for those that are not."""
-    chosen = {one.name: getattr(arguments, one.name, None) for one in fields(Settings)}
-    if chosen["stage_models"]:
-        chosen["stage_models"] = ",".join(chosen["stage_models"])
-    return chosen
+    values = {one.name: getattr(arguments, one.name, None) for one in fields(Settings)}
+    if values["stage_models"]:
+        values["stage_models"] = ",".join(values["stage_models"])
+    return values
 
 
 def tell_misspelt(arguments: Namespace) -> None:
     """Name variables that are nearly those of a setting; settings are made several times."""
-    for name, near in misspelt(os.environ).items():
-        note(f"no setting is called {name}; did you mean {near}?", quiet=arguments.quiet)
+    for name, suggestion in misspelt(os.environ).items():
+        note(f"no setting is called {name}; did you mean {suggestion}?", quiet=arguments.quiet)
 
 
 def opened(
@@ -90,17 +90,17 @@ async def sources_of(arguments: Namespace) -> Any:
     from qrmem.io.web_fetch import fetched, is_address
     from qrmem.text import files
 
-    named = arguments.id or arguments.title or arguments.meta
-    if named and len(arguments.sources) > 1:
+    has_labels = arguments.id or arguments.title or arguments.meta
+    if has_labels and len(arguments.sources) > 1:
         raise UsageError("--id, --title and --meta describe a single document; give one FILE")
     if arguments.sources.count("-") > 1:
         raise UsageError("- means standard input, which can be read only once")
-    if len(arguments.sources) == 1 and arguments.sources[0] != "-" and not named:
+    if len(arguments.sources) == 1 and arguments.sources[0] != "-" and not has_labels:
         return arguments.sources[0]
-    found = [_piped() if name == "-" else name for name in arguments.sources]
-    if not named:
-        return found
-    (one,) = found
+    sources = [_piped() if name == "-" else name for name in arguments.sources]
+    if not has_labels:
+        return sources
+    (one,) = sources
     if isinstance(one, Document):
         read = one
     else:
@@ -159,13 +159,16 @@ def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
     Raises:
         UsageError: no `=` in one of them.
     """
-    found: dict[str, list[str]] = {}
+    values_by_key: dict[str, list[str]] = {}
     for value in values or ():
         key, mark, text = value.partition("=")
         if not mark or not key:
             raise UsageError(f"{option} takes KEY=VALUE, not {value!r}")
-        found.setdefault(key, []).append(text)
-    return {key: _scalar(own[0]) if len(own) == 1 else own for key, own in found.items()}
+        values_by_key.setdefault(key, []).append(text)
+    return {
+        key: _scalar(key_values[0]) if len(key_values) == 1 else key_values
+        for key, key_values in values_by_key.items()
+    }
 
 
 _CONDITION = re.compile(r"(?P<key>.+?)(?P<operator>>=|<=|[=<>]| in | has )(?P<value>.*)", re.DOTALL)
@@ -178,20 +181,20 @@ def _where(values: Sequence[str] | None) -> dict[str, dict[str, Any]]:
     Raises:
         UsageError: one is none, or says of a key twice what it is.
     """
-    found: dict[str, dict[str, Any]] = {}
+    conditions: dict[str, dict[str, Any]] = {}
     for word in values or ():
-        given = _CONDITION.fullmatch(word)
-        if given is None:
+        match = _CONDITION.fullmatch(word)
+        if match is None:
             raise UsageError(
                 "--where takes KEY=VALUE, KEY>=VALUE, 'KEY in A,B' or 'KEY has VALUE', not"
                 f" {word!r}"
             )
-        key, operator, text = given["key"], given["operator"].strip(), given["value"]
-        if operator in found.setdefault(key, {}):
+        key, operator, text = match["key"], match["operator"].strip(), match["value"]
+        if operator in conditions.setdefault(key, {}):
             raise UsageError(f"--where has '{key} {operator}' twice; '{key} in A,B' takes several")
         several = [_scalar(one.strip()) for one in text.split(",")]
-        found[key][operator] = several if operator == "in" else _scalar(text)
-    return found
+        conditions[key][operator] = several if operator == "in" else _scalar(text)
+    return conditions
 
 
 def _scalar(text: str) -> str | int | float | bool:

@@ -39,16 +39,16 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse; what is not understood is an error of the command that was given it."""
-        found, unknown = self.parse_known_args(args, namespace)
+        parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            _command_of(self, found).refuse(unknown)
-        return found
+            _command_of(self, parsed).refuse(unknown)
+        return parsed
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
         """Say which words are not understood, and which option comes near."""
         options = [option for action in self._actions for option in action.option_strings]
-        near = get_close_matches(words[0].partition("=")[0], options, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        alike = get_close_matches(words[0].partition("=")[0], options, n=1)
+        hint = f"; did you mean {alike[0]}?" if alike else ""
         if re.match(r"\w+=", words[0]) and any(one.dest == "options" for one in self._actions):
             hint = "; write KEY=VALUE right after the kind"
         if not hint and not words[0].startswith("-") and _takes_a_sentence(self):
@@ -56,14 +56,14 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"not understood: {' '.join(words)}{hint}")
 
     def error(self, message: str) -> NoReturn:
-        told = _plainer(message)
+        text = _plainer(message)
         choices = [action.choices for action in self._actions if action.metavar == "ACTION"]
-        if told == "missing: ACTION" and choices:
+        if text == "missing: ACTION" and choices:
             *others, last = choices[0] or ("",)
             verb = "plan" if self.prog.endswith(" plan") else "do"
-            told = f"missing: what to {verb} ({', '.join(others)} or {last})"
-        told = re.sub(r"\AACTION(?= takes )", self.prog, told)
-        raise UsageError(f"{told} (see {self.prog} --help)")
+            text = f"missing: what to {verb} ({', '.join(others)} or {last})"
+        text = re.sub(r"\AACTION(?= takes )", self.prog, text)
+        raise UsageError(f"{text} (see {self.prog} --help)")
 
 
 def _takes_a_sentence(parser: argparse.ArgumentParser) -> bool:
@@ -75,8 +75,8 @@ def _command_of(parser: _Parser, found: argparse.Namespace) -> _Parser:
     """Return the parser of the command, and of its action, that were given."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            chosen = action.choices.get(getattr(found, action.dest, ""))
-            return _command_of(chosen, found) if chosen else parser
+            subparser = action.choices.get(getattr(found, action.dest, ""))
+            return _command_of(subparser, found) if subparser else parser
     return parser
 
 
@@ -109,11 +109,11 @@ def _plainer(message: str) -> str:
     if not wrong:
         return message
     words = re.findall(r"[\w-]+", wrong[3])
-    near = get_close_matches(wrong[2], words, n=1)
-    told = f"there is no command {wrong[2]!r}"
+    alike = get_close_matches(wrong[2], words, n=1)
+    text = f"there is no command {wrong[2]!r}"
     if wrong[1] != "COMMAND":
-        told = f"{wrong[1]} takes {', '.join(words)}, not {wrong[2]!r}"
-    return told + (f"; did you mean {near[0]!r}?" if near else "")
+        text = f"{wrong[1]} takes {', '.join(words)}, not {wrong[2]!r}"
+    return text + (f"; did you mean {alike[0]!r}?" if alike else "")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -152,9 +152,11 @@ def _describe(parser: argparse.ArgumentParser) -> None:
     """Have the help of each command begin with what the command does."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for told in action._choices_actions:
-                command = action.choices[told.dest]
-                command.description = f"{str(told.help)[:1].upper()}{str(told.help)[1:]}."
+            for choice_action in action._choices_actions:
+                command = action.choices[choice_action.dest]
+                command.description = (
+                    f"{str(choice_action.help)[:1].upper()}{str(choice_action.help)[1:]}."
+                )
                 _describe(command)
 
 

@@ -82,9 +82,9 @@ class Progress:
             self._name(str(event.data.get("phase", "")))
             self._embedding = _Embedding(int(event.data.get("segments", 0)))
         elif event.kind == "embedded" and (
-            said := self._embedding.after(int(event.data.get("count", 0)))
+            line := self._embedding.after(int(event.data.get("count", 0)))
         ):
-            note(said, quiet=self._quiet)
+            note(line, quiet=self._quiet)
         self._warnings(event)
         self._draw()
 
@@ -104,8 +104,10 @@ class Progress:
             self._bar.update(self._task, total=total, completed=self.done, rate=f"{rate:,.1f}/s")
         elif self.total and not self._quiet and time.monotonic() - self._said > 10:
             self._said = time.monotonic()
-            left = f", {rate:,.1f}/s, {(self.total - self.done) / rate:,.0f} s left" if rate else ""
-            note(f"{self.done}/{self.total} segments{left}")
+            rest_in_words = (
+                f", {rate:,.1f}/s, {(self.total - self.done) / rate:,.0f} s left" if rate else ""
+            )
+            note(f"{self.done}/{self.total} segments{rest_in_words}")
 
 
 class _Embedding:

@@ -83,14 +83,14 @@ async def mcp(arguments: argparse.Namespace) -> int:
 
     require_extra("mcp", "an MCP server", "mcp")
     async with opened(arguments, create=arguments.write) as memory:
-        made = server(memory, write=arguments.write, user=arguments.user or "")
+        mcp_server = server(memory, write=arguments.write, user=arguments.user or "")
         if arguments.http:
             from qrmem.web.guard import LARGEST_DOCUMENT, check_host, digest
 
             token = settings_of(arguments).token.reveal()
             check_host(arguments.host, token)
             # On loopback, it refuses requests under another host name.
-            app = made.streamable_http_app(
+            app = mcp_server.streamable_http_app(
                 host=arguments.host, stateless_http=True, max_request_body_size=LARGEST_DOCUMENT
             )
             await _serve(arguments, {digest(token): app}, "/mcp", large=("/mcp",))
@@ -98,7 +98,7 @@ async def mcp(arguments: argparse.Namespace) -> int:
             # A thread waits for a line and cannot be told to stop: Ctrl-C ends the process at once.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             try:
-                await made.run_stdio_async()
+                await mcp_server.run_stdio_async()
             except* BrokenPipeError:
                 raise BrokenPipeError from None  # the client went away
     return 0
@@ -118,8 +118,8 @@ async def serve(arguments: argparse.Namespace) -> int:
     async with AsyncExitStack() as stack:
         memories: dict[str, Memory] = {}
         for name in names:
-            chosen = settings.with_(namespace=name)
-            opening = open(settings=chosen, create=name in writes, listener=metrics)
+            namespace_settings = settings.with_(namespace=name)
+            opening = open(settings=namespace_settings, create=name in writes, listener=metrics)
             memories[name] = await stack.enter_async_context(opening)
         jobs = Jobs(_jobs_folder(arguments, memories))
 
@@ -133,8 +133,8 @@ async def serve(arguments: argparse.Namespace) -> int:
             )
             doors[grant.sha256] = _when_asked(build) if arguments.tokens else build()
         doors |= {grant.sha256: door(page) for grant in table if grant.metrics}
-        written = {name: memories[name] for name in writes}
-        await stack.enter_async_context(jobs.running(written))
+        writable = {name: memories[name] for name in writes}
+        await stack.enter_async_context(jobs.running(writable))
         large = ("/documents", "/jobs") if writes else ()
         await _serve(arguments, doors, "/docs", large=large, open_paths=DOCS, metrics=metrics)
     return 0

@@ -120,7 +120,7 @@ async def init(arguments: Namespace) -> int:
     if arguments.schema:
         return _init_schema(arguments)
     path = Path(arguments.path or SETTINGS_FILE)
-    _write(path, written(), replace=arguments.force)
+    _write(path, file_text(), replace=arguments.force)
     lines = [f"written {output.safe(str(path))}: uncomment a line to change the default"]
     if path.name == SETTINGS_FILE:
         with suppress(UsageError, OSError):  # the file is of use without being trusted
@@ -167,34 +167,38 @@ async def trust(arguments: Namespace) -> int:
     file = require_file(folder)
     values = file_values(file)
     settings_files.trust(file, os.environ)
-    shown = {name: str(value) for name, value in values.items()}
-    told = ", ".join(f"{name} = {value}" for name, value in shown.items()) or "nothing yet"
+    values_shown = {name: str(value) for name, value in values.items()}
+    values_in_words = (
+        ", ".join(f"{name} = {value}" for name, value in values_shown.items()) or "nothing yet"
+    )
     # A value with a line break could write a line that looks like one of ours.
-    lines = [output.safe(one_line(f"{path} is trusted until it changes; it sets: {told}"))]
-    return output.print_done(arguments, {"trusted": str(path), "sets": shown}, lines)
+    lines = [
+        output.safe(one_line(f"{path} is trusted until it changes; it sets: {values_in_words}"))
+    ]
+    return output.print_done(arguments, {"trusted": str(path), "sets": values_shown}, lines)
 
 
-def written() -> str:
+def file_text() -> str:
     """Return the file's text; it can be read back as it is, and changes nothing."""
     defaults = {field.name: field.default for field in fields(Settings)}
-    named = {name for group in _GROUPS.values() for name in group} | {"stage_models"}
+    group_names = {name for group in _GROUPS.values() for name in group} | {"stage_models"}
     lines = [_HEAD]
     for title, group in _GROUPS.items():
         lines.append(f"# --- {title}\n")
-        lines += [_line(name, defaults[name], said) for name, said in group.items()]
+        lines += [_line(name, defaults[name], description) for name, description in group.items()]
         lines.append("")
     lines.append("# --- All others (docs/settings.md)\n")
-    lines += [_line(name, value, "") for name, value in defaults.items() if name not in named]
+    lines += [_line(name, value, "") for name, value in defaults.items() if name not in group_names]
     # A table has to stand at the end: what follows one would belong to it.
     return "\n".join([*lines, "", _STAGES])
 
 
 def _line(name: str, default: object, said: str) -> str:
-    value = f"# {name} = {_EXAMPLES.get(name) or _shown(default)}"
+    value = f"# {name} = {_EXAMPLES.get(name) or _toml_value(default)}"
     return f"{value:<38} # {said}" if said else value
 
 
-def _shown(value: object) -> str:
+def _toml_value(value: object) -> str:
     """Return a default as TOML writes it."""
     if isinstance(value, bool):
         return str(value).lower()

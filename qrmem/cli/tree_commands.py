@@ -69,8 +69,8 @@ async def _build(arguments: Namespace) -> int:
             *arguments.documents, kind=arguments.kind, preset=arguments.preset
         )
     quiet = arguments.quiet and not report.stopped
-    shown = tree_report_lines(report)
-    output.print_result(arguments, report, shown, quiet=quiet)
+    lines = tree_report_lines(report)
+    output.print_result(arguments, report, lines, quiet=quiet)
     if report.stopped:
         output.note(f"stopped: {report.stopped}; {go_on(AGAIN)}")
     return 1 if report.stopped else 0
@@ -119,8 +119,8 @@ def outline(tree: Tree, depth: int) -> Iterator[str]:
 
 def _grouped(done: Grouping) -> str:
     """Say what really grouped the nodes: a reduction and clusters, or the order of the text."""
-    named = " and ".join(done.reduction.upper().split("+"))
-    how = "not reduced" if done.reduction == "none" else f"reduced by {named}"
+    reduction = " and ".join(done.reduction.upper().split("+"))
+    how = "not reduced" if done.reduction == "none" else f"reduced by {reduction}"
     return (
         f"{counted(done.groups, 'groups')}, vectors {how}; "
         f"consecutive pieces of the text: {done.runs}"
@@ -133,14 +133,14 @@ def _below(nodes: Mapping[str, TreeNode], key: str, at: int, depth: int) -> Iter
         return
     space = "  " * at
     size = counted(len(node.segments), "segments")
-    yield f"{space}level {node.level}, {size}: {_shown(node.summary)}"
+    yield f"{space}level {node.level}, {size}: {_on_one_line(node.summary)}"
     for surprise in node.surprises:
-        yield f"{space}  ! {_shown(surprise)}"
+        yield f"{space}  ! {_on_one_line(surprise)}"
     for child in node.covers:
         yield from _below(nodes, child, at + 1, depth)
 
 
-def _shown(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """Return a text on one line, without quotation marks whose partner stands elsewhere.
 
     A sentence out of a speech has but one of the two.
@@ -155,7 +155,7 @@ def _shown(text: str) -> str:
         elif char == "”":
             alone.add(at)
     alone.update(opened)
-    kept = "".join(char for at, char in enumerate(text) if at not in alone).strip()
-    if kept.count('"') % 2:
-        kept = kept[1:] if kept.startswith('"') else kept.removesuffix('"')
-    return output.shortened(kept, _SHOWN)
+    text_kept = "".join(char for at, char in enumerate(text) if at not in alone).strip()
+    if text_kept.count('"') % 2:
+        text_kept = text_kept[1:] if text_kept.startswith('"') else text_kept.removesuffix('"')
+    return output.shortened(text_kept, _SHOWN)

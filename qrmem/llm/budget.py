@@ -269,8 +269,8 @@ class Budget:
             return reported
         if reported > most and not self._has_doubted:
             self._has_doubted = True
-            said = f"a server reports {reported:,} tokens; at most {most:,} are possible"
-            self.warn(f"{said}: qrmem counts such replies itself", what="usage", tokens=reported)
+            message = f"a server reports {reported:,} tokens; at most {most:,} are possible"
+            self.warn(f"{message}: qrmem counts such replies itself", what="usage", tokens=reported)
         return sum(map(count, texts))
 
     # --- records --------------------------------------------------------------------------------
@@ -297,8 +297,10 @@ class Budget:
         )
         self._totals.add(record)
         if self.listener:
-            shown = {name: getattr(record, name) for name in _SHOWN}
-            self.listener(Event("call", {**shown, "segment": record.segment_id, **(said or {})}))
+            values_shown = {name: getattr(record, name) for name in _SHOWN}
+            self.listener(
+                Event("call", {**values_shown, "segment": record.segment_id, **(said or {})})
+            )
         return record
 
     def write(self, records: Iterable[CallRecord]) -> None:
@@ -346,13 +348,13 @@ class Prices:
 
         The price of `provider/name` comes from LiteLLM's list, if LiteLLM is installed.
         """
-        known = self.models.get(model) or self.models.get(_DATED.sub("", model))
-        if known is not None or "/" not in model:
-            return known
+        price = self.models.get(model) or self.models.get(_DATED.sub("", model))
+        if price is not None or "/" not in model:
+            return price
         from qrmem.llm.client import listed_price
 
-        listed = listed_price(model)
-        return Price(*listed) if listed else None
+        litellm_price = listed_price(model)
+        return Price(*litellm_price) if litellm_price else None
 
 
 def load_prices(file: Path | None = None) -> Prices:
@@ -362,9 +364,9 @@ def load_prices(file: Path | None = None) -> Prices:
         UsageError: the file cannot be read or is not a price file.
     """
     shipped = (files("qrmem.llm") / "prices.toml").read_text(encoding="utf-8")
-    known = _read(shipped, "the package's prices")
+    shipped_prices = _read(shipped, "the package's prices")
     if file is None:
-        return known
+        return shipped_prices
     try:
         with open_file(file) as opened:
             text = opened.read().decode("utf-8-sig")
@@ -372,8 +374,10 @@ def load_prices(file: Path | None = None) -> Prices:
         raise UsageError(f"the prices in {file} cannot be read: {exc.strerror or exc}") from exc
     except UnicodeDecodeError as exc:
         raise UsageError(f"the prices in {file} are not UTF-8: byte {exc.start}") from exc
-    given = _read(text, str(file))
-    return Prices(given.date or known.date, {**known.models, **given.models})
+    own_prices = _read(text, str(file))
+    return Prices(
+        own_prices.date or shipped_prices.date, {**shipped_prices.models, **own_prices.models}
+    )
 
 
 def prices_of(settings: Settings) -> Prices:
@@ -383,14 +387,14 @@ def prices_of(settings: Settings) -> Prices:
 
 def _read(text: str, source: str) -> Prices:
     try:
-        found = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
         raise UsageError(f"{source} is not TOML: {exc}") from exc
     try:
-        models = {name: _price(values) for name, values in found.get("models", {}).items()}
+        models = {name: _price(values) for name, values in table.get("models", {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise UsageError(f"{source}: each model needs input and output, as numbers: {exc}") from exc
-    return Prices(str(found.get("date", "")), models)
+    return Prices(str(table.get("date", "")), models)
 
 
 def _price(values: Mapping[str, Any]) -> Price:

@@ -126,12 +126,12 @@ class Chat:
 
     async def send(self, call: Call) -> ChatReply:
         """Send a call in the strictest form that the server accepts; retry if that may help."""
-        tried: set[Dialect] = set()
+        dialects_tried: set[Dialect] = set()
         refusal: Rejected | None = None
         is_structured = call.request.schema is not None
         call.dialect = self._negotiation.dialect
         while True:
-            tried.add(call.dialect)
+            dialects_tried.add(call.dialect)
             tell = partial(self._tell_retry, call)
             try:
                 async for attempt in self._retries.tries(may_retry=call.may_retry, tell=tell):
@@ -142,14 +142,14 @@ class Chat:
             except Rejected as exc:
                 refusal = exc
                 call.dialect = self._negotiation.after_refusal(
-                    call.dialect, exc, tried, is_structured=is_structured
+                    call.dialect, exc, dialects_tried, is_structured=is_structured
                 )
         self._retries.was_answered = True
-        lost = self._negotiation.learn(call.dialect, call.request, reply)
-        if lost and refusal:
+        forms = self._negotiation.learn(call.dialect, call.request, reply)
+        if forms and refusal:
             form = call.dialect.form
             message = (
-                f"the server no longer accepts the output form {lost}; using {form} from now on "
+                f"the server no longer accepts the output form {forms}; using {form} from now on "
                 f"({refusal})"
             )
             call.budget.warn(message, what="form", form=form)
@@ -167,13 +167,13 @@ class Chat:
                 )
                 call.budget.warn(f"{text} {self._rate.allowance} a minute", what="rate", wait=wait)
             await self._sleep(wait)
-        async with self._places, call.budget.spending(call.most) as spent:
+        async with self._places, call.budget.spending(call.most) as use:
             call.sent += 1
             began = time.monotonic()
             body = payload(request, call.dialect, self.name)
             take = None
             if request.is_watched and call.dialect.stream and listener is not None:
-                take = _told(body, call, listener)
+                take = _stream_to(body, call, listener)
             try:
                 answer = await self._client.post(body, hear=self._rate.learn, take=take)
                 reply = read_completion(
@@ -183,7 +183,7 @@ class Chat:
                 reply = ChatReply(exc.said, finish_reason="refusal", model=self.name)
             if reply is None:
                 raise from_body(answer, "reply", self._endpoint, self.name)
-            spent.amount = call.used(reply)
+            use.amount = call.used(reply)
             return reply
 
     def _tell_retry(self, call: Call, reason: str, tried: int, wait: float) -> None:
@@ -236,17 +236,17 @@ def payload(request: ChatRequest, dialect: Dialect, model: str) -> dict[str, Any
 
 def _messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, str]]:
     """Return the messages; without a system role the turns of user and assistant alternate."""
-    found: list[dict[str, str]] = []
+    messages: list[dict[str, str]] = []
     for message in request.messages:
         role = message.role if dialect.system or message.role != "system" else "user"
-        if not dialect.system and found and found[-1]["role"] == role:
-            found[-1]["content"] += f"\n\n{_sendable(message.content)}"
+        if not dialect.system and messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += f"\n\n{_sendable(message.content)}"
         else:
-            found.append({"role": role, "content": _sendable(message.content)})
-    return found
+            messages.append({"role": role, "content": _sendable(message.content)})
+    return messages
 
 
-def _told(body: dict[str, Any], call: Call, listener: Listener) -> Callable[[str], None]:
+def _stream_to(body: dict[str, Any], call: Call, listener: Listener) -> Callable[[str], None]:
     """Have a reply streamed; return what tells the listener of its pieces."""
     body["stream"] = True
     if call.dialect.stream == "usage":
@@ -297,8 +297,8 @@ def read_completion(
             of a reasoning model and leave the text empty.
     """
     try:
-        found = json.loads(body)
-        choice = found["choices"][0]
+        completion = json.loads(body)
+        choice = completion["choices"][0]
         message = choice["message"]
         refusal = message.get("refusal")
         text = text_of(refusal or message.get("content"))
@@ -309,14 +309,14 @@ def read_completion(
             return None
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
-    usage = _dict(found.get("usage"))
+    usage = _dict(completion.get("usage"))
     return ChatReply(
         text=_sendable(text),
         tokens_in=count(usage.get("prompt_tokens")),
         tokens_out=count(usage.get("completion_tokens")),
         cached_tokens=count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens")),
         finish_reason="refusal" if refusal else end,
-        model=str(found.get("model") or model),
+        model=str(completion.get("model") or model),
         seconds=time.monotonic() - began,
         log_probs=_log_probs(choice.get("logprobs")),
     )

@@ -267,10 +267,10 @@ class Fields:
             return
         self._due = 1.01 * len(self._text)
         for name, value in self._fields().items():
-            told = self._told.get(name, "")
-            if isinstance(value, str) and len(value) > len(told):
+            told_before = self._told.get(name, "")
+            if isinstance(value, str) and len(value) > len(told_before):
                 self._told[name] = value
-                yield name, value[len(told) :]
+                yield name, value[len(told_before) :]
 
     def _fields(self) -> dict[str, Any]:
         """Return the object as far as it is written."""
@@ -278,10 +278,10 @@ class Fields:
         whole = self._text[start.start() :] if start else ""
         for text in (whole, whole[: whole.rfind("}") + 1]):  # something may stand behind it
             try:
-                found = from_json(text, allow_partial="trailing-strings")
+                fields = from_json(text, allow_partial="trailing-strings")
             except ValueError:
                 continue
-            return found if isinstance(found, dict) else {}
+            return fields if isinstance(fields, dict) else {}
         return {}
 
 
@@ -420,8 +420,8 @@ def listed_price(model: str) -> tuple[float, float, float | None] | None:
 
     It reads the list without an import of the library.
     """
-    known = _listed()
-    row = known.get(model) or known.get(model.partition("/")[2])
+    prices = _litellm_prices()
+    row = prices.get(model) or prices.get(model.partition("/")[2])
     if row is None or "input_cost_per_token" not in row or "output_cost_per_token" not in row:
         return None
     cached = row.get("cache_read_input_token_cost")
@@ -433,13 +433,13 @@ def listed_price(model: str) -> tuple[float, float, float | None] | None:
 
 
 @cache
-def _listed() -> Mapping[str, Mapping[str, Any]]:
+def _litellm_prices() -> Mapping[str, Mapping[str, Any]]:
     spec = find_spec("litellm")
     if spec is None or not spec.submodule_search_locations:
         return {}
     file = Path(spec.submodule_search_locations[0]) / "model_prices_and_context_window_backup.json"
-    found: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    prices: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+    return prices
 
 
 def _litellm() -> Any:

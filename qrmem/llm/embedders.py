@@ -95,8 +95,8 @@ def _encoder(name: str, source: str, *, lowers: bool = False, extra: str = "loca
     require_extra(extra, f"the embedder {name!r}", _MODULES[extra])
     from qrmem.llm.encoder import LightEncoder, SentenceEncoder
 
-    made = LightEncoder if extra == "light" else SentenceEncoder
-    return made(name, source, lowers=lowers, by_product=name.startswith(BY_PRODUCT))
+    encoder_class = LightEncoder if extra == "light" else SentenceEncoder
+    return encoder_class(name, source, lowers=lowers, by_product=name.startswith(BY_PRODUCT))
 
 
 def _local_path() -> str | None:
@@ -220,13 +220,13 @@ class RemoteEmbedder:
                 return await self._batch(batch)
 
         # The first one settles the dimension that the others must have.
-        done = [await one(batches[0])]
+        results = [await one(batches[0])]
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(one(batch)) for batch in batches[1:]]
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from failures
-        return np.concatenate([*done, *(task.result() for task in tasks)])
+        return np.concatenate([*results, *(task.result() for task in tasks)])
 
     async def aclose(self) -> None:
         """Close all connections; the next use opens them again."""
@@ -255,30 +255,30 @@ class RemoteEmbedder:
 
     async def _request(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         # An empty text is refused by some servers, and has no meaning to embed.
-        sent = [text if text.strip() else "." for text in texts]
+        texts_sent = [text if text.strip() else "." for text in texts]
         async for attempt in self._retries.tries():
             with attempt:
-                rows = await self._sent(sent, self._budget or Budget())
+                rows = await self._send(texts_sent, self._budget or Budget())
         self._retries.was_answered = True
         unit = unit_rows(rows, count=len(texts), dimension=self.dimension, name=self.name)
         self.dimension = unit.shape[1]
         return unit
 
-    async def _sent(self, texts: list[str], budget: Budget) -> list[Any]:
+    async def _send(self, texts: list[str], budget: Budget) -> list[Any]:
         """Reserve what a request may use, send it, and write down what it did use."""
         began, tokens = time.monotonic(), sum(map(self._tokenizer.count, texts))
         outcome, counted = "", 0
         try:
             most = budget.amount(self._model, tokens, 0)
-            async with budget.in_time(), budget.spending(most) as spent:
+            async with budget.in_time(), budget.spending(most) as use:
                 outcome = "cancelled"
-                asked = {"model": self._model, "input": texts, "encoding_format": "float"}
-                body = await self._client.post(asked)
-                if (found := _read(body)) is None:
+                payload = {"model": self._model, "input": texts, "encoding_format": "float"}
+                body = await self._client.post(payload)
+                if (reply := _read(body)) is None:
                     raise from_body(body, "embeddings", self._endpoint, self._model)
-                rows, told = found
-                counted = budget.tokens(told, texts, self._tokenizer.count)
-                spent.amount = budget.amount(self._model, counted, 0)
+                rows, tokens_reported = reply
+                counted = budget.tokens(tokens_reported, texts, self._tokenizer.count)
+                use.amount = budget.amount(self._model, counted, 0)
                 outcome = "ok"
                 return rows
         except QrmemError as exc:
@@ -301,9 +301,9 @@ class RemoteEmbedder:
 def _read(body: str) -> tuple[list[Any], int] | None:
     """Return the rows of an answer and the tokens that the server counted, 0 if it does not say."""
     try:
-        found = json.loads(body)
-        rows = sorted(found["data"], key=lambda row: int(row.get("index", 0)))
-        tokens = (found.get("usage") or {}).get("prompt_tokens")
+        reply = json.loads(body)
+        rows = sorted(reply["data"], key=lambda row: int(row.get("index", 0)))
+        tokens = (reply.get("usage") or {}).get("prompt_tokens")
         return [row["embedding"] for row in rows], count(tokens)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
@@ -326,8 +326,8 @@ def unit_rows(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[n
     """
     import numpy as np
 
-    found = _checked(rows, count=count, dimension=dimension, name=name)
-    unit: NDArray[np.float32] = (found / _lengths(found)).astype(np.float32)
+    matrix = _checked_matrix(rows, count=count, dimension=dimension, name=name)
+    unit: NDArray[np.float32] = (matrix / _lengths(matrix)).astype(np.float32)
     return unit
 
 
@@ -344,10 +344,10 @@ def product_rows(
     """
     import numpy as np
 
-    given = _checked(rows, count=count, dimension=dimension, name=name)
-    found = given.astype(np.float64)
-    lengths = _lengths(found)
-    scaled = found / (lengths if is_query else np.maximum(lengths, LONGEST))
+    matrix = _checked_matrix(rows, count=count, dimension=dimension, name=name)
+    products = matrix.astype(np.float64)
+    lengths = _lengths(products)
+    scaled = products / (lengths if is_query else np.maximum(lengths, LONGEST))
     missing = 1 - np.square(scaled).sum(axis=1, keepdims=True)
     last = np.zeros_like(missing) if is_query else np.sqrt(np.maximum(missing, 0))
     return np.concatenate([scaled, last], axis=1).astype(np.float32)
@@ -357,30 +357,32 @@ def directions(rows: "NDArray[np.float32]") -> "NDArray[np.float32]":
     """Return the unit vectors of product rows, to compare passages by cosine."""
     import numpy as np
 
-    found = rows[:, :-1]
-    lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    result: NDArray[np.float32] = (found / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    unit_vectors = rows[:, :-1]
+    lengths = np.linalg.norm(unit_vectors, axis=1, keepdims=True)
+    result: NDArray[np.float32] = (unit_vectors / np.where(lengths > 0, lengths, 1)).astype(
+        np.float32
+    )
     return result
 
 
-def _checked(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[np.float32]":
+def _checked_matrix(rows: Any, *, count: int, dimension: int, name: str) -> "NDArray[np.float32]":
     import numpy as np
 
     try:
-        found = np.asarray(rows, dtype=np.float32)
+        matrix = np.asarray(rows, dtype=np.float32)
     except (TypeError, ValueError) as exc:
         raise ModelUnavailable(f"{name} returned vectors that are not lists of numbers") from exc
-    if found.ndim != 2 or len(found) != count or found.shape[1] == 0:
-        raise ModelUnavailable(f"{name} returned vectors of shape {found.shape} for {count} texts")
-    if dimension and found.shape[1] != dimension:
+    if matrix.ndim != 2 or len(matrix) != count or matrix.shape[1] == 0:
+        raise ModelUnavailable(f"{name} returned vectors of shape {matrix.shape} for {count} texts")
+    if dimension and matrix.shape[1] != dimension:
         raise ModelUnavailable(
-            f"{name} gave vectors of {found.shape[1]} numbers; the ones before had {dimension}"
+            f"{name} gave vectors of {matrix.shape[1]} numbers; the ones before had {dimension}"
         )
-    if not np.isfinite(found).all():
+    if not np.isfinite(matrix).all():
         raise ModelUnavailable(f"{name} returned a vector with NaN or infinity")
-    if not found.any(axis=1).all():
+    if not matrix.any(axis=1).all():
         raise ModelUnavailable(f"{name} returned a vector of zeros")
-    return found
+    return matrix
 
 
 def _lengths(found: "NDArray[Any]") -> "NDArray[np.float64]":

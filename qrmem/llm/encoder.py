@@ -86,8 +86,8 @@ class LocalEncoder:
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)
         for start in range(0, len(order), _TURN):
             turn = order[start : start + _TURN]
-            chosen = [texts[i] for i in turn]
-            rows = await loop.run_in_executor(self._thread, self._encode, chosen, kind)
+            batch = [texts[i] for i in turn]
+            rows = await loop.run_in_executor(self._thread, self._encode, batch, kind)
             result[turn] = self._rows(rows, len(turn), kind)
         return result
 
@@ -269,8 +269,8 @@ def _opened(source: str) -> Any:
     cache = os.environ.get("FASTEMBED_CACHE_PATH", HF_HUB_CACHE)
     if not Path(source).is_dir():
         return TextEmbedding(source, cache_dir=cache)
-    known = {model["model"].lower() for model in TextEmbedding.list_supported_models()}
-    if source.lower() not in known:
+    names = {model["model"].lower() for model in TextEmbedding.list_supported_models()}
+    if source.lower() not in names:
         _register(Path(source))
     return TextEmbedding(source, cache_dir=cache, specific_model_path=source)
 
@@ -300,6 +300,6 @@ def _register(folder: Path) -> None:
 def _said_in(source: str) -> int:
     """Return how many word pieces a folder says that its model reads; 0: it does not say."""
     with suppress(OSError, ValueError):
-        said = json.loads((Path(source) / "sentence_bert_config.json").read_text())
-        return int(said["max_seq_length"] or 0)
+        encoder_config = json.loads((Path(source) / "sentence_bert_config.json").read_text())
+        return int(encoder_config["max_seq_length"] or 0)
     return 0

@@ -118,8 +118,8 @@ def wall_time(
         past: calls of earlier runs; a stage with enough of them uses their times.
         in_flight: maximum number of parallel calls.
     """
-    measured = _measured(past)
-    spans = [_latency(plan, measured) for plan in plans]
+    median_times = _median_times(past)
+    spans = [_latency(plan, median_times) for plan in plans]
     waited = [
         sum(
             math.ceil(_three(plan.calls)[n] / in_flight) * _three(span)[n]
@@ -128,22 +128,24 @@ def wall_time(
         for n in range(3)
     ]
     bounds = zip(waited, _three(_allowed(plans, settings)), strict=True)
-    known = sum((plan.stage, plan.model) in measured for plan in plans)
+    calls_timed = sum((plan.stage, plan.model) in median_times for plan in plans)
     basis = "assumed: 60 tokens a second, 0.8 s before the first"
-    if plans and known == len(plans):
+    if plans and calls_timed == len(plans):
         basis = "as earlier runs of this memory took"
-    elif known:
-        basis = f"{known} of {len(plans)} stages as earlier runs took, the others assumed"
+    elif calls_timed:
+        basis = f"{calls_timed} of {len(plans)} stages as earlier runs took, the others assumed"
     return Range(*(round(max(pair), 1) for pair in bounds)), basis
 
 
-def _measured(past: Iterable[CallRecord]) -> dict[tuple[str, str], float]:
+def _median_times(past: Iterable[CallRecord]) -> dict[tuple[str, str], float]:
     """Return the median time of the calls of a stage and model that were made often enough."""
     times: dict[tuple[str, str], list[float]] = {}
     for record in past:
         if record.outcome in ("ok", "repaired"):
             times.setdefault((record.stage, record.model), []).append(record.seconds)
-    return {key: median(found) for key, found in times.items() if len(found) >= ENOUGH}
+    return {
+        key: median(call_times) for key, call_times in times.items() if len(call_times) >= ENOUGH
+    }
 
 
 def _latency(plan: StagePlan, measured: Mapping[tuple[str, str], float]) -> Range:
@@ -210,12 +212,12 @@ class StubChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return a reply of about the expected size."""
-        known = self.longest.get(request.stage, 0)
-        self.longest[request.stage] = max(known, request.max_tokens)
+        longest = self.longest.get(request.stage, 0)
+        self.longest[request.stage] = max(longest, request.max_tokens)
         user = request.messages[-1].content
         texts = [(m.group(2).strip(), m.group(3)) for m in _TEXT.finditer(user)]
-        wanted = wanted_by(request).get("properties", {})
-        if not wanted:
+        properties = wanted_by(request).get("properties", {})
+        if not properties:
             plain = _MARK.sub("", user)  # a reply with marks in it would count as an echo
             lengths = {"shortest": 1, "longest": int(request.max_tokens * WORDS_PER_TOKEN)}
             summary = _some(plain, lengths.get(self._course or "", SUMMARY_WORDS))
@@ -224,8 +226,8 @@ class StubChat:
             labelled = f"(Summary): {summary}\n(Surprise): {surprise}"
             return ChatReply(labelled if is_labelled else summary)
         fields = self._fields(texts, user, request.stage)
-        said = {name: fields.get(name, _nothing)(node) for name, node in wanted.items()}
-        return ChatReply(json.dumps(said, ensure_ascii=False))
+        reply_fields = {name: fields.get(name, _nothing)(node) for name, node in properties.items()}
+        return ChatReply(json.dumps(reply_fields, ensure_ascii=False))
 
     def _fields(
         self, texts: Sequence[tuple[str, str]], user: str, stage: str
@@ -233,9 +235,9 @@ class StubChat:
         passage = max((text for _, text in texts), key=len, default=user)
         notes = _notes(passage, user, is_second=stage == "supplement")
         if not stage.startswith(("extract", "entities", "supplement")):
-            notes = {**notes, "entities": _named(user)[:NAMES_CHOSEN]}
+            notes = {**notes, "entities": _names_in(user)[:NAMES_CHOSEN]}
         return {
-            **{name: _always(found) for name, found in notes.items()},
+            **{name: _always(note) for name, note in notes.items()},
             "passages": partial(_of_passages, texts, user, stage),
             "summary": _always(_some(passage, SUMMARY_WORDS)),
             "description": _always(_some(passage, DESCRIPTION_WORDS)),
@@ -256,27 +258,27 @@ def _notes(passage: str, user: str, *, is_second: bool) -> dict[str, list[str]]:
     words = passage.split()
     most = max(1, len(words) // WORDS_PER_ENTITY)
     longest = sorted({word.strip(".,;:!?") for word in words} - {""}, key=len, reverse=True)
-    names = (_named(passage) or longest or ["text"])[:most]
+    names = (_names_in(passage) or longest or ["text"])[:most]
     match = _COUNT.search(user)
-    wanted = int(match.group(1)) if match else QUESTIONS
+    count_wanted = int(match.group(1)) if match else QUESTIONS
     relations = [
         f"{head}|{_after(passage, head, DESCRIPTION_WORDS)}|{tail}"
         for head, tail in pairwise(names)
     ]
     if is_second:
-        few = range(1, 1 + round(wanted * NEW_OF_QUESTIONS))
+        few = range(1, 1 + round(count_wanted * NEW_OF_QUESTIONS))
         return {
             "entities": [f"{n}|{names[-n % len(names)]}|THING" for n in few],
             "relations": [f"{n}|{relations[-n % len(relations)]}" for n in few if relations],
         }
-    step = max(1, len(words) // max(1, wanted))
+    step = max(1, len(words) // max(1, count_wanted))
     # A passage of a few words makes nobody ask.
     starts = range(0, len(words) - 7, step)
-    asked = [" ".join(words[at : at + 7]).strip(".,;:!?") for at in starts]
+    topics = [" ".join(words[at : at + 7]).strip(".,;:!?") for at in starts]
     return {
         "entities": [f"{name}|THING" for name in names],
         "relations": relations,
-        "questions": [f"What is told of {said}?" for said in asked[:wanted]],
+        "questions": [f"What is told of {topic}?" for topic in topics[:count_wanted]],
     }
 
 
@@ -286,13 +288,13 @@ def _of_passages(
     """Return the notes of passages that share a call, as a schema's node wants them."""
     is_second = stage == "supplement"
     return [
-        {"n": int(at), **_kept(_notes(text, user, is_second=is_second), node)}
+        {"n": int(at), **_fields_of_notes(_notes(text, user, is_second=is_second), node)}
         for at, text in texts
         if at.isdigit()
     ]
 
 
-def _kept(notes: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
+def _fields_of_notes(notes: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
     fields = (node.get("items") or {}).get("properties", {})
     return {name: value for name, value in notes.items() if name in fields}
 
@@ -307,10 +309,10 @@ def _nothing(node: Any) -> Any:
     return {"array": [], "integer": 1}.get(str(node.get("type")), "")
 
 
-def _named(text: str) -> list[str]:
-    found = dict.fromkeys(_NAME.findall(text))
+def _names_in(text: str) -> list[str]:
+    names = dict.fromkeys(_NAME.findall(text))
     # What begins a sentence is mostly short, and no name.
-    return [name for name in found if len(name) >= _SHORTEST]
+    return [name for name in names if len(name) >= _SHORTEST]
 
 
 def _some(text: str, count: int) -> str:

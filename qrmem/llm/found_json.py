@@ -164,22 +164,22 @@ def _loaded(text: str) -> Any:
 
 def is_clean(text: str) -> bool:
     """Return whether a reply is one JSON object or list and nothing else."""
-    found = _loaded(text.strip())
-    return isinstance(found, dict | list)
+    loaded = _loaded(text.strip())
+    return isinstance(loaded, dict | list)
 
 
 def without_reasoning(text: str) -> str:
     """Return a reply without blocks of reasoning."""
-    kept: list[str] = []
+    pieces: list[str] = []
     position, is_inside = 0, False
     for tag in _TAG.finditer(text[:LONGEST]):
         if tag.group(1):
             if not is_inside:
-                kept.clear()  # some chat templates swallow the opening tag
+                pieces.clear()  # some chat templates swallow the opening tag
             position, is_inside = tag.end(), False
         elif not is_inside:
-            kept.append(text[position : tag.start()])
+            pieces.append(text[position : tag.start()])
             is_inside = True
     if not is_inside:
-        kept.append(text[position:LONGEST])
-    return "".join(kept).strip()
+        pieces.append(text[position:LONGEST])
+    return "".join(pieces).strip()

@@ -40,8 +40,8 @@ class ReplyCache:
 
     async def find(self, key: str) -> ChatReply | None:
         """Return the cached reply of a key, or `None`."""
-        kept = await self.get(key)
-        return None if kept is None else _restored(kept)
+        value = await self.get(key)
+        return None if value is None else _restored(value)
 
     async def keep(
         self, key: str, reply: ChatReply, request: ChatRequest, calls: Sequence[CallRecord]
@@ -51,8 +51,8 @@ class ReplyCache:
         A cancelled run completes it first, as the reply is paid for; the cancellation follows.
         """
         about = (request.segment_id, *request.shared_with) if request.segment_id else ()
-        kept = {f.name: getattr(reply, f.name) for f in fields(reply) if f.name not in _NOT_KEPT}
-        task = asyncio.create_task(self.put(key, kept, about, calls))
+        value = {f.name: getattr(reply, f.name) for f in fields(reply) if f.name not in _NOT_KEPT}
+        task = asyncio.create_task(self.put(key, value, about, calls))
         cancelled: asyncio.CancelledError | None = None
         while not task.done():
             try:
@@ -155,8 +155,8 @@ class Meter:
                     self._count(call, reply, "cached")
                 else:
                     chat = self._models.of(request.stage)
-                    sent = chat.send(call) if isinstance(chat, Chat) else _foreign(chat, call)
-                    reply = with_reading(await sent, request)
+                    sending = chat.send(call) if isinstance(chat, Chat) else _foreign(chat, call)
+                    reply = with_reading(await sending, request)
                     outcome = outcome_of(reply)
                     self.breaker.hear(call.model, reply, outcome)
                     self._count(call, reply, outcome)
@@ -186,7 +186,7 @@ class Meter:
             may_retry=self._may_retry,
             began=asyncio.get_running_loop().time(),
         )
-        call.used = partial(self._used, call)
+        call.used = partial(self._amount_used, call)
         return call
 
     def _key(self, request: ChatRequest) -> str:
@@ -213,7 +213,7 @@ class Meter:
         self._retries += 1
         return self._retries <= _FREE_RETRIES + self._successes + self._open
 
-    def _used(self, call: Call, reply: ChatReply) -> Amount:
+    def _amount_used(self, call: Call, reply: ChatReply) -> Amount:
         """Return what a request has used, by the server's count or ours."""
         counted = self._counted(reply, call.request)
         tokens, expected = counted.tokens_in + counted.tokens_out, call.most.tokens
@@ -225,12 +225,15 @@ class Meter:
 
     def _counted(self, reply: ChatReply, request: ChatRequest) -> ChatReply:
         """Return the reply with our own counts where the server's are none, or cannot be."""
-        own, prompt = self._tokenizer.count, [message.content for message in request.messages]
-        tokens_in = self.budget.tokens(reply.tokens_in, prompt, own)
+        count_tokens, prompt = (
+            self._tokenizer.count,
+            [message.content for message in request.messages],
+        )
+        tokens_in = self.budget.tokens(reply.tokens_in, prompt, count_tokens)
         return replace(
             reply,
             tokens_in=tokens_in,
-            tokens_out=self.budget.tokens(reply.tokens_out, [reply.text], own),
+            tokens_out=self.budget.tokens(reply.tokens_out, [reply.text], count_tokens),
             cached_tokens=min(reply.cached_tokens, tokens_in),
         )
 
@@ -260,10 +263,10 @@ class Meter:
 
 async def _foreign(chat: ChatModel, call: Call) -> ChatReply:
     """Send a call to a chat model that is not one of ours."""
-    async with call.budget.spending(call.most) as spent:
+    async with call.budget.spending(call.most) as use:
         call.sent += 1
         reply = await chat.complete(call.request)
-        spent.amount = call.used(reply)
+        use.amount = call.used(reply)
         return reply
 
 
@@ -315,11 +318,11 @@ class CircuitBreaker:
         if spoilt < (PROVEN if self._is_known or model in self._proven else UNKNOWN):
             return
         text = " ".join(self._last.text.split())
-        shown = f"begins {text[:_SHOWN]!r}" if text else "is empty"
+        reply_in_words = f"begins {text[:_SHOWN]!r}" if text else "is empty"
         if not text and self._last.finish_reason == "length":
-            shown = f"reached the token limit before its first word: {LONGER}"
+            reply_in_words = f"reached the token limit before its first word: {LONGER}"
         raise ModelUnusable(
-            f"no reply of {model} can be read, {spoilt} in a row now (the last {shown}); "
+            f"no reply of {model} can be read, {spoilt} in a row now (the last {reply_in_words}); "
             "`qrmem doctor --model` shows what it can do; what was read is kept, and the same "
             "command continues from there, with this model or another"
         )

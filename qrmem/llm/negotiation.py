@@ -95,12 +95,14 @@ class Negotiation:
         form = used.form
         if FORMS.index(form) > FORMS.index(self.dialect.form):
             self.dialect = used
-        lost = [stricter for stricter in FORMS[: FORMS.index(form)] if stricter in self._confirmed]
-        self._confirmed.difference_update(lost)
+        forms_lost = [
+            stricter for stricter in FORMS[: FORMS.index(form)] if stricter in self._confirmed
+        ]
+        self._confirmed.difference_update(forms_lost)
         says_something = is_structured and reply.finish_reason == "stop" and bool(reply.text)
         if says_something and form not in self._confirmed:
             self._observe(form, is_kept=is_clean(reply.text))
-        return lost[0] if lost else None
+        return forms_lost[0] if forms_lost else None
 
     def _observe(self, form: Form, *, is_kept: bool) -> None:
         """Learn from a reply whether the server keeps to the form or ignores it."""

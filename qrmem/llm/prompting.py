@@ -169,11 +169,15 @@ class Caller:
             ContextExceeded: it cannot be shortened to fit the server's smaller context.
             ModelOutputError: no reply could be parsed.
         """
-        chosen = self.prompts[prompt]
-        if chosen.output is not model:
-            raise PromptError(f"{chosen.label} is answered by {chosen.reply}, not {model.__name__}")
-        for left in reversed(range(self.packed_again + 1)):
-            request, kept = self._packed(prompt, render, groups, window, reply, segments, standing)
+        template = self.prompts[prompt]
+        if template.output is not model:
+            raise PromptError(
+                f"{template.label} is answered by {template.reply}, not {model.__name__}"
+            )
+        for tries_left in reversed(range(self.packed_again + 1)):
+            request, groups_kept = self._packed(
+                prompt, render, groups, window, reply, segments, standing
+            )
             request = replace(request, attempt=attempt, is_watched=is_watched)
             try:
                 answered = await ask(
@@ -181,15 +185,15 @@ class Caller:
                     request,
                     model,
                     retries=retries,
-                    form=chosen.form,
+                    form=template.form,
                     fits=lambda request: self.budget.fits(request, window),
                 )
             except ContextExceeded as exc:
-                self._stretch(exc, left, request, window)
+                self._stretch(exc, tries_left, request, window)
                 continue
             self._learn(request, answered.replies[0].tokens_in)
             losses = _losses(attempt + retries, answered)
-            return Called(answered.value, request.prompt_tokens, kept, losses)
+            return Called(answered.value, request.prompt_tokens, groups_kept, losses)
         raise AssertionError("unreachable")
 
     async def say(
@@ -212,8 +216,8 @@ class Caller:
             WindowTooSmall: the prompt cannot be shortened to fit.
             ContextExceeded: it cannot be shortened to fit the server's smaller context.
         """
-        for left in reversed(range(self.packed_again + 1)):
-            request, kept = self._packed(prompt, render, groups, window, reply, segments)
+        for tries_left in reversed(range(self.packed_again + 1)):
+            request, groups_kept = self._packed(prompt, render, groups, window, reply, segments)
             request = replace(
                 request,
                 temperature=temperature,
@@ -224,12 +228,12 @@ class Caller:
             try:
                 replied = await self._chat.complete(request)
             except ContextExceeded as exc:
-                self._stretch(exc, left, request, window)
+                self._stretch(exc, tries_left, request, window)
                 continue
             self._learn(request, replied.tokens_in)
             is_refused = replied.finish_reason == "refusal"
-            said = "" if is_refused else without_reasoning(replied.text)
-            return Called(said, request.prompt_tokens, kept)
+            text = "" if is_refused else without_reasoning(replied.text)
+            return Called(text, request.prompt_tokens, groups_kept)
         raise AssertionError("unreachable")
 
     def draft(
@@ -255,36 +259,36 @@ class Caller:
         Raises:
             WindowTooSmall: the prompt does not fit even without any piece.
         """
-        chosen = self.prompts[prompt]
-        model = chosen.output if chosen.form == "json" else None
+        template = self.prompts[prompt]
+        model = template.output if template.form == "json" else None
         schema = strict_schema(model) if model else None
-        said = "\n\n".join(part for part in (chosen.system, standing) if part)
+        system_text = "\n\n".join(part for part in (template.system, standing) if part)
 
         def request(kept: Kept) -> ChatRequest:
-            user = Message("user", chosen.user(render(kept)))
-            system = (Message("system", said),) if said else ()
+            user = Message("user", template.user(render(kept)))
+            system = (Message("system", system_text),) if system_text else ()
             return ChatRequest(
                 messages=(*system, user),
                 schema=schema,
-                schema_name=chosen.name,
+                schema_name=template.name,
                 max_tokens=reply,
-                stage=chosen.stage,
-                prompt=chosen.label,
+                stage=template.stage,
+                prompt=template.label,
             )
 
-        kept, made = groups, request(groups)
-        needed = self.budget.request(made) + reply
-        if needed > window:
-            kept = _shortened(groups, lambda k: self.budget.fits(request(k), window))
-            made = request(kept)
-            needed = self.budget.request(made) + reply
-            if needed > window:
+        groups_kept, request_made = groups, request(groups)
+        tokens = self.budget.request(request_made) + reply
+        if tokens > window:
+            groups_kept = _shortened(groups, lambda k: self.budget.fits(request(k), window))
+            request_made = request(groups_kept)
+            tokens = self.budget.request(request_made) + reply
+            if tokens > window:
                 raise WindowTooSmall(
-                    f"the window of {window} tokens is too small: {chosen.label} needs {needed}, "
+                    f"the window of {window} tokens is too small: {template.label} needs {tokens}, "
                     f"{reply} for the reply included; widen it (--window, QRMEM_WINDOW), or "
                     "shorten the question or, in a new namespace, the segments (--segment-tokens)"
                 )
-        return replace(made, prompt_tokens=needed - reply), kept
+        return replace(request_made, prompt_tokens=tokens - reply), groups_kept
 
     def _packed(
         self,
@@ -297,7 +301,7 @@ class Caller:
         standing: str = "",
     ) -> tuple[ChatRequest, Kept]:
         try:
-            request, kept = self.draft(
+            request, groups_kept = self.draft(
                 prompt, render, groups, window=window, reply=reply, standing=standing
             )
         except WindowTooSmall:
@@ -306,20 +310,20 @@ class Caller:
                 raise self._exceeded from None
             raise
         segment_id = next(iter(segments), "")
-        return replace(request, segment_id=segment_id, shared_with=tuple(segments[1:])), kept
+        return replace(request, segment_id=segment_id, shared_with=tuple(segments[1:])), groups_kept
 
     def _stretch(self, exc: ContextExceeded, left: int, request: ChatRequest, window: int) -> None:
         """Count higher, as a server found a prompt too long, while it may be packed again.
 
         So high that what was sent does not fit the window any more: the next prompt is shorter.
         """
-        said = f"the prompt is too long (QRMEM_WINDOW or --window makes it shorter): {exc}"
-        self._exceeded = ContextExceeded(said, limit=exc.limit)
+        message = f"the prompt is too long (QRMEM_WINDOW or --window makes it shorter): {exc}"
+        self._exceeded = ContextExceeded(message, limit=exc.limit)
         if not left:
             raise self._exceeded from exc
-        needed = request.prompt_tokens + request.max_tokens
-        self.budget.stretch(SHORTER * max(1.0, window / needed))
-        self._warn(f"{said}; the next one is shorter by a fifth")
+        tokens = request.prompt_tokens + request.max_tokens
+        self.budget.stretch(SHORTER * max(1.0, window / tokens))
+        self._warn(f"{message}; the next one is shorter by a fifth")
 
     def _learn(self, request: ChatRequest, counted: int) -> None:
         # By now others may have corrected the scale: it rises only.

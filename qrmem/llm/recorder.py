@@ -186,20 +186,22 @@ class Replayer:
 
     def _difference(self, request: ChatRequest) -> str:
         head = f"{self._path} has no reply to this {request.stage or 'chat'} request"
-        wanted = _shown(request)
+        request_lines = _request_lines(request)
         alike = [r for r in self._requests if r.stage == request.stage]
         if not alike:
             what = "such request" if self._requests else "request at all"
             return f"{head}: no {what} was recorded"
-        nearest = max(alike, key=lambda known: _similarity(wanted, _shown(known)))
-        for ours, theirs in zip(wanted, [*_shown(nearest), *[""] * len(wanted)], strict=False):
+        nearest = max(alike, key=lambda known: _similarity(request_lines, _request_lines(known)))
+        for ours, theirs in zip(
+            request_lines, [*_request_lines(nearest), *[""] * len(request_lines)], strict=False
+        ):
             if ours != theirs:
-                known, asked = _around(theirs, ours), _around(ours, theirs)
-                return f"{head}; nearest one: {known!r} where now {asked!r} is asked"
+                their_lines, our_lines = _around(theirs, ours), _around(ours, theirs)
+                return f"{head}; nearest one: {their_lines!r} where now {our_lines!r} is asked"
         return f"{head}; the nearest one is longer"
 
 
-def _shown(request: ChatRequest) -> list[str]:
+def _request_lines(request: ChatRequest) -> list[str]:
     """Return what shapes a reply, line by line, plain settings first."""
     settings = {
         "temperature": request.temperature,
@@ -230,12 +232,12 @@ def _heading(model: str) -> str:
 
 
 def _key(request: ChatRequest) -> str:
-    return hashlib.sha256("\n".join(_shown(request)).encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256("\n".join(_request_lines(request)).encode("utf-8", "replace")).hexdigest()
 
 
 def _line(entry: Entry) -> str:
     request = entry.request
-    asked = {
+    request_data = {
         "stage": request.stage,
         "segment_id": request.segment_id,
         "attempt": request.attempt,
@@ -248,10 +250,10 @@ def _line(entry: Entry) -> str:
         "messages": [[message.role, _readable(message.content)] for message in request.messages],
     }
     if request.sampling:
-        asked["sampling"] = request.sampling
-    said = {name: getattr(entry.reply, name) for name in _Reply.model_fields}
-    said["text"] = _readable(entry.reply.text)
-    line = {"model": entry.model, "request": asked, "reply": said}
+        request_data["sampling"] = request.sampling
+    reply_data = {name: getattr(entry.reply, name) for name in _Reply.model_fields}
+    reply_data["text"] = _readable(entry.reply.text)
+    line = {"model": entry.model, "request": request_data, "reply": reply_data}
     return json.dumps(line, ensure_ascii=True) + "\n"
 
 
@@ -267,8 +269,8 @@ def _read(path: Path) -> tuple[str, list[Entry]]:
         heading, *lines = _whole_lines(text) or [""]
         return _model(heading), [_entry(n, line) for n, line in enumerate(lines, 2) if line.strip()]
     except (OSError, ValueError) as exc:
-        said = exc.strerror if isinstance(exc, OSError) else exc
-        raise UsageError(f"{path} is not a cassette: {said}") from exc
+        why = exc.strerror if isinstance(exc, OSError) else exc
+        raise UsageError(f"{path} is not a cassette: {why}") from exc
 
 
 def _whole_lines(text: str) -> list[str]:
@@ -299,9 +301,9 @@ def _entry(number: int, line: str) -> Entry:
         first = exc.errors()[0]
         place = "".join(f"{part}: " for part in first["loc"])
         raise ValueError(f"line {number} is not an exchange: {place}{first['msg']}") from exc
-    found = json.loads(line)
-    asked, said = found["request"], found["reply"]
-    messages = tuple(Message(role, content) for role, content in asked.pop("messages"))
-    sampling = tuple((name, float(value)) for name, value in asked.pop("sampling", ()))
-    request = ChatRequest(**asked, messages=messages, sampling=sampling)
-    return Entry(found["model"], request, ChatReply(**said))
+    data = json.loads(line)
+    request_data, reply_data = data["request"], data["reply"]
+    messages = tuple(Message(role, content) for role, content in request_data.pop("messages"))
+    sampling = tuple((name, float(value)) for name, value in request_data.pop("sampling", ()))
+    request = ChatRequest(**request_data, messages=messages, sampling=sampling)
+    return Entry(data["model"], request, ChatReply(**reply_data))

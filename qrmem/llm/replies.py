@@ -65,11 +65,11 @@ def parse_model(text: str, model: type[M]) -> Parsed[M]:
                 continue
             problems += [candidate.loss] if candidate.loss else []
             repaired = bool(problems) or is_mended or not (candidate.is_plain and is_same)
-            found = Parsed(value, repaired, tuple(problems), candidate.is_whole)
+            parsed = Parsed(value, repaired, tuple(problems), candidate.is_whole)
             if not problems:
-                return found
+                return parsed
             if best is None or len(problems) < len(best.problems):
-                best = found
+                best = parsed
     if best is None:
         raise ModelOutputError(reason, raw=text)
     return best
@@ -135,12 +135,12 @@ def mended(value: Any, model: type[M]) -> tuple[M, list[str], bool]:
         is_mended = True
         bad: dict[tuple[Any, ...], str] = {}
         for error in errors:
-            place, said = error["loc"], _said(error)
+            place, why = error["loc"], _error_in_words(error)
             if _mend(root, place, _node(schema, place), error["type"]):
                 continue
             if not (indices := [n for n, part in enumerate(place) if isinstance(part, int)]):
-                raise Misfit(said)
-            bad.setdefault(place[: indices[-1] + 1], said)
+                raise Misfit(why)
+            bad.setdefault(place[: indices[-1] + 1], why)
         problems += _left_out(root, bad)
     raise Misfit("it does not fit")
 
@@ -152,13 +152,13 @@ def _left_out(root: Any, bad: Mapping[tuple[Any, ...], str]) -> list[str]:
         Misfit: a list would be empty, and no item holds it.
     """
     problems: list[str] = []
-    for place, said in reversed(list(bad.items())):
-        problems.insert(0, said)
+    for place, why in reversed(list(bad.items())):
+        problems.insert(0, why)
         depth = len(place)
         while not _without(root, place):
             indices = [n for n, part in enumerate(place[:-1]) if isinstance(part, int)]
             if not indices:
-                raise Misfit(said)
+                raise Misfit(why)
             place = place[: indices[-1] + 1]
         if len(place) < depth:
             break  # the other places are others now
@@ -179,14 +179,14 @@ def _prepared(value: Any, schema: Mapping[str, Any]) -> Any:
         loose = {_loose(str(key)): key for key in value if key not in properties}
         names = {name: name if name in value else loose.get(_loose(name)) for name in properties}
         # A null instead of a default says no more than leaving the field out.
-        known = {
+        field_of = {
             name: key
             for name, key in names.items()
             if key is not None
             and (value[key] is not None or properties[name].get("default") is None)
         }
         # Of none of its fields it is no object of this kind, even where all have defaults.
-        return {n: _prepared(value[k], properties[n]) for n, k in known.items()} or None
+        return {n: _prepared(value[k], properties[n]) for n, k in field_of.items()} or None
     if isinstance(value, list):
         return [_prepared(item, schema.get("items", {})) for item in value]
     if isinstance(value, str) and not value.isprintable():
@@ -203,13 +203,13 @@ def _mend(root: Any, place: Sequence[Any], schema: Mapping[str, Any], kind: str)
         return False
     try:
         holder, at = _at(root, place[:-1]) if place else root, place[-1] if place else ""
-        made = convert(holder[at], schema)
+        value = convert(holder[at], schema)
     except (LookupError, TypeError, ValueError, AttributeError):
         # The place runs through a union, or the value is of a type that means nothing here.
         return False
-    if made is None:
+    if value is None:
         return False
-    holder[at] = made
+    holder[at] = value
     return True
 
 
@@ -234,9 +234,9 @@ def _boolean(value: Any, schema: Mapping[str, Any]) -> bool | None:
 
 
 def _choice(value: Any, schema: Mapping[str, Any]) -> Any:
-    wanted = str(value).strip().casefold()
+    folded = str(value).strip().casefold()
     allowed = schema.get("enum") or [schema["const"]]
-    return next((one for one in allowed if str(one).strip().casefold() == wanted), None)
+    return next((one for one in allowed if str(one).strip().casefold() == folded), None)
 
 
 def _list(value: Any, schema: Mapping[str, Any]) -> list[Any] | None:
@@ -246,10 +246,10 @@ def _list(value: Any, schema: Mapping[str, Any]) -> list[Any] | None:
 def _object(value: Any, schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the object that a bare text must mean: of the only field needed, if it is a text."""
     properties = schema.get("properties", {})
-    needed = [name for name in properties if name in schema.get("required", ())]
-    if not isinstance(value, str) or len(needed) != 1:
+    required = [name for name in properties if name in schema.get("required", ())]
+    if not isinstance(value, str) or len(required) != 1:
         return None
-    return {needed[0]: value} if properties[needed[0]].get("type") == "string" else None
+    return {required[0]: value} if properties[required[0]].get("type") == "string" else None
 
 
 _MENDS: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = {
@@ -265,10 +265,10 @@ _MENDS: Mapping[str, Callable[[Any, Mapping[str, Any]], Any]] = {
 
 
 def _at(root: Any, place: Sequence[Any]) -> Any:
-    found = root[""]
+    holder = root[""]
     for part in place:
-        found = found[part]
-    return found
+        holder = holder[part]
+    return holder
 
 
 def _node(schema: Mapping[str, Any], place: Sequence[Any]) -> Mapping[str, Any]:
@@ -288,7 +288,7 @@ def _plain(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return options[0] if len(options) == 1 else schema
 
 
-def _said(error: Any) -> str:
+def _error_in_words(error: Any) -> str:
     place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error["loc"])
     return f"{place.lstrip('.') or 'reply'}: {error['msg']}"
 
@@ -316,8 +316,8 @@ def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _closed(model: type[BaseModel]) -> dict[str, Any]:
-    found: dict[str, Any] = _strict(inlined(model))
-    return found
+    schema: dict[str, Any] = _strict(inlined(model))
+    return schema
 
 
 @lru_cache(maxsize=256)
@@ -325,8 +325,8 @@ def inlined(model: type[BaseModel]) -> dict[str, Any]:
     """Return a model's schema with each `$ref` replaced by its definition; do not change it."""
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
-    found: dict[str, Any] = _inline(schema, definitions, ())
-    return found
+    inlined_schema: dict[str, Any] = _inline(schema, definitions, ())
+    return inlined_schema
 
 
 def _inline(node: Any, definitions: Mapping[str, Any], within: tuple[str, ...]) -> Any:
@@ -344,15 +344,15 @@ def _inline(node: Any, definitions: Mapping[str, Any], within: tuple[str, ...]) 
 
 
 def _strict(node: Any) -> Any:
-    kept: dict[str, Any] = {key: node[key] for key in _KEPT if key in node}
+    strict_node: dict[str, Any] = {key: node[key] for key in _KEPT if key in node}
     if "anyOf" in node:
-        kept["anyOf"] = [_strict(option) for option in node["anyOf"]]
+        strict_node["anyOf"] = [_strict(option) for option in node["anyOf"]]
     if "items" in node:
-        kept["items"] = _strict(node["items"])
+        strict_node["items"] = _strict(node["items"])
     if node.get("type") == "object":
         if "properties" not in node:
             raise PromptError("a reply's objects must name their fields")
-        kept["properties"] = {k: _strict(v) for k, v in node["properties"].items()}
-        kept["required"] = list(kept["properties"])
-        kept["additionalProperties"] = False
-    return kept
+        strict_node["properties"] = {k: _strict(v) for k, v in node["properties"].items()}
+        strict_node["required"] = list(strict_node["properties"])
+        strict_node["additionalProperties"] = False
+    return strict_node

@@ -170,12 +170,12 @@ class CrossEncoder:
         budget.check()
         loop = asyncio.get_running_loop()
         async with budget.in_time():
-            found = await loop.run_in_executor(self._thread, self._scored, question, texts)
-        if len(found) != len(texts) or not all(map(_is_number, found)):
+            result = await loop.run_in_executor(self._thread, self._scored, question, texts)
+        if len(result) != len(texts) or not all(map(_is_number, result)):
             raise ModelUnavailable(
                 f"{self.name} does not return a single number for a text, so it is not a reranker"
             )
-        return list(found)
+        return list(result)
 
     async def aclose(self) -> None:
         """Release the model and its thread."""
@@ -240,19 +240,19 @@ class RemoteReranker:
             ModelUnavailable: the server does not answer after all retries, or returns no scores of
                 these texts.
         """
-        asked = {"query": question, "documents": list(texts), "top_n": len(texts)}
-        body = {"model": self._model, **asked} if self._model else asked
+        payload = {"query": question, "documents": list(texts), "top_n": len(texts)}
+        body = {"model": self._model, **payload} if self._model else payload
         async for attempt in self._retries.tries():
             with attempt:
-                found = await self._sent(body, [question, *texts], budget, counter)
+                result = await self._send(body, [question, *texts], budget, counter)
         self._retries.was_answered = True
-        return found
+        return result
 
     async def aclose(self) -> None:
         """Close all connections; the next use opens them again."""
         await self._client.aclose()
 
-    async def _sent(
+    async def _send(
         self, body: dict[str, Any], sent: Sequence[str], budget: Budget, counter: Tokenizer
     ) -> list[float | None]:
         """Reserve what a request may use, send it, and write down what it did use."""
@@ -260,14 +260,14 @@ class RemoteReranker:
         outcome, counted = "", 0
         try:
             most = budget.amount(self.priced, tokens, 0)
-            async with budget.in_time(), budget.spending(most) as spent:
+            async with budget.in_time(), budget.spending(most) as use:
                 outcome = "cancelled"
                 answer = await self._client.post(body)
-                if (found := _read(answer, len(sent) - 1)) is None:
+                if (reply := _read(answer, len(sent) - 1)) is None:
                     raise from_body(answer, "reranking", self._endpoint, self.priced)
-                scores, told = found
-                counted = budget.tokens(told, sent, counter.count)
-                spent.amount = budget.amount(self.priced, counted, 0)
+                scores, tokens_reported = reply
+                counted = budget.tokens(tokens_reported, sent, counter.count)
+                use.amount = budget.amount(self.priced, counted, 0)
                 outcome = "ok"
                 return scores
         except QrmemError as exc:
@@ -290,8 +290,14 @@ class RemoteReranker:
 def _is_of_chat(url: str, settings: Settings) -> bool:
     """Whether a URL is of the chat model's server: its key goes to no other."""
     try:
-        chat, own = (urlsplit(revealed(one)) for one in (settings.base_url or DEFAULT_URL, url))
-        return (chat.scheme, chat.hostname, chat.port) == (own.scheme, own.hostname, own.port)
+        chat, reranker_parts = (
+            urlsplit(revealed(one)) for one in (settings.base_url or DEFAULT_URL, url)
+        )
+        return (chat.scheme, chat.hostname, chat.port) == (
+            reranker_parts.scheme,
+            reranker_parts.hostname,
+            reranker_parts.port,
+        )
     except ValueError:
         return False
 
@@ -303,18 +309,18 @@ def _read(answer: str, texts: int) -> tuple[list[float | None], int] | None:
     """
     scores: list[float | None] = [None] * texts
     try:
-        found = json.loads(answer)
-        for row in found["results"]:
+        data = json.loads(answer)
+        for row in data["results"]:
             place, score = row["index"], row["relevance_score"]
             is_one = type(place) is int and 0 <= place < texts and scores[place] is None
             if not (is_one and _is_number(score)):
                 return None
             scores[place] = float(score)
-        usage = found.get("usage") or (found.get("meta") or {}).get("tokens") or {}
-        told = usage.get("total_tokens") or usage.get("input_tokens")
+        usage = data.get("usage") or (data.get("meta") or {}).get("tokens") or {}
+        tokens_reported = usage.get("total_tokens") or usage.get("input_tokens")
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
-    return (scores, count(told)) if any(one is not None for one in scores) else None
+    return (scores, count(tokens_reported)) if any(one is not None for one in scores) else None
 
 
 def _is_number(value: Any) -> bool:

@@ -103,9 +103,9 @@ class Retries:
 
     def _wait(self, state: RetryCallState) -> float:
         """Return the wait: what the server asks for, else doubling; jitter spreads a storm."""
-        asked = _failure(state).retry_after
-        if asked is not None:
-            return float(asked + random.uniform(0, 0.1) * max(asked, FIRST_WAIT))
+        seconds_asked = _failure(state).retry_after
+        if seconds_asked is not None:
+            return float(seconds_asked + random.uniform(0, 0.1) * max(seconds_asked, FIRST_WAIT))
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(state.attempt_number - 1, 30))
         return random.uniform(longest / 2, longest)
 
@@ -117,8 +117,8 @@ def _failure(state: RetryCallState) -> Transient:
 
 
 def _give_up(state: RetryCallState) -> Any:
-    exc, made = _failure(state), state.attempt_number
-    ending = f" (tried {made} times)" if made > 1 else ""
+    exc, attempts = _failure(state), state.attempt_number
+    ending = f" (tried {attempts} times)" if attempts > 1 else ""
     if (wait := exc.retry_after or 0.0) > LONGEST_ASKED:
         span = f"{wait / 60:.0f} minutes" if wait < 7200 else f"{wait / 3600:.0f} hours"
         span = span if wait < 1e6 else "many days"
@@ -143,13 +143,15 @@ class RateLimiter:
     @property
     def allowance(self) -> str:
         """The limits per minute, as text."""
-        known = ((self._requests, "requests"), (self._tokens, "tokens"))
-        return " and ".join(counted(most, what) for most, what in known if most)
+        limits = ((self._requests, "requests"), (self._tokens, "tokens"))
+        return " and ".join(counted(most, what) for most, what in limits if most)
 
     def learn(self, headers: Mapping[str, str]) -> None:
         """Take over the limits from the usual headers of a reply."""
-        said = (headers.get(f"x-ratelimit-limit-{what}", "") for what in ("requests", "tokens"))
-        requests, tokens = (int(text[:12]) if text.isdecimal() else 0 for text in said)
+        header_values = (
+            headers.get(f"x-ratelimit-limit-{what}", "") for what in ("requests", "tokens")
+        )
+        requests, tokens = (int(text[:12]) if text.isdecimal() else 0 for text in header_values)
         self._requests = self._chosen[0] or requests or self._requests
         self._tokens = self._chosen[1] or tokens or self._tokens
 
@@ -157,7 +159,7 @@ class RateLimiter:
         """Reserve a request of some tokens; return the seconds to wait for it."""
         now = self._clock()
         # What a server says binds for as long as it may ask to wait; what is set always does.
-        ends = [float("inf") if chosen else now + LONGEST_ASKED for chosen in self._chosen]
+        ends = [float("inf") if is_chosen else now + LONGEST_ASKED for is_chosen in self._chosen]
         dues = zip((self._requests_due, self._tokens_due), ends, strict=True)
         turn = max(now, *(min(due - BURST, end) for due, end in dues))
         if self._requests:

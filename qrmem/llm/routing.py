@@ -85,17 +85,17 @@ def open_models(settings: Settings, stage_names: Sequence[str]) -> ChatModels | 
     """
     if settings.replay:
         return ChatModels(Replayer(Path(settings.replay)))
-    chosen = chosen_stages(settings, stage_names)
+    models_by_stage = chosen_stages(settings, stage_names)
     if not settings.model:
-        if chosen:
+        if models_by_stage:
             raise UsageError("stage_models needs a model for the other stages: --model")
         return None
-    names = dict.fromkeys((settings.model, *chosen.values()))
+    names = dict.fromkeys((settings.model, *models_by_stage.values()))
     servers = {name: Chat(settings.with_(model=name)) for name in names}
     recorder = Recorder(Path(settings.record), "+".join(names)) if settings.record else None
     return ChatModels(
         servers[settings.model],
-        {stage: servers[name] for stage, name in chosen.items()},
+        {stage: servers[name] for stage, name in models_by_stage.items()},
         recorder=recorder,
         servers=tuple(servers.values()),
     )
@@ -121,9 +121,9 @@ def chosen_stages(settings: Settings, known: Sequence[str]) -> dict[str, str]:
     Raises:
         UsageError: a model is set for an unknown stage.
     """
-    chosen = stages(settings.stage_models)
-    for stage in chosen:
+    models_by_stage = stages(settings.stage_models)
+    for stage in models_by_stage:
         if stage not in (*GROUPS, *known):
             names = ", ".join((*GROUPS, *known))
             raise UsageError(f"no stage is called {stage!r} (stage_models); there are: {names}")
-    return chosen
+    return models_by_stage

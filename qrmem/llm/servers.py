@@ -69,8 +69,10 @@ def embedding_endpoint(settings: Settings) -> Endpoint:
     if not settings.embed_base_url:
         key = settings.embed_api_key or settings.api_key
         return endpoint(settings.with_(api_key=key))
-    chosen = settings.with_(base_url=settings.embed_base_url, api_key=settings.embed_api_key)
-    return endpoint(chosen)
+    embed_settings = settings.with_(
+        base_url=settings.embed_base_url, api_key=settings.embed_api_key
+    )
+    return endpoint(embed_settings)
 
 
 def endpoint(settings: Settings) -> Endpoint:
@@ -206,8 +208,8 @@ def in_words(exc: BaseException, endpoint: Endpoint) -> LibraryError:
     """
     if (answer := getattr(exc, "response", None)) is not None:
         return LibraryError(f"{type(exc).__name__}: status {answer.status_code}")
-    said = ": ".join(dict.fromkeys(_words(link) for link in _causes(exc)))
-    return LibraryError(f"{type(exc).__name__}: {endpoint.clean(said)}")
+    message = ": ".join(dict.fromkeys(_words(link) for link in _causes(exc)))
+    return LibraryError(f"{type(exc).__name__}: {endpoint.clean(message)}")
 
 
 def translated(exc: Exception, endpoint: Endpoint, model: str, seconds: float) -> QrmemError | None:
@@ -240,8 +242,8 @@ def translated(exc: Exception, endpoint: Endpoint, model: str, seconds: float) -
     if type(exc).__module__.startswith("http"):
         return from_connection(exc, endpoint, seconds)
     if isinstance(exc, openai.OpenAIError | UnicodeError | StreamBroken):
-        said = endpoint.clean(str(exc)) or type(exc).__name__
-        return Transient(f"{endpoint.host} sent an incomplete reply: {said}", cause="body")
+        message = endpoint.clean(str(exc)) or type(exc).__name__
+        return Transient(f"{endpoint.host} sent an incomplete reply: {message}", cause="body")
     return None
 
 
@@ -253,27 +255,29 @@ def from_status(
     status: int, body: str, headers: Mapping[str, str], endpoint: Endpoint, model: str
 ) -> QrmemError:
     """Return the error for a reply with a failure status."""
-    said = endpoint.clean(_message(body)) or "no reason given"
-    low = said.lower()
-    text = f"{endpoint.host} answers {status}: {said}"
+    message = endpoint.clean(_message(body)) or "no reason given"
+    low = message.lower()
+    text = f"{endpoint.host} answers {status}: {message}"
     if status in {400, 403} and _FILTERED.search(body.lower()):
-        return PromptRefused(text, said=said)
+        return PromptRefused(text, said=message)
     if status in {401, 403}:
-        return AccessRefused(f"{endpoint.host} refuses the key ({status}): {said}")
+        return AccessRefused(f"{endpoint.host} refuses the key ({status}): {message}")
     # A quota of a minute comes back: a server that means that says when to try again.
     is_of_a_minute = retry_after(headers) is not None or "retry" in low
     is_spent = "insufficient_quota" in body or ("quota" in low and not is_of_a_minute)
     if status == 402 or (status == 429 and is_spent):
-        return AccessRefused(f"{endpoint.host} has no credit left for this key ({status}): {said}")
+        return AccessRefused(
+            f"{endpoint.host} has no credit left for this key ({status}): {message}"
+        )
     if status in {400, 404, 422} and _NO_MODEL.search(low) and "response_format" not in low:
         return AccessRefused(
-            f"{endpoint.host} does not know the model {model!r} ({status}): {said}"
+            f"{endpoint.host} does not know the model {model!r} ({status}): {message}"
         )
     is_long = status in {400, 413, 422, 500} and _CONTEXT.search(low)
     if is_long or (status in {413, 429} and _TOO_LARGE.search(low)):
         limit = _LIMIT.search(low)
         return ContextExceeded(
-            f"{endpoint.host} accepts no text of that length: {said}",
+            f"{endpoint.host} accepts no text of that length: {message}",
             limit=int(limit[1].replace(",", "")) if limit else 0,
         )
     if status == 500 and _VALIDATION.search(low):
@@ -301,15 +305,15 @@ def from_body(body: str, what: str, endpoint: Endpoint, model: str) -> QrmemErro
         model: name of the model.
     """
     try:
-        found = json.loads(body)
-        error = found.get("error") or found["choices"][0]["error"]
+        data = json.loads(body)
+        error = data.get("error") or data["choices"][0]["error"]
         is_lost = "unexpected endpoint" in str(error).lower()
         if 400 <= (status := 404 if is_lost else int(error["code"])) < 600:
             return from_status(status, json.dumps({"error": error}), {}, endpoint, model)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         pass
-    said = endpoint.clean(body)[:120] or "an empty body"
-    text = f"{endpoint.host} sent something that is no {what}: {said}"
+    message = endpoint.clean(body)[:120] or "an empty body"
+    text = f"{endpoint.host} sent something that is no {what}: {message}"
     return Transient(text, cause="body")
 
 
@@ -343,14 +347,14 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return max(0.0, milliseconds / 1000)
-    given = headers.get("retry-after")
-    seconds = _number(given)
+    header = headers.get("retry-after")
+    seconds = _number(header)
     if seconds is not None:
         return max(0.0, seconds)
     try:
         now = headers.get("date")
         reference = parsedate_to_datetime(now).timestamp() if now else time.time()
-        return max(0.0, parsedate_to_datetime(given or "").timestamp() - reference)
+        return max(0.0, parsedate_to_datetime(header or "").timestamp() - reference)
     except (TypeError, ValueError, OverflowError):
         return None
 
@@ -366,14 +370,14 @@ def _number(text: str | None) -> float | None:
 def _message(body: str) -> str:
     """Return the words of an error body: OpenAI's `error.message`, other common places, or all."""
     try:
-        found: Any = json.loads(body)
+        data: Any = json.loads(body)
     except (ValueError, RecursionError):
         return body
     for _ in range(3):
-        if not isinstance(found, dict):
+        if not isinstance(data, dict):
             break
-        found = next((found[k] for k in ("error", "message", "detail") if found.get(k)), None)
-    return found if isinstance(found, str) else body
+        data = next((data[k] for k in ("error", "message", "detail") if data.get(k)), None)
+    return data if isinstance(data, str) else body
 
 
 MOST = 2**40

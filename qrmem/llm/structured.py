@@ -188,12 +188,12 @@ def _turn(
             return longer
     if n > 1 or first.schema is None:
         return replace(first, temperature=LADDER)
-    said = Message(
+    correction = Message(
         "user",
         f"That reply cannot be used: {str(error)[:200]}. Reply again with the JSON only.",
     )
-    shown = Message("assistant", replies[-1].text[:_SHOWN] or "(empty)")
-    for added in ((shown, said), (said,)):
+    reply_shown = Message("assistant", replies[-1].text[:_SHOWN] or "(empty)")
+    for added in ((reply_shown, correction), (correction,)):
         turn = replace(first, messages=(*first.messages, *added), prompt_tokens=0)
         if fits is None or fits(turn):
             return turn

@@ -102,8 +102,8 @@ def _encoder(name: str) -> Callable[[str], list[int]]:
     except ImportError as exc:
         raise missing_extra(_EXTRA, "a tokenizer of tiktoken") from exc
     if name not in tiktoken.list_encoding_names():
-        known = ", ".join(sorted(tiktoken.list_encoding_names()))
-        raise UsageError(f"tiktoken has no encoding {name!r}; choose one of {known}")
+        names = ", ".join(sorted(tiktoken.list_encoding_names()))
+        raise UsageError(f"tiktoken has no encoding {name!r}; choose one of {names}")
     try:
         encoding = tiktoken.get_encoding(name)
     except Exception as exc:  # whatever the download or its cache raises: all mean "no file"

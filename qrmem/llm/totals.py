@@ -59,8 +59,8 @@ def together(usages: Iterable[Usage]) -> Usage:
     stages: dict[Phase, dict[str, StageUsage]] = {"construction": {}, "online": {}}
     for one in usages:
         for phase, sums in stages.items():
-            for stage, used in getattr(one, phase).items():
-                sums[stage] = _plus(sums.get(stage, StageUsage()), used)
+            for stage, usage in getattr(one, phase).items():
+                sums[stage] = _plus(sums.get(stage, StageUsage()), usage)
     return Usage(**stages)
 
 
@@ -95,22 +95,22 @@ def usage_by(records: Iterable[CallRecord], by: By) -> list[UsageRow]:
     groups: dict[tuple[Phase, str], list[CallRecord]] = {}
     for record in records:
         groups.setdefault((record.phase, _KEYS[by](record)), []).append(record)
-    rows = [_row(phase, key, found) for (phase, key), found in groups.items()]
+    rows = [_row(phase, key, stage_records) for (phase, key), stage_records in groups.items()]
     return sorted(rows, key=lambda row: row.phase)
 
 
 def _row(phase: Phase, key: str, records: Sequence[CallRecord]) -> UsageRow:
-    paid = [record for record in records if record.outcome != "cached"]
+    calls_paid = [record for record in records if record.outcome != "cached"]
     return UsageRow(
         phase=phase,
         key=key,
         models=tuple(dict.fromkeys(record.model for record in records)),
-        calls=len(paid),
-        from_cache=len(records) - len(paid),
-        failed=sum(record.outcome not in _PAID for record in paid),
-        requests=sum(record.attempts for record in paid),
-        cost=_cost(paid),
-        unpriced=sum(record.cost is None for record in paid),
+        calls=len(calls_paid),
+        from_cache=len(records) - len(calls_paid),
+        failed=sum(record.outcome not in _PAID for record in calls_paid),
+        requests=sum(record.attempts for record in calls_paid),
+        cost=_cost(calls_paid),
+        unpriced=sum(record.cost is None for record in calls_paid),
         began=min(record.created for record in records),
-        **_sums(paid),
+        **_sums(calls_paid),
     )
