@@ -1,6 +1,6 @@
-"""LangGraph state machines: building a memory, and one for all strategies of asking it.
+"""LangGraph state machines: one builds a memory, one runs all strategies that answer questions.
 
-They are loaded when they are first named: a worker that only reads does without LangGraph.
+They are imported on first use, so a worker that only reads segments does not load LangGraph.
 """
 
 from typing import TYPE_CHECKING, Any

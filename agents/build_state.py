@@ -1,6 +1,6 @@
-"""What a build is handed, and what it gives back.
+"""The dependencies and the outcome of a build.
 
-`BuildDeps` are live objects: nodes get them as LangGraph's context, and no state holds one.
+`BuildDeps` holds live objects: nodes get them as LangGraph's context, never in the state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,28 +19,28 @@ from qrmem.types import (
 
 
 def silent(event: Event) -> None:
-    """Take an event and do nothing."""
+    """Ignore an event."""
 
 
 def no_calls(segment_id: str) -> Sequence[CallRecord]:
-    """Return nothing: the caller who wired the model keeps its calls."""
+    """Return no calls, for a model whose calls the caller stores itself."""
     return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildDeps:
-    """What building a memory needs.
+    """The dependencies of a build.
 
     Attributes:
-        tagger: its entities are united with the reasoner's; a local reasoner needs none.
-        embedder: the namespace's own; `None` where it has none.
-        concurrency: segments that are with a chat model at the same time.
-        similar_names: cosine from which two names of a type count as one; 0 turns it off.
+        tagger: its entities are added to the reasoner's; a local reasoner needs none.
+        embedder: the namespace's embedder; `None` if it has none.
+        concurrency: maximum number of segments that a chat model reads at the same time.
+        similar_names: least cosine to merge two names of a type; 0 turns it off.
         fold_by_reasoner: fold parallel relations by the paper's prompt (mode `paper`).
-        take_calls: returns the calls about a segment that were made since it was asked last; they
-            are committed together with what the calls brought.
-        open_entity: `False` takes entities from the tagger alone (ablation of section 3.5).
-        executor: reads the segments; `None`: in this process.
+        take_calls: returns the calls about a segment since the last time; they are committed
+            together with their results.
+        open_entity: `False` uses only the tagger's entities (ablation of section 3.5).
+        executor: reads the segments; `None` reads them in this process.
     """
 
     store: GraphStore
@@ -59,13 +59,13 @@ class BuildDeps:
 
 @dataclass(frozen=True, slots=True)
 class BuildOutcome:
-    """What a build did.
+    """The outcome of a build.
 
     Attributes:
-        read: segments whose first reading was made in this run.
-        states: all segments of the given documents by ledger state.
-        problems: `(document id, segment index, reason)` of all that are not `ok`.
-        left_out: entities and relations of none of the types of a closed schema, in this run.
+        read: number of segments that were read for the first time in this run.
+        states: number of segments of the given documents in each ledger state.
+        problems: `(document id, segment index, reason)` of all segments that are not `ok`.
+        left_out: number of entities and relations in this run without any type of a closed schema.
     """
 
     read: int = 0

@@ -3,10 +3,10 @@
     plan -> take -> summarise -> extract -> accept -> supplement -> merge -> fold -> embed
              ^------------------------------------------|
 
-The ledger is the checkpoint: every phase of a segment is committed as it ends, and each node does
-what the store says is missing. So a run that was stopped anywhere is resumed by running it again.
-A chat model is asked about all documents at once; what is read without one is taken in portions, so
-that a segment's second reading comes while its first is remembered.
+The ledger is the checkpoint: every phase of a segment is committed when it ends, and each node does
+what is missing in the store. So a stopped run is resumed by a second run. With a chat model all
+documents are read at once. Without one they are read in portions, so that the second pass over a
+segment finds the first one in the cache.
 """
 
 import asyncio
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 
 
 class BuildState(TypedDict, total=False):
-    """What is built, by ids; a node returns what it changes.
+    """The progress of a build, as ids; a node returns its changes.
 
     Attributes:
-        documents: ids, in the order in which they were given.
-        source: ids of all documents that were given with them, complete ones too.
+        documents: ids, in the given order.
+        source: ids of all documents of the source, with complete ones.
         question: the user's question (orientation `full`), or "".
-        later: documents that were not taken yet.
-        portion: documents that are read now.
-        unread: their segments without a first reading.
-        lacking: their segments to read again with their accepted questions, or to close without.
+        later: documents of later portions.
+        portion: documents of the current portion.
+        unread: its segments without a first pass.
+        lacking: its segments to read again with their accepted questions, or to close without any.
     """
 
     documents: list[str]
@@ -68,21 +68,21 @@ class BuildState(TypedDict, total=False):
 
 
 PORTION = 512
-"""Segments that a process reads without a model and then, with their accepted questions, again."""
+"""Number of segments per portion and process without a chat model."""
 MOST_STEPS = 100_000
-"""LangGraph's own bound is for machines that may go round in circles; this one ends by itself."""
+"""LangGraph's limit is for state machines that may loop forever; this one always ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRun:
-    """The context of one run: what its nodes work with, and texts that they load once.
+    """The context of a run: dependencies of its nodes, and texts that are loaded once.
 
     Attributes:
-        segments: of the given documents, by id, in order.
-        of_document: the ids of each one's segments.
-        lossy: first readings of an earlier run of which something was lost; they are made again.
-        again: for each lacking segment of the portion its second reading, as `accept` found it.
-        questioned: all segments that have accepted questions.
+        segments: segment id to segment of the given documents, in order.
+        of_document: document id to the ids of its segments.
+        lossy: segments whose first pass in an earlier run lost a part; they are read again.
+        again: the second pass of each lacking segment of the portion, from `accept`.
+        questioned: all segments with accepted questions.
     """
 
     deps: BuildDeps
@@ -95,7 +95,7 @@ class BuildRun:
     questioned: set[str] = field(default_factory=set)
 
     def job(self, segment_id: str, question: str) -> Job:
-        """Return a first reading to make."""
+        """Return the job of a first pass."""
         segment = self.segments[segment_id]
         info = self.infos[segment.document_id]
         contribution = self.lossy.get(segment_id)
@@ -107,23 +107,23 @@ class BuildRun:
     def job_again(
         self, first: Contribution, question: str, accepted: tuple[str, ...] = (), attempt: int = 0
     ) -> Job:
-        """Return a second reading to make; without accepted questions a segment to close."""
+        """Return the job of a second pass, or a segment to close if it has no accepted question."""
         job = self.job(first.segment_id, question)
         reading = replace(job.reading, attempt=attempt)
         return replace(job, reading=reading, known=first, questions=accepted)
 
     def state_of(self, segment_id: str) -> SegmentState:
-        """Return how far a segment is."""
+        """Return the state of a segment."""
         row = self.reader.rows.get(segment_id)
         return row.state if row else "pending"
 
     def is_unread(self, segment_id: str) -> bool:
-        """Whether a first reading is to be made."""
+        """Return whether a segment needs a first pass."""
         state = self.state_of(segment_id)
         return state in ("pending", "failed") or (state == "partial" and segment_id in self.lossy)
 
     async def share(self, source: Sequence[str]) -> None:
-        """Find out which segments share a call."""
+        """Decide which segments share a call."""
         reasoner = self.deps.reasoner
         if not isinstance(reasoner, Sharer) or not reasoner.shared_tokens:
             return
@@ -140,7 +140,7 @@ class BuildRun:
         self.reader.shared = shares(segments, reasoner.shared_tokens)
 
     async def summarise(self, info: DocumentInfo) -> None:
-        """Summarise one document and keep the summary."""
+        """Summarise a document and store the summary."""
         store, ns = self.deps.store, self.deps.ns
         segments = [self.segments[id] for id in self.of_document[info.id]]
         summary = await self.deps.reasoner.summarise(info.title, segments)
@@ -148,7 +148,7 @@ class BuildRun:
         self.infos[info.id] = replace(info, summary=summary)
 
     async def keep_folded(self) -> None:
-        """Keep which documents are folded: a build that was stopped before goes on there."""
+        """Record which documents are folded, so that a stopped build resumes there."""
         for id, info in self.infos.items():
             segments = self.of_document[id]
             if all(self.state_of(one) == "ok" for one in segments):
@@ -156,7 +156,7 @@ class BuildRun:
                 await store.put_cached(self.deps.ns, "fold", key, {}, segments=segments)
 
     def outcome(self) -> BuildOutcome:
-        """Return how far everything is."""
+        """Return the outcome."""
         states = Counter[str](self.state_of(id) for id in self.segments)
         problems = [
             (segment.document_id, segment.index, row.reason)
@@ -175,23 +175,25 @@ async def build_documents(
     source: Sequence[str] = (),
     question: str = "",
 ) -> BuildOutcome:
-    """Read documents of the store into the memory, and merge what they bring.
+    """Read documents of the store, and merge their contributions into the graph.
 
-    Segments of all documents are read in parallel; what is decided is decided in document and
-    segment order afterwards. What the store has already is neither asked for nor paid again.
+    Segments of all documents are read in parallel; decisions follow in document and segment order.
+    Results in the store are neither requested nor paid for again.
 
     Args:
-        document_ids: documents that were put into the store.
-        source: these, and in their order between them those that are complete: which short segments
-            share a call depends on all of them, so that it is the same after a stop. Empty: these.
-        question: shapes every reading (orientation `full`).
+        deps: the dependencies.
+        document_ids: documents that are in the store.
+        source: all documents of the source in order, with complete ones. They determine which short
+            segments share a call, so that a resumed run makes the same calls. Empty:
+            `document_ids`.
+        question: shapes every pass (orientation `full`).
 
     Returns:
-        How far every segment is; a segment whose replies were of no use is a problem, not an error.
+        The state of every segment; a segment with unusable replies is a problem, not an error.
 
     Raises:
-        AccessRefused: at once; what was read is kept, and the rest is still pending.
-        ModelUnavailable: as above; what was read is merged, so that it can be asked.
+        AccessRefused: at once; contributions are kept, and the rest stays pending.
+        ModelUnavailable: as above; contributions are merged, so that questions can use them.
         ModelUnusable: as above.
         CapReached: as above.
         WindowTooSmall: a segment and the prompt alone exceed the window.
@@ -219,7 +221,7 @@ async def build_documents(
 
 @cache
 def build_graph() -> "CompiledStateGraph[BuildState, BuildRun, BuildState, BuildState]":
-    """Return the machine, wired once: what it works on comes with each run."""
+    """Return the state machine; each run supplies its dependencies as context."""
     graph = StateGraph(BuildState, context_schema=BuildRun)
     reading = [plan, take, summarise, extract, accept, supplement]
     closing = [merge, fold, embed]
@@ -242,7 +244,7 @@ def _goes_on(state: BuildState) -> str:
 
 
 async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
-    """Find out how far everything is."""
+    """Find the documents and segments that are incomplete."""
     run, deps = runtime.context, runtime.context.deps
     documents = dict.fromkeys(state["documents"])
     infos, segments, rows = await asyncio.gather(
@@ -269,7 +271,7 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
 
 
 async def take(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
-    """Take the documents that are read next: all of them, or as many as are remembered."""
+    """Take the next portion of documents: all of them, or as many as the cache holds."""
     run, later = runtime.context, state["later"]
     count, count_taken = 0, 0
     while count_taken < len(later) and (count < PORTION or not run.deps.reasoner.is_local):
@@ -282,7 +284,7 @@ async def take(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
 
 
 async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Make the summary T of each document of two segments and more."""
+    """Make the summary T of each document with at least two segments."""
     run = runtime.context
     reading = {run.segments[id].document_id for id in state["unread"]}
     waiting = [
@@ -299,7 +301,7 @@ async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 
 
 async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Read what was not read yet: entities, statements, proposed questions."""
+    """Run the first pass over unread segments: entities, statements, proposed questions."""
     run, unread = runtime.context, state["unread"]
     if unread:
         run.deps.listener(Event("phase", {"phase": "reading", "segments": len(unread)}))
@@ -307,7 +309,7 @@ async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 
 
 async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
-    """Decide on the proposed questions, one pool per document, in segment order."""
+    """Accept or reject the proposed questions, one pool per document, in segment order."""
     run, portion, question = runtime.context, state["portion"], state["question"]
     contributions = await run.deps.store.contributions(run.deps.ns, *portion) if portion else ()
     extractions = [c for c in contributions if c.kind == "extraction"]
@@ -330,7 +332,7 @@ async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
 
 
 async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Read segments again with the questions that were accepted for them."""
+    """Run the second pass over segments with accepted questions."""
     run, lacking = runtime.context, state["lacking"]
     if not lacking:
         return
@@ -350,7 +352,7 @@ async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 
 
 async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Fold parallel relations by the reasoner, where that is wanted."""
+    """Fold parallel relations by the reasoner, if `fold_by_reasoner` is set."""
     run = runtime.context
     if run.deps.fold_by_reasoner:
         summaries = {id: info.summary for id, info in run.infos.items()}
@@ -359,7 +361,7 @@ async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 
 
 async def embed(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Make the vectors that are missing."""
+    """Compute the missing vectors."""
     run, deps = runtime.context, runtime.context.deps
     if deps.embedder is not None:
         ids = list(run.segments)
@@ -370,7 +372,7 @@ async def embed(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 
 
 async def merge_view(deps: BuildDeps, document_ids: Sequence[str]) -> None:
-    """Bring the view up to date with what some documents' segments brought."""
+    """Update the view with the contributions of some documents."""
     await merge_documents(
         deps.store,
         deps.ns,

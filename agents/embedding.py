@@ -1,4 +1,4 @@
-"""Vectors of segments and names, made in batches and kept at once, so that work can be resumed."""
+"""Vectors of segments and names, computed in batches, each stored at once so that work resumes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 BATCH = 128
-"""Segments that are embedded, and committed, together."""
+"""Number of segments per batch and commit."""
 
 
 async def embed_segments(
@@ -32,10 +32,10 @@ async def embed_segments(
     *,
     listener: Listener = silent,
 ) -> int:
-    """Embed the segments that have no vectors yet; return how many these were.
+    """Embed the segments without vectors; return their number.
 
     Raises:
-        ModelUnavailable: the embedding server does not answer; what was embedded is kept.
+        ModelUnavailable: the embedding server does not answer; finished batches are kept.
     """
     missing: list[str] = []
     for ids in in_batches(segment_ids, BATCH):
@@ -58,22 +58,24 @@ async def embed_segments(
 # Names that an embedder finds alike, within a type.
 
 MOST_NAMES = 5000
-"""Names of a type that are compared, the most frequent ones: every pair of them is."""
+"""Maximum number of names of a type to compare pairwise; the most frequent names are used."""
 NAMES_AT_ONCE = 256
-"""Names that are embedded, or compared with all others, together."""
+"""Number of names per batch."""
 
 
 def alike_by(
     store: GraphStore, ns: str, embedder: "Embedder | None", threshold: float
 ) -> Similar | None:
-    """Return what finds names alike; it has to be the same in every merge of a namespace.
+    """Return the comparison of names by cosine; every merge of a namespace must use the same.
 
     Args:
-        embedder: the namespace's own.
+        store: the store.
+        ns: the namespace.
+        embedder: the namespace's embedder.
         threshold: least cosine; 0 turns it off.
 
     Returns:
-        `None` where nothing is compared.
+        The comparison; `None` if it is off.
     """
     if embedder is None or not threshold:
         return None

@@ -1,6 +1,6 @@
-"""Where segments are read and tagged: in this process, or by workers without a chat model.
+"""Executors that read and tag segments: in this process, or in workers without a chat model.
 
-The parallel work is `each`: LangGraph's `Send` per segment is far too slow for it.
+Parallel work uses `each`, as LangGraph's `Send` per segment is far too slow.
 """
 
 import asyncio
@@ -31,11 +31,12 @@ from qrmem.workers import Crew, WorkerLost
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """What a tagger found in a segment.
+    """A tagger's entities of a segment.
 
     Attributes:
-        tagger: what a contribution records: its name, `!name` where it failed, "" for no tagger.
-        losses: why it failed; the built-in rules then found the entities.
+        mentions: the entities.
+        tagger: value for a contribution: the tagger's name, `!name` if it failed, "" for no tagger.
+        losses: why it failed; then the entities come from the built-in rules.
     """
 
     mentions: tuple[Mention, ...] = ()
@@ -44,7 +45,7 @@ class Tagged:
 
 
 async def tagged(tagger: EntityTagger | None, text: str) -> Tagged:
-    """Return a tagger's entities; whatever it raises costs these alone, and the rules step in."""
+    """Return a tagger's entities; if it fails, return the entities of the built-in rules."""
     if tagger is None:
         return Tagged()
     try:
@@ -57,12 +58,13 @@ async def tagged(tagger: EntityTagger | None, text: str) -> Tagged:
 
 
 def of_tagger_alone(made: Contribution, mentions: Sequence[Mention]) -> Contribution:
-    """Return a reading whose entities are the tagger's alone (ablation of QRMeM, section 3.5).
+    """Return a contribution with only the tagger's entities (ablation of QRMeM, section 3.5).
 
-    The model still says how these are related; what it says of other entities is left out.
+    Relations between these entities still come from the model; its other items are left out.
 
     Args:
-        mentions: the tagger's, in the segment.
+        made: the model's contribution.
+        mentions: the tagger's entities of the segment.
     """
     names = names_of(mentions)
 
@@ -75,10 +77,10 @@ def of_tagger_alone(made: Contribution, mentions: Sequence[Mention]) -> Contribu
 
 
 def united(contribution: Contribution, found: Tagged) -> Contribution:
-    """Add a tagger's entities, and what it failed in, to a contribution.
+    """Add a tagger's entities and losses to a contribution.
 
-    A name that both found, under any of its forms, stays the reasoner's: its type wins unless it is
-    unknown, its forms are completed.
+    If both found a name in any of its forms, the reasoner's type is kept unless it is unknown, and
+    the forms are joined.
     """
     mentions = list(contribution.mentions)
     at = {norm: i for i, mention in enumerate(mentions) for norm in _norms(mention)}
@@ -112,11 +114,11 @@ def _joined(known: Mention, extra: Mention) -> Mention:
 
 
 LOCAL_BATCH = 64
-"""Segments that a local reasoner reads before their results are handed on."""
+"""Number of segments per batch of results for a local reasoner."""
 TAGGED_BATCH = 16
-"""The same where a tagger is asked about each, which takes longer than the reading."""
+"""The same number with an external tagger, which takes longer than the reasoner."""
 FRUITLESS = 3
-"""Shared calls after which no more are made, if none of them was of any use."""
+"""After this many useless shared calls, and no useful one, calls are not shared any more."""
 
 Done = Callable[[Sequence[JobResult]], Awaitable[None]]
 
@@ -134,7 +136,7 @@ class _Call:
 
 
 class InProcess:
-    """Reads segments with a reasoner and a tagger, several at a time."""
+    """Reads segments in this process with a reasoner and a tagger, several at a time."""
 
     def __init__(
         self,
@@ -257,12 +259,12 @@ READ_TWICE = "two workers were lost while reading this"
 
 @dataclass(frozen=True, slots=True)
 class HowRead:
-    """How a worker reads: all that the driver's own reading depends on, as plain data.
+    """The configuration of a worker: everything that a contribution depends on, as plain data.
 
     Attributes:
-        tokenizer: as in the settings.
+        tokenizer: name of the tokenizer in the settings.
         open_entity: see `InProcess`.
-        tagger: the settings that a tagger is opened by; empty for none.
+        tagger: settings to open a tagger; empty for none.
     """
 
     tokenizer: str
@@ -271,7 +273,7 @@ class HowRead:
 
 
 class ByWorkers:
-    """Has segments read by rules elsewhere; what comes back is what this process would read."""
+    """Reads segments by rules in workers; the results equal those of this process."""
 
     def __init__(self, crew: Crew, how: HowRead, check: Callable[[], None]) -> None:
         """Take who reads.
@@ -293,8 +295,8 @@ class ByWorkers:
     ) -> None:
         """Read segments; see `qrmem.types.Executor`.
 
-        A batch whose worker was lost is read once more, each segment for itself: the one that
-        ends workers, if there is one, then fails alone.
+        If a worker is lost, the segments of its batch are read again one by one, so that only a
+        segment that kills workers fails.
         """
         jobs = [job for together in calls for job in together]
         size = max(1, min(LOCAL_BATCH, -(-len(jobs) // self._crew.at_once)))

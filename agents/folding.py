@@ -1,9 +1,8 @@
-"""Parallel relations folded by the reasoner, in mode `paper`: made once, kept in the store.
+"""Parallel relations folded by the reasoner (mode `paper`), once, with the results in the cache.
 
-What each segment states of a pair of entities, in one direction and of one type, is folded from the
-left in segment order, document by document, as the prompt knows one document's summary. What is
-folded so far is kept under the facts that went in, so that a later fact costs one more call, and a
-build that was stopped goes on where it was.
+The statements of a pair, direction and type are folded from the left in segment order, separately
+for each document, as the prompt has the summary of one document. The cache key of a result is a
+digest of its facts. So a later fact costs one more call, and a stopped build resumes.
 """
 
 from collections.abc import Mapping
@@ -30,12 +29,13 @@ async def fold_documents(
     summaries: Mapping[str, str],
     question: str = "",
 ) -> None:
-    """Fold the parallel relations of some documents, as far as that was not done yet.
+    """Fold the parallel relations of some documents, as far as they are not in the cache.
 
     Args:
-        segments: all of the documents, by id, in order.
-        summaries: by document id.
-        question: the user's, where the memory is built for it.
+        deps: the dependencies.
+        segments: all segments of the documents, by id, in order.
+        summaries: document id to summary.
+        question: the user's question, if the memory is built for one.
     """
     inside = await entities_in(deps.store, deps.ns, list(segments))
     keys = list(dict.fromkeys(key for entity_keys in inside.values() for key in entity_keys))
@@ -58,10 +58,13 @@ async def fold_documents(
 async def folded_by_reasoner(
     store: GraphStore, ns: str, edge: Relation, document_of: Mapping[str, str]
 ) -> Relation:
-    """Return a relation with the descriptions that were folded for its documents, if they were.
+    """Return a relation with the folded descriptions of its documents, if the cache has them.
 
     Args:
-        document_of: document id by segment id, for the segments of its facts.
+        store: the store.
+        ns: the namespace.
+        edge: the relation.
+        document_of: segment id to document id, for the segments of its facts.
     """
     chains_found = chains(edge.facts, document_of)
     folds = await kept_folds(store, ns, chains_found)

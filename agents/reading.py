@@ -1,7 +1,7 @@
-"""Reading segments: the parallel phases of a build, each committed as it comes in.
+"""The parallel passes of a build over segments; each result is committed as it comes.
 
-Which segments share a chat call depends on the text and on what was given together alone: not on
-what was read before, on concurrency, or on where an earlier run was stopped.
+The segments of a shared chat call depend only on the texts of a source, not on earlier runs or on
+concurrency.
 """
 
 from collections import Counter
@@ -27,10 +27,10 @@ from qrmem.types import (
 )
 
 REASON = 300
-"""Characters of a model's error that the ledger keeps."""
+"""Maximum length in characters of a model's error in the ledger."""
 
 SHARERS = 8
-"""Segments that share a call at most, however short they are."""
+"""Maximum number of segments per shared call."""
 
 
 _Outcome = tuple[Job, LedgerRow, Contribution | None]
@@ -38,14 +38,14 @@ _Outcome = tuple[Job, LedgerRow, Contribution | None]
 
 @dataclass(slots=True)
 class Reader:
-    """Has segments read by the executor and commits what they bring.
+    """Reads segments by an executor and commits the contributions.
 
     Attributes:
-        executor: where they are read.
-        rows: what the ledger says, by segment id.
-        first_readings: how many were made.
-        left_out: entities and relations of none of the types of a closed schema.
-        shared: for each segment that shares a call the ids of all that do.
+        executor: the executor.
+        rows: segment id to its ledger row.
+        first_readings: number of first passes in this run.
+        left_out: number of entities and relations without any type of a closed schema.
+        shared: id of each segment in a shared call to the ids of all segments of the call.
         was_answered: whether a chat model has answered in this run.
     """
 
@@ -60,16 +60,18 @@ class Reader:
     _told: set[str] = field(default_factory=set)
 
     async def close(self, jobs: Sequence[Job]) -> None:
-        """Close segments that nothing is asked of any more; each ends `ok` or `partial`."""
+        """Close segments without a further pass; each becomes `ok` or `partial`."""
         for batch in in_batches(jobs, LOCAL_BATCH):
             await self._commit([(job, self._closed(job), None) for job in batch])
 
     async def read(
         self, phase: Phase, jobs: Sequence[Job], among: Collection[str] | None = None
     ) -> None:
-        """Read segments; each ends `extracted` or `failed`, after a second time `ok` or `partial`.
+        """Read segments; the first pass ends `extracted` or `failed`, the second `ok` or `partial`.
 
         Args:
+            phase: first or second pass.
+            jobs: the segments to read.
             among: see `calls`.
         """
         if jobs:
@@ -145,14 +147,14 @@ class Reader:
 
 
 def shares(segments: Iterable[Segment], limit: int) -> dict[str, tuple[str, ...]]:
-    """Return, for each segment that shares a call, the ids of all that do, itself included.
+    """Return, for each segment in a shared call, the ids of all segments of the call.
 
-    Segments of one document share, for they have its summary in common; and so do documents of a
-    single segment.
+    Segments of one document can share a call, as they have the same summary. Documents with a
+    single segment can share a call, too.
 
     Args:
-        segments: in order.
-        limit: tokens of a call's segments; a segment of more than half of it has its own call.
+        segments: segments in order.
+        limit: maximum number of tokens per call; a segment with more than half gets its own call.
     """
     segments_left = list(segments)
     sizes = Counter(segment.document_id for segment in segments_left)
@@ -177,14 +179,15 @@ def calls(
     shared: Mapping[str, tuple[str, ...]],
     among: Collection[str] | None = None,
 ) -> list[list[Job]]:
-    """Return the calls that read some segments: what is in each.
+    """Return the calls that read some segments, each as a list of jobs.
 
-    A call is shared if all its segments are to be read, and for the first time: where a run was
-    stopped, and some were read, the others are those that had to be read alone.
+    A call is shared only if all its segments need a first pass. If an earlier run read some of
+    them, the others must be read alone.
 
     Args:
+        jobs: the segments to read.
         shared: see `shares`.
-        among: the segments that this phase reads at all, earlier runs included; `None`: every one.
+        among: all segments of this phase, with those of earlier runs; `None`: every segment.
     """
     waiting = {job.segment.id: job for job in jobs}
     job_calls = []

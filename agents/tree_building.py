@@ -1,9 +1,9 @@
 """Building a tree of summaries over a document, level by level (RAPTOR; ILM-TR, section 3).
 
-Clusters are formed within the parts of the document first, then over the parts' roots, so that a
-changed chapter touches its part and the few nodes above. The preset `paper` clusters each level as
-a whole. A node that is in the store, made in the same way of the same text, is not made again: so
-a run that was stopped goes on, and a tree that grew equals one that was made at once.
+Clusters are formed within the parts of the document first, then over the roots of the parts. So a
+changed chapter affects only its part and the few nodes above. The preset `paper` clusters each
+level as a whole. A node in the store with the same method and the same text is reused. So a stopped
+run resumes, and a tree that grew equals one that was built at once.
 """
 
 import asyncio
@@ -49,19 +49,19 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 TOGETHER = 64
-"""Nodes that are embedded and kept together."""
+"""Number of nodes per batch and commit."""
 NEIGHBOURS = 2
-"""Segments on each side that help to tell what is surprising in one, where no model decides."""
+"""Number of segments on each side that serve as context for surprises, without a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeSettings:
-    """What a tree is.
+    """The settings of a tree.
 
     Attributes:
-        within_parts: whether clusters are formed within parts first; `False`: as in the papers.
-        summary_tokens: of a summary at most.
-        levels: of the tree at most, where it is not formed within parts.
+        within_parts: whether to cluster within parts first; `False` as in the papers.
+        summary_tokens: maximum number of tokens of a summary.
+        levels: maximum number of levels, if it does not cluster within parts.
     """
 
     kind: TreeKind = "ilm"
@@ -72,25 +72,24 @@ class TreeSettings:
 
 
 PAPER = TreeSettings(within_parts=False)
-"""As ILM-TR builds: RAPTOR's clusters over whole levels, summaries of 300 tokens."""
+"""The settings of ILM-TR: RAPTOR's clusters over whole levels, summaries of 300 tokens."""
 
 Summarise = Callable[[NodeText], Awaitable[Summarised]]
 
 
 @dataclass(slots=True, kw_only=True)
 class TreeDeps:
-    """What building trees needs.
+    """The dependencies of building a tree.
 
     Attributes:
         summarise: makes a node's summary and surprises.
-        method: what made them, in words: model and prompt, or `extractive`. It is part of each
-            node's key.
-        is_local: whether no chat model is used; a segment's neighbours then help to tell what is
-            surprising in it.
-        take_calls: returns the calls made since it was asked last, to be kept with the nodes.
+        method: how they are made: model and prompt, or `extractive`. It is part of each node's key.
+        is_local: whether no chat model is used; then a segment's neighbours serve as context for
+            surprises.
+        take_calls: returns the calls since the last time, to be stored with the nodes.
         count: counts tokens.
-        course: of a plan: no summaries are clustered, as clusters depend on what a model writes;
-            there are as few groups as there can be, or as many.
+        course: for a plan: summaries are not clustered, as clusters depend on a model's text; the
+            number of groups is the least or the greatest possible one.
     """
 
     store: GraphStore
@@ -122,10 +121,10 @@ class _Plan:
 
 
 async def build_tree(deps: TreeDeps, document_id: str) -> Tree:
-    """Build the tree of a document, or what is missing of it.
+    """Build the tree of a document, or its missing nodes.
 
     Raises:
-        CapReached: what was made is kept, and the same call goes on from there.
+        CapReached: finished nodes are kept; the next call resumes.
         MissingError: scikit-learn is not installed.
     """
     segments = await deps.store.segments(deps.ns, documents=[document_id])
@@ -365,7 +364,7 @@ class _Building:
 
 
 LATENT = 100
-"""Dimensions of latent semantic analysis, which are then reduced as an embedder's are."""
+"""Number of dimensions of latent semantic analysis, before the reduction for clustering."""
 
 
 def latent(texts: Sequence[str]) -> "Vectors":

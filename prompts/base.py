@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 DIVIDER = "=== user ==="
-"""The line of a template that ends the part which never changes; a template may lack it."""
+"""The line of a template that ends its constant part; it is optional."""
 _WORD = re.compile(r"\w+")
 _OPTIONAL = re.compile(r"\{\?(.*?)\?\}", re.DOTALL)
 Form = Literal["json", "text"]
@@ -28,19 +28,19 @@ _FIELDS = ("name", "version", "stage", "reply", "slots", "extra", "form")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A template file.
+    """A prompt from a template file.
 
-    What stands between `{?` and `?}` is left out where a slot in it is empty.
+    The text between `{?` and `?}` is left out if a slot in it is empty.
 
     Attributes:
-        name: of the file; callers ask for it.
-        version: a changed wording is a new version; records of calls name it.
-        stage: under which name its calls are counted.
-        reply: name of the model in `qrmem.prompts.replies`; `text`: a plain reply.
-        slots: what the caller fills in, and every template of this name shows.
-        extra: what it may show as well.
-        form: `json` sends the reply's schema with the request; `text` sends none, and the reply is
-            read in the form that the template describes, else as JSON.
+        name: name of the file, by which callers request the prompt.
+        version: changes with the wording; records of calls contain it.
+        stage: stage in which its calls are counted.
+        reply: name of the reply's model in `qrmem.prompts.replies`; `text` for a plain reply.
+        slots: slots that the caller fills, and every template of this name must have.
+        extra: slots that a template may have.
+        form: `json` sends the reply's schema with the request. `text` sends none; the reply is
+            parsed in the form that the template describes, or else as JSON.
         system: the part that is the same in every call, so that servers can cache it; may be empty.
         template: the part with slots.
     """
@@ -57,12 +57,12 @@ class Prompt:
 
     @property
     def label(self) -> str:
-        """Name and version, as records have them."""
+        """Name and version, in the form of records."""
         return f"{self.name}.v{self.version}"
 
     @property
     def output(self) -> "type[BaseModel] | None":
-        """The reply's model, `None` for a plain reply."""
+        """The Pydantic model of the reply, `None` for a plain reply."""
         if self.reply == "text":
             return None
         from qrmem.prompts import replies
@@ -71,10 +71,10 @@ class Prompt:
         return model
 
     def user(self, values: Mapping[str, object]) -> str:
-        """Fill the slots; a `$` in the values is left alone.
+        """Fill the slots; a `$` in the values is not changed.
 
         Raises:
-            PromptError: the values are not those of the slots.
+            PromptError: the values do not match the slots.
         """
         if values.keys() != self.slots | self.extra:
             raise PromptError(f"{self.label} is filled with {_listed(values)}: {self._wanted}")
@@ -86,10 +86,13 @@ class Prompt:
         return Template(_OPTIONAL.sub(kept, self.template)).substitute(texts)
 
     def check(self, where: str) -> None:
-        """Raise `PromptError` unless the template has exactly the slots that are filled.
+        """Check that the template has exactly the slots that are filled.
 
         Args:
             where: the file, for the message.
+
+        Raises:
+            PromptError: it has others.
         """
         found = set(_slots(self.template))
         if missing := self.slots - found:
@@ -107,10 +110,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptSet(Mapping[str, Prompt]):
-    """All prompts of a run, by name.
+    """The prompts of a run, by name.
 
     Attributes:
-        name: as it was asked for; "" is the default.
+        name: name of the set; "" is the default.
     """
 
     name: str
@@ -134,7 +137,7 @@ class PromptSet(Mapping[str, Prompt]):
 
     @property
     def checksum(self) -> str:
-        """The same for the same words, whatever the set is called."""
+        """Digest of the wording; it does not depend on the set's name."""
         shape = [
             (p.label, p.stage, p.reply, p.form, p.system, p.template)
             for _, p in sorted(self.prompts.items())
@@ -143,21 +146,23 @@ class PromptSet(Mapping[str, Prompt]):
 
     @property
     def label(self) -> str:
-        """Name and checksum, as trails, status and results have them: `paper 3f2a9c1b0d4e`."""
+        """Name and checksum, for trails, status and results: `paper 3f2a9c1b0d4e`."""
         names = (Path(part).name for part in self.name.split(",") if part)
         return f"{'+'.join(names) or 'default'} {self.checksum}"
 
 
 @cache
 def load_prompts(named: str = "") -> PromptSet:
-    """Return a set of prompts, checked; a process reads each set once.
+    """Load and check a set of prompts; a process reads each set once.
 
     Args:
-        named: "" is the default set; `paper`, or a folder of templates `NAME.md`, which replace
-            those of the same name. Several with commas between: a later one replaces an earlier.
+        named: "" is the default set. A name such as `paper`, or a folder of templates `NAME.md`,
+            replaces templates of the same names. Several are separated by commas; later ones
+            replace earlier ones.
 
     Raises:
-        PromptError: no such set or folder, a template of an unknown name, or one with other slots.
+        PromptError: the set or folder does not exist, or a template has an unknown name or wrong
+            slots.
     """
     prompts = dict(_default())
     for part in filter(None, (part.strip() for part in named.split(","))):
@@ -166,7 +171,7 @@ def load_prompts(named: str = "") -> PromptSet:
 
 
 def stage_names() -> list[str]:
-    """Return the names of all stages that a chat model is asked in."""
+    """Return the names of all stages with calls of a chat model."""
     return sorted({prompt.stage for prompt in _default().values()})
 
 
@@ -242,10 +247,11 @@ _CLOSING = re.compile(r"<\s*/\s*(text[0-9]*)", re.IGNORECASE)
 
 
 def fenced(text: str, label: str = "") -> str:
-    """Put a text between marks that it cannot close, so that a prompt shows where it ends.
+    """Put a text between tags that it cannot close, so that its end in a prompt is clear.
 
     Args:
-        label: written into the opening mark; letters, digits and spaces only.
+        text: the text.
+        label: added to the opening tag; only letters, digits and spaces.
     """
     # The closing mark is the first of `</text>`, `</text2>`, … that the text does not hold.
     used = {match.group(1).lower() for match in _CLOSING.finditer(text)}
@@ -256,5 +262,5 @@ def fenced(text: str, label: str = "") -> str:
 
 
 def fenced_if(text: str) -> str:
-    """Put a text between marks; nothing of an empty one."""
+    """Put a text between tags; return "" for an empty text."""
     return fenced(text) if text else ""

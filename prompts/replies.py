@@ -1,7 +1,7 @@
-"""What the prompts ask a model to reply; loaded when a prompt is first used, as pydantic is slow.
+"""Pydantic models of the replies; imported with the first prompt, as Pydantic is slow to import.
 
-Lists hold terse strings instead of objects: reply tokens are the dearest, and a field name per item
-would double them. What stands between the `|` is taken apart in `qrmem.extraction.reply_items`.
+Lists have terse strings instead of objects: reply tokens are the most expensive ones, and a field
+name per item would double them. `qrmem.extraction.reply_items` splits the strings at `|`.
 """
 
 import re
@@ -22,13 +22,14 @@ class Reply(BaseModel):
 
     @classmethod
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
-        """Read a reply that is no JSON, in the form that its prompt describes.
+        """Parse a reply in the form that its prompt describes in words.
 
         Args:
-            is_asked: whether the prompt asks for that form, and not for JSON.
+            text: the reply.
+            is_asked: whether the prompt asks for this form instead of JSON.
 
         Returns:
-            `None` where the text is not in that form, or there is none but JSON.
+            `None` if the text is not in this form, or if the reply has no form but JSON.
         """
         return None
 
@@ -114,7 +115,7 @@ class SummaryReply(Reply):
 
     @classmethod
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
-        """Take the whole reply as the summary."""
+        """Return the whole reply as the summary."""
         return cls(summary=text) if is_asked and text.strip() else None
 
 
@@ -148,9 +149,9 @@ class JudgeReply(Reply):
 
     @classmethod
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
-        """Read `Reasoning: … Action: -1 or -2, …` (QRMeM, Appendix E); the last one counts.
+        """Parse `Reasoning: … Action: -1 or -2, …` (QRMeM, Appendix E); the last one counts.
 
-        An action alone, on a line of its own, is enough.
+        A line with only an action is enough.
         """
         found = list(_VERDICT.finditer(text))
         if not found:
@@ -171,7 +172,7 @@ class AnswerReply(Reply):
 
     @classmethod
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
-        """Read a plain answer, what stands behind `Answer:` where that is there."""
+        """Return a plain answer, or the text after `Answer:` if the reply has it."""
         found = _ANSWER.fullmatch(text)
         if found is None or not is_asked or not (answer := found["answer"].strip(_AROUND)):
             return None
@@ -217,7 +218,7 @@ class RatingReply(Reply):
 
     @classmethod
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
-        """Read a rating in double brackets, as judges are asked for it; the last one counts."""
+        """Parse a rating in double brackets, as the judge's prompt asks; the last one counts."""
         found = _RATING.findall(text)
         if not is_asked or not found:
             return None
@@ -231,7 +232,7 @@ class CodeReply(Reply):
 
     @classmethod
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
-        """Take the whole reply as code, without a fence around it: base models write no JSON."""
+        """Return the whole reply as code, without a fence, as base models write no JSON."""
         fence = re.search(r"```[\w+-]*\n(.*?)(?:```|\Z)", text, re.DOTALL)
         code = fence[1] if fence else text
         return cls(code=code) if is_asked and code.strip() else None

@@ -1,4 +1,4 @@
-"""Other methods, to compare with."""
+"""Baseline methods for comparison."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,11 +24,16 @@ async def ask_about(
     reply: int,
     between: str = "\n",
 ) -> Out | None:
-    """Ask a prompt about one text; `None` where no reply could be read.
+    """Send a prompt about one text; return `None` if no reply could be parsed.
 
     Args:
-        pieces: of the text; those that do not fit are left out from the end.
-        between: what stands between two pieces.
+        caller: calls the model.
+        prompt: name of the prompt.
+        model: Pydantic model of the reply.
+        pieces: pieces of the text; pieces at the end that do not fit are left out.
+        window: L in tokens.
+        reply: tokens reserved for the reply.
+        between: separator of the pieces.
     """
     try:
         call = await caller.call(
@@ -45,13 +50,13 @@ async def ask_about(
 
 
 def step_of(n: int, action: str, reason: str, read: Sequence[Segment] = ()) -> Step:
-    """Return a step as a trail has it."""
+    """Return a step of a trail."""
     scored_segments = tuple(ScoredSegment(segment.id, 0.0, segment.tokens) for segment in read)
     return Step(n, action, read=scored_segments, reason=reason)
 
 
 def joined(pieces: Sequence[Passage]) -> Passage:
-    """Return neighbouring pieces of one document as one."""
+    """Join adjacent pieces of one document."""
     first, last = pieces[0].segment, pieces[-1].segment
     segment = replace(
         first,

@@ -1,8 +1,8 @@
-"""MemWalker, a baseline: a tree of summaries, walked down to the text and back up.
+"""MemWalker, a baseline: the model walks down a tree of summaries to the text, and back up.
 
-Leaves have about 1,000 tokens, nodes at most eight children. On the way down a child is chosen by
-its summary. A part that did not help is left out when its parent is seen again. What was read on
-the way down is known below as working memory.
+Leaves have about 1,000 tokens, nodes at most eight children. The model chooses a child by its
+summary. On the way back a parent leaves out the children that did not help. The summaries on the
+path are the working memory.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ CHILDREN = 8
 LEAF_TOKENS = 1000
 SUMMARY_TOKENS = 300
 MOVES = 24
-"""Choices and readings in one walk at most."""
+"""Maximum number of steps of a walk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Node:
     """A part of the text.
 
     Attributes:
-        children: places of its parts in the tree; empty for a leaf.
-        passage: what a leaf reads.
+        children: indices of its children in the tree; empty for a leaf.
+        passage: the text of a leaf.
     """
 
     summary: str
@@ -39,11 +39,11 @@ class Node:
 
 
 Tree = Sequence[Node]
-"""Nodes with the root last."""
+"""The nodes of a tree, root last."""
 
 
 async def build_tree(caller: Caller, passages: Sequence[Passage], window: int) -> Tree:
-    """Summarise the leaves, then eight summaries at a time, until one is left."""
+    """Summarise the leaves, then groups of eight summaries, until one is left."""
     nodes: list[Node] = []
     level: list[int] = []
     for passage in passages:
@@ -73,7 +73,7 @@ async def _summary(caller: Caller, texts: Sequence[str], window: int, *, joins: 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What one walk works with."""
+    """The dependencies of a walk."""
 
     tree: Tree
     caller: Caller
@@ -81,16 +81,17 @@ class Walk:
     context: AskContext
 
     def known(self, path: Sequence[int]) -> list[str]:
-        """Return the working memory: summaries from the root down, the nearest first."""
+        """Return the working memory: the summaries on the path, nearest first."""
         return [self.tree[place].summary for place in reversed(path)]
 
 
 async def walk(run: Walk, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
-    """Walk the tree; return the last verdict, and what was done.
+    """Walk the tree; return the last verdict and the steps.
 
     Args:
-        is_forced: whether an answer is forced, from what was read last, where the walk has none;
-            from the summaries on the way where it reached no leaf.
+        run: the dependencies.
+        is_forced: whether to force an answer if the walk found none, from the last leaf, or from
+            the summaries on the path if it reached no leaf.
     """
     path, rejected = [len(run.tree) - 1], set[int]()
     steps: list[Step] = []

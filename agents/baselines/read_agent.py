@@ -1,7 +1,7 @@
-"""ReadAgent, a baseline: pages with a gist each; some are read again in full, then answered.
+"""ReadAgent, a baseline: pages with gists; the model looks some pages up in full and answers.
 
-A page ends where the model says, between 280 and 600 words. The gists of all pages together are the
-memory. A page that is looked up stands in full instead of its gist.
+The model ends each page between 280 and 600 words. The gists of all pages are the memory. A page
+that the model looks up replaces its gist.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,25 @@ from qrmem.types import AskContext, Passage, Reasoner, Segment, Step, Verdict
 
 LEAST_WORDS, MOST_WORDS = 280, 600
 REST_WORDS = 350
-"""A rest of fewer words is one page."""
+"""A remaining text with fewer words is one page."""
 REPLY = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page and its gist, as passages of the same document."""
+    """A page and its gist, both as passages of the document."""
 
     full: Passage
     gist: str
 
 
 async def read_pages(caller: Caller, passages: Sequence[Passage], window: int) -> list[Page]:
-    """Divide a document into pages and take the gist of each.
+    """Divide a document into pages and summarise each page to its gist.
 
     Args:
+        caller: calls the model.
         passages: sentences or paragraphs of one document, in order.
+        window: L in tokens.
     """
     pages = []
     for page in await _paginated(caller, passages, window):
@@ -93,10 +95,10 @@ async def _gist(caller: Caller, page: Passage, window: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one question works with.
+    """The dependencies of one question.
 
     Attributes:
-        most: pages that are looked up at most: all at once, or one at a time.
+        most: maximum number of pages to look up, all at once or one at a time.
     """
 
     pages: Sequence[Page]
@@ -107,20 +109,20 @@ class Reading:
     most: int
 
     def shown(self, looked_up: Sequence[int]) -> list[Passage]:
-        """Return all pages in order: those looked up in full, the others by their gist."""
+        """Return all pages in order: the text of pages that were looked up, the gist of others."""
         return [page.full if n in looked_up else gist_of(page) for n, page in enumerate(self.pages)]
 
 
 def gist_of(page: Page) -> Passage:
-    """Return a page's gist as something to read."""
+    """Return the gist of a page as a passage."""
     segment: Segment = replace(page.full.segment, id=f"{page.full.segment.id}*", text=page.gist)
     return replace(page.full, segment=segment)
 
 
 async def answer_by_pages(run: Reading, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
-    """Look pages up and answer; return the verdict, and what was done.
+    """Look pages up and answer; return the verdict and the steps.
 
-    One at a time pages are looked up until nothing more is wanted; all at once there is one round.
+    Pages are looked up one at a time until the model wants no more, or all at once in one round.
     """
     looked_up: list[int] = []
     steps: list[Step] = []

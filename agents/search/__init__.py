@@ -1,1 +1,1 @@
-"""How a question is searched for: one state machine, its state and its steps."""
+"""The search for an answer: a state machine, its state and its steps."""

@@ -1,4 +1,4 @@
-"""The dual memory as one run may see it: narrowed to some documents, oriented by its question."""
+"""The dual memory as a run sees it: limited to its documents, oriented by its question."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MemoryGraph:
-    """Reads entities, relations and segments of a namespace, each one once in a run.
+    """Reads entities, relations and segments of a namespace, each once per run.
 
-    What a step wants to know of an entity comes in one read; see `GraphStore.around`.
+    One read returns everything that a step needs of an entity; see `GraphStore.around`.
 
     Attributes:
-        documents: ids of the only documents that it shows; `None`: all.
-        only: the same of segments.
-        is_folded: whether relations have descriptions that were folded by the reasoner.
-        single_types: relation types of which an entity has one at a time.
-        as_of: when it is looked at, a date or moment in ISO form; "": now.
-        overlay: what was read out of segments with the question; nothing until it is set.
+        documents: ids of the documents to show; `None` shows all.
+        only: ids of the segments to show; `None` shows all.
+        is_folded: whether relations have descriptions that the reasoner folded.
+        single_types: relation types that an entity has only one of at a time.
+        as_of: date or time in ISO form at which facts must hold; "" is now.
+        overlay: contributions of segments that were read with the question; empty until set.
     """
 
     store: GraphStore
@@ -50,10 +50,11 @@ class MemoryGraph:
     _indexed: dict[str, Entry] = field(default_factory=dict)
 
     async def look(self, keys: Sequence[str], *, texts: bool = False) -> None:
-        """Read all that a step may ask about entities, at once, unless it was read before.
+        """Read everything that a step needs of entities in one request, unless it was read before.
 
         Args:
-            texts: their segments' texts as well; they are going to be read.
+            keys: keys of the entities.
+            texts: also read the texts of their segments.
         """
         missing = [key for key in keys if key not in self._found]
         if not missing:
@@ -85,7 +86,7 @@ class MemoryGraph:
         return [self._segments[id] for id in wanted_ids if id in self._segments]
 
     async def passages(self, segments: Sequence[Segment]) -> list[Passage]:
-        """Label segments S1, S2, … in their order, with the titles of their documents."""
+        """Label segments S1, S2, … in order, with the titles of their documents."""
         entries = await self._entries(segment.id for segment in segments)
         return [
             Passage(f"S{n}", segment, entries[segment.id].title if segment.id in entries else "")
@@ -121,7 +122,7 @@ class MemoryGraph:
         return {key: self._places[key] for key in keys}
 
     async def relations(self, keys: Sequence[str]) -> dict[str, Relation]:
-        """Return the relations with an end in `keys` that the documents state, by key."""
+        """Return the relations of some entities that the documents state, by key."""
         missing = [key for key in keys if key not in self._relations]
         if missing:
             await self.look(missing)
@@ -131,7 +132,7 @@ class MemoryGraph:
         return {edge.key: edge for key in keys for edge in self._relations[key]}
 
     async def names(self, keys: Sequence[str]) -> list[str]:
-        """Return names in the order of `keys`: canonical ones, or those of the documents."""
+        """Return names in the order of `keys`: canonical names, or names in the shown documents."""
         missing = [key for key in keys if key not in self._names]
         if missing and not (self.documents is None and self.only is None):
             await self.look(missing)
@@ -142,11 +143,11 @@ class MemoryGraph:
         return [self.name(key) for key in keys]
 
     def name(self, key: str) -> str:
-        """Return the name if it was read, else the name in the key."""
+        """Return an entity's name if it was read, else the name in its key."""
         return self._names.get(key) or split_key(key)[0]
 
     def known_names(self, edges: Iterable[Relation]) -> Mapping[str, str]:
-        """Return a name for each end of some edges."""
+        """Return the name of each end of some edges, by key."""
         return {end: self.name(end) for edge in edges for end in (edge.head, edge.tail)}
 
     def _facts(self, keys: Sequence[str]) -> list[Fact]:
@@ -174,7 +175,7 @@ class MemoryGraph:
         return bool(self._judged or self.single_types)
 
     async def replaced(self, segment_ids: Collection[str]) -> dict[str, list[str]]:
-        """Return the segments with a statement that others replace, each with theirs."""
+        """Return each segment with a superseded statement, with the segments that supersede it."""
         if not await self._may_end():
             return {}
         keys_by_segment = await self.entities_in(list(segment_ids))
@@ -190,7 +191,7 @@ class MemoryGraph:
         return {segment_id: list(by) for segment_id, by in endings_by_segment.items()}
 
     async def endings(self, facts: Sequence[Fact]) -> dict[Place, Ending]:
-        """Return which of some facts later ones replace, as far as the documents say."""
+        """Return which facts are superseded by later facts of the shown documents."""
         if not await self._may_end():
             return {}
         endings = await kept_endings(

@@ -1,4 +1,4 @@
-"""Orientation `local`: segments near a question are read again with it, once, and that is kept."""
+"""Orientation `local`: segments near a question are read again with it; results are stored."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """Mentions and facts beside the stored ones; empty unless made by `overlaid`.
+    """Mentions and facts in addition to the stored ones; empty unless made by `overlaid`.
 
     Attributes:
         mentioned: segment id to entity keys.
-        stated: in the order of the segments.
-        entities: those that the stored view does not have, by key.
-        said: how the mentions name an entity, by key.
+        stated: facts, in the order of the segments.
+        entities: key to entity, for entities that the stored view does not have.
+        said: entity key to its name in the mentions.
     """
 
     mentioned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -45,15 +45,15 @@ class Overlay:
     said: Mapping[str, str] = field(default_factory=dict)
 
     def entities_in(self, segment_id: str) -> tuple[str, ...]:
-        """Return the keys of the entities that it adds to a segment."""
+        """Return the keys of the additional entities of a segment."""
         return self.mentioned.get(segment_id, ())
 
     def segments_with(self, key: str) -> list[str]:
-        """Return the ids of the segments to which it adds an entity."""
+        """Return the ids of the additional segments of an entity."""
         return [segment_id for segment_id, keys in self.mentioned.items() if key in keys]
 
     def facts(self, keys: Collection[str]) -> list[Fact]:
-        """Return the facts that it adds with an end in `keys`."""
+        """Return the additional facts of some entities."""
         wanted_keys = set(keys)
         return [
             fact for fact in self.stated if fact.head in wanted_keys or fact.tail in wanted_keys
@@ -66,16 +66,17 @@ def overlaid(
     names: Sequence[NameRow],
     decisions: Sequence[MergeDecision] = (),
 ) -> Overlay:
-    """Return what oriented contributions add, as the namespace's names resolve them.
+    """Return the overlay of oriented contributions, with names resolved against the namespace.
 
     Args:
-        segments: those that were read with the question, in order.
-        contributions: oriented ones, all of one question; others are passed over.
-        names: stored ones that could be one with those of the contributions; see `near_names`.
+        segments: segments that were read with the question, in order.
+        contributions: oriented contributions of one question; other kinds are ignored.
+        names: stored names that could match those of the contributions; see `near_names`.
+        decisions: the user's merge decisions.
 
     Returns:
-        Known names keep their entity. A new one joins the entity that it would join in the view,
-        or is an entity of its own.
+        Known names keep their entity. A new name joins the entity that it would join in the view,
+        or becomes an entity.
     """
     rows = _rows(segments, contributions)
     entity_of, entities = _resolved(rows, names, decisions)
@@ -103,7 +104,7 @@ def overlaid(
 
 
 def names_in(segments: Sequence[Segment], contributions: Iterable[Contribution]) -> set[str]:
-    """Return the keys of the names that oriented contributions speak of; see `overlaid`."""
+    """Return the keys of the names in oriented contributions; see `overlaid`."""
     return {row.name for row in _rows(segments, contributions).mentions}
 
 
@@ -152,15 +153,15 @@ def _stored_entities(names: Sequence[NameRow], resolution: Mapping[str, str]) ->
 
 
 SHARED_HITS = 50
-"""Hits in whose documents other questions' orientation is looked up."""
+"""Number of hits whose documents are checked for contributions of other questions."""
 
 
 async def orient(run: "Search") -> SearchState:
-    """Read segments with the question that were not yet read with it, and take in what they add.
+    """Read the nearest segments with the question, unless done before, and set the overlay.
 
-    A segment and a question are paid for once, even if nothing comes of it. In a read-only store
-    nothing could be kept, so nothing is read; what was kept before is used. A store that turns out
-    to take nothing (a lock, a full disk) ends the reading, and what was read serves this answer.
+    Each segment and question is paid for once, even if the result is empty. With a read-only store
+    only stored results are used, and no segment is read. If a write fails (a lock, a full disk), no
+    further segment is read, and the results so far are used for this answer.
     """
     nearest = await _nearest(run, run.options.nearest)
     contributions = await _read_missing(run, nearest) if run.options.orientation == "local" else []
@@ -171,7 +172,7 @@ async def orient(run: "Search") -> SearchState:
 
 
 async def recall(run: "Search", state: SearchState) -> None:
-    """Take in what was read before the run was interrupted."""
+    """Restore the overlay of an interrupted run."""
     segments = await run.graph.segments(state["oriented"])
     contributions = [from_plain(one, Contribution) for one in state.get("unkept", ())]
     await _take_in(run, segments, contributions)

@@ -1,4 +1,4 @@
-"""One question being answered: all that its steps work with, and nothing that has to outlive it."""
+"""The context of one question's run: the dependencies and caches of its steps."""
 
 import re
 import time
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A segment that asks for room.
+    """A segment with its score for packing.
 
     Attributes:
-        score: of S_imp, similarity of the segment to the question; of S_add, that of the edge that
-            led to it.
+        score: for S_imp the similarity of the segment to the question; for S_add the similarity of
+            the edge that led to it.
     """
 
     segment: Segment
@@ -58,12 +58,12 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What is read and what is not.
+    """The result of packing.
 
     Attributes:
-        read: in document order, whatever the scores.
-        dropped: best first.
-        tokens: what `read` takes of the room.
+        read: segments in the window, in document order.
+        dropped: segments without room, best first.
+        tokens: number of tokens of `read`.
     """
 
     read: tuple[Weighed, ...]
@@ -80,19 +80,19 @@ def pack(
 ) -> Packed:
     """Fit S_imp and S_add into the window.
 
-    S_imp is kept whole if it fits, and the lowest of S_add are dropped until both fit. If S_imp
-    alone does not fit, its lowest are dropped and S_add is empty. A segment that could
-    not be read even without its rivals is dropped first, so that it takes nobody else's place.
+    If S_imp fits, it is kept, and the lowest of S_add are dropped until both fit. If S_imp alone
+    does not fit, its lowest are dropped and S_add is empty. A segment that is larger than the room
+    is dropped first, so that it displaces no other.
 
     Args:
-        imp: a segment given twice keeps its best score.
-        add: as `imp`; a segment that is in S_imp stays there.
+        imp: S_imp; a repeated segment keeps its best score.
+        add: S_add; a segment that is also in S_imp stays there.
         room: tokens for segments; see `Reasoner.room`.
-        size: tokens that a segment takes, label and separators included; see `Reasoner.size`.
+        size: tokens of a segment with label and separators; see `Reasoner.size`.
 
     Returns:
-        Sizes of `read` sum up to at most `room`, whatever comes in. Of equal scores (rounded to
-        1e-4) the earlier in (document id, index) order stays.
+        The sizes of `read` sum to at most `room`. Of equal scores (rounded to 1e-4) the earlier
+        segment in (document id, index) order is kept.
     """
     room = max(room, 0)
     first = _ranked(imp)
@@ -134,34 +134,34 @@ def _place(weighed: Weighed) -> tuple[str, int, str]:
 
 
 NAME_HITS = 5
-"""Hits of a search for a name that are looked through for it."""
+"""Number of hits of a search for a name that are checked for it."""
 
 _WORDS = re.compile(r"\S+")
 BELOW = 1e6
-"""What puts a score below all others of a ranking."""
+"""Subtracted from a score, it ranks below all others."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Search:
-    """What one run works with.
+    """The context of one run.
 
     Attributes:
-        tagger: finds entities where segments are read again with the question.
-        listener: gets an event of kind `step` as each step is done; `data["step"]` is the `Step`.
-        concurrency: segments that are read again at the same time.
-        folded_by_reasoner: whether the memory was built in mode `paper`: relations then have the
-            descriptions that were folded for them.
-        best_effort: takes what an answer can do without; `None`: one of its own.
-        fragments: what `fragment` assesses by; `None`: one of its own.
-        usage: returns what the run has used so far.
+        tagger: finds entities in segments that are read again with the question.
+        listener: gets an event of kind `step` after each step; `data["step"]` is the `Step`.
+        concurrency: maximum number of segments that are read again at the same time.
+        folded_by_reasoner: whether the memory was built in mode `paper`; then relations have folded
+            descriptions.
+        best_effort: writer of data that the answer does not need; `None` creates one.
+        fragments: scorer of the strategy `fragment`; `None` creates one.
+        usage: returns the usage of the run so far.
         caller: sends prompts to the chat model; `None` without one.
-        embedder: of the namespace.
+        embedder: the namespace's embedder.
         count: counts tokens.
-        kept: what a strategy keeps from one step to the next and could make again.
-        thread: id of the trail, and of the checkpointer's thread; "" for a trail without id.
-        begun: strategy of the interrupted run that goes on; "" where none does.
+        kept: a strategy's cache between steps; it can be computed again.
+        thread: id of the trail and of the checkpointer's thread; "" for a trail without id.
+        begun: strategy of the interrupted run to resume, or "".
         room: tokens for passages in every judging call.
-        is_oriented: whether `graph` shows what was read with the question.
+        is_oriented: whether `graph` has the overlay of the question.
     """
 
     store: GraphStore
@@ -214,22 +214,24 @@ class Search:
         """Begin a step of the state machine.
 
         Args:
-            write: takes each step as it is done, where the run is streamed.
+            state: the state.
+            write: gets each step if the run is streamed.
         """
         self._told, self._before, self._write = [], len(state.get("steps", ())), write
         if self._earlier is None:  # what was used before an interruption
             self._earlier = state.get("used", {})
 
     def leave(self, update: SearchState) -> SearchState:
-        """Return a step's update with what was told meanwhile and used so far."""
+        """Add the recorded steps and the usage to a step's update."""
         usage = summed(self._earlier or {}, plain_usage(self.usage()))
         return {**update, "steps": [to_plain(step) for step in self._told], "used": usage}
 
     def tell(self, action: str, **found: Any) -> None:
-        """Record a step: for the trail, for the listener, and for the stream.
+        """Record a step for the trail, and send it to the listener and the stream.
 
         Args:
-            found: fields of `Step`.
+            action: the action.
+            found: further fields of `Step`.
         """
         now = time.monotonic()
         n = self._before + len(self._told) + 1
@@ -241,7 +243,7 @@ class Search:
         self.show(step)
 
     def show(self, item: Any) -> None:
-        """Put something into the stream, at once."""
+        """Send an item to the stream at once."""
         if self._write is not None:
             self._write(item)
 
@@ -250,11 +252,10 @@ class Search:
     async def packed(self, state: Mapping[str, Any]) -> Packed:
         """Fit S_imp and S_add into the window.
 
-        S_imp is kept whole if it fits, as in the paper. Where it does not, be it the hits of a
-        search or the segments of frequent entities, only the best half of the window is sure of its
-        place once there is something to add, and the rest of S_imp comes after S_add. The paper
-        does not say what to do then; with S_imp alone in the window a search could never move.
-        With `paper_exact` it is S_imp alone, best first.
+        If S_imp fits, it is kept, as in the paper. If it does not (many hits, or frequent entities)
+        and S_add is not empty, the best of S_imp keep half of the window; S_add comes next, then
+        the rest of S_imp. The paper does not define this case; with S_imp alone in the window a
+        search could never move. With `paper_exact` only S_imp is kept, best first.
         """
         imp, add = (
             await self._candidates_of(state["important"]),
@@ -299,7 +300,7 @@ class Search:
         return pack(sure, [*add, *rest], room=self.room, size=size)
 
     async def sizes(self, segments: Sequence[Segment]) -> list[int]:
-        """Return the tokens that segments take in a prompt."""
+        """Return the number of tokens of segments in a prompt."""
         passages = await self.graph.passages(segments)
         # Room for a label of three characters; those of a pack come once it is known.
         return [self.reasoner.size(replace(p, label="S99")) for p in passages]
@@ -310,7 +311,7 @@ class Search:
         return [Weighed(s, scores[s.id]) for s in await self.graph.segments(ranked)]
 
     async def all_segments(self, most: int) -> Sequence[Segment]:
-        """Return all segments that the question may look at, in order; none if there are more."""
+        """Return all segments that the question may use, in order; none if more than `most`."""
         documents, only = self.options.documents, self.options.segments
         if only is not None:
             segments = await self.store.segments(self.ns, sorted(only)) if len(only) <= most else ()
@@ -328,7 +329,7 @@ class Search:
     # --- without a chat model ---------------------------------------------------------------------
 
     async def absent_names(self, passages: Sequence[Passage]) -> list[str]:
-        """Return the names of the question that stand nowhere in what the question may look at."""
+        """Return the names in the question that occur in no segment that it may use."""
         question = self.context.question
         texts = [f"{passage.title} {passage.segment.text}" for passage in passages]
         if not absent_names(question, texts):
@@ -350,7 +351,7 @@ class Search:
     # --- the walk ---------------------------------------------------------------------------------
 
     async def edge_scores(self, query: str, edges: Sequence[Relation]) -> dict[str, float]:
-        """Return how near edges are to a query, by key."""
+        """Return the similarity of edges to a query, by key."""
         names = self.graph.known_names(edges)
         texts = {edge.key: expansion.edge_text(edge, names) for edge in edges}
         return await self.scorer.score_edges(query, texts)
@@ -365,11 +366,15 @@ class Search:
         query: str,
         brought: Mapping[str, float],
     ) -> None:
-        """Record where the walk stands now, and the frontier that it chose from.
+        """Record an expansion: the state of the walk, and the frontier that it chose from.
 
         Args:
-            query: what the edges were compared with.
-            brought: segments of the new node, with the scores that they came in with.
+            walk: the state.
+            edges: edges of the frontier.
+            scores: edge key to score.
+            taken: the chosen edges.
+            query: the text that the edges were compared with.
+            brought: segments of the new node, with their scores.
         """
         edges_shown = expansion.ranked(edges, scores)[: expansion.TRAIL_EDGES]
         # Only what is shown needs its proper name; other ends go by the name in their key.
@@ -386,10 +391,12 @@ class Search:
 def scored(
     weighed: Sequence[Weighed], scores: Mapping[str, float], hits: dict[str, list[Any]]
 ) -> list[ScoredSegment]:
-    """Return segments as a trail keeps them, with the scores that they came in with.
+    """Return segments in the form of a trail, with their scores.
 
     Args:
-        hits: what a search said of them; those that are told here are taken out, and told once.
+        weighed: the segments.
+        scores: segment id to score.
+        hits: `[via, over]` by segment id; used entries are removed, so that each appears once.
     """
     scored_segments = []
     for one in weighed:

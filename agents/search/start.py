@@ -1,4 +1,4 @@
-"""Where a search starts: the entities E_s and the segments S_imp (QRMeM, section 2.2)."""
+"""The start of a search: the entities E_s and the segments S_imp (QRMeM, section 2.2)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from qrmem.agents.search.run import Search
 
 MOST_ENTITIES = 24
-"""Entities that a search's hits start from; more would make every edge a neighbour."""
+"""Maximum number of entities to start from; with more, every edge would be a neighbour."""
 MOST_ALIKE = 2000
-"""Names that are compared with one that the memory does not know."""
+"""Maximum number of names to compare with an unknown name."""
 SPELT_ALIKE = 0.6
-"""Likeness in spelling from which one name stands for another, where there are no vectors."""
+"""Least similarity in spelling to replace an unknown name, without vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Where a search starts.
+    """The start of a search.
 
     Attributes:
-        entities: E_s, keys.
+        entities: E_s, entity keys.
         important: S_imp, segment id to score.
-        how: in words.
-        hits: what the search said of each segment: `[via, over]` by id.
+        how: description of how it was found.
+        hits: segment id to `[via, over]` of the search.
     """
 
     entities: list[str]
@@ -41,14 +41,14 @@ class Begun:
 
 
 async def start(run: "Search") -> Begun:
-    """Start from the searcher's hits, or from the entities that the question names."""
+    """Start from the hits of a search, or from the entities that the question names."""
     if run.options.start == "search":
         return await _from_search(run)
     return await _from_entities(run)
 
 
 def question_text(run: "Search") -> str:
-    """Return the question with its options: what is searched for."""
+    """Return the question with its options, the query of the search."""
     return " ".join((run.context.question, *run.context.choices))
 
 
@@ -63,7 +63,7 @@ _COMPARED = re.compile(
 
 
 def sides(question: str) -> tuple[str, ...]:
-    """Return the two things that a question compares; none where it compares nothing."""
+    """Return the two sides of a comparison in a question; none if it compares nothing."""
     match = _COMPARED.search(question)
     return tuple(side.strip() for side in match.groups() if side) if match else ()
 
@@ -141,7 +141,7 @@ async def _from_entities(run: "Search") -> Begun:
 
 
 async def important(run: "Search", entities: Sequence[str]) -> dict[str, float]:
-    """Return S_imp of some entities: their segments, by how near they are to the question."""
+    """Return S_imp of some entities: their segments, scored by similarity to the question."""
     places = await run.graph.places(entities)
     ids = list(dict.fromkeys(id for key in entities for id in places[key]))
     scores = await run.scorer.score_segments(question_text(run), ids)

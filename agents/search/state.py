@@ -1,4 +1,4 @@
-"""What is asked, where a search stands, what it found: plain data that a checkpointer can keep."""
+"""The state and the outcome of a search: plain data that a checkpointer can store."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def summed(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Add usage by stage, as plain data, to what was used before."""
+    """Add usage by stage, both as plain data."""
     total = dict(before)
     for stage, usage in new.items():
         previous = total.get(stage)
@@ -43,31 +43,31 @@ def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class SearchState(TypedDict, total=False):
-    """Where a search stands: ids, spans, scores, verdicts and counters; texts are in the store.
+    """The state of a search: ids, spans, scores, verdicts and counters; texts are in the store.
 
     Attributes:
-        strategy: what is followed.
-        entities: E, keys in the order in which they came in.
-        taken: keys of the relations that led here.
+        strategy: the strategy.
+        entities: E, entity keys in order of arrival.
+        taken: keys of the relations that were followed.
         important: S_imp, segment id to score.
         added: S_add, segment id to score.
-        read: S_mix as it was last read.
-        order: in which order passages are read: by place, best first, or best last.
-        hits: what the search said of segments that no step has told yet: `[via, over]` by id.
-        oriented: segments near the question, where it was to be read into them.
-        unkept: what came of that and could not be kept in the store.
-        trials: how often passages were read and judged.
-        moves: expansions so far.
-        reason: the reasoner's words for the last verdict, R.
-        has_moved: whether the last move brought anything new to read.
-        memory: what the rounds before noted (`inner-loop`).
-        parts: ids of the segments of each part that is still to be read (`overview`).
-        notes: what was noted of the parts: `text` and `citations`.
+        read: ids of the last S_mix.
+        order: order of passages in the prompt: by place, best first, or best last.
+        hits: segment id to `[via, over]` of the search, until a step has recorded it.
+        oriented: ids of segments to read with the question.
+        unkept: contributions of these that could not be stored.
+        trials: number of readings with a verdict.
+        moves: number of expansions.
+        reason: the reasoner's reason for the last verdict, R.
+        has_moved: whether the last move found a new passage to read.
+        memory: notes of the earlier rounds (`inner-loop`).
+        parts: segment ids of each part still to read (`overview`).
+        notes: notes on the parts: `text` and `citations`.
         answer: text, choice and reason of the verdict that answered.
-        citations: where it stands, without the quoted texts.
-        steps: what was done, as the trail has it.
-        used: what the calls used, by stage.
-        status: set once the search is over.
+        citations: places of the quotations, without their texts.
+        steps: steps of the trail.
+        used: usage of the calls, by stage.
+        status: set when the search is over.
     """
 
     strategy: str
@@ -96,14 +96,14 @@ class SearchState(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a strategy found.
+    """The outcome of a search.
 
     Attributes:
-        text: the answer; the option's text where options were given; "" when unanswerable.
+        text: the answer; with options the option's text; "" if unanswerable.
         choice: index of the chosen option, or `None`.
-        reason: the reasoner's words for the last verdict.
-        usage: what all its steps used, those before an interruption included.
-        strategy: the one that was followed.
+        reason: the reasoner's reason for the last verdict.
+        usage: usage of all steps, with those before an interruption.
+        strategy: the strategy.
     """
 
     text: str
@@ -117,7 +117,7 @@ class Outcome:
 
 
 def segments_of(state: SearchState) -> set[str]:
-    """Return the ids of all segments that a state speaks of, but for the edges that it weighed."""
+    """Return the ids of all segments in a state, except those only in its edges."""
     segment_ids = {*state.get("important", ()), *state.get("added", ()), *state.get("oriented", ())}
     segment_ids.update(
         *state.get("parts", ()), *(over for _, over in state.get("hits", {}).values())
@@ -130,28 +130,28 @@ def segments_of(state: SearchState) -> set[str]:
 
 
 def plain_usage(usage: Usage) -> dict[str, Any]:
-    """Return what answering used, as a state keeps it."""
+    """Return usage in the form of a state."""
     return {stage: to_plain(stage_usage) for stage, stage_usage in usage.online.items()}
 
 
 def usage_of(used: Mapping[str, Any]) -> Usage:
-    """Return what a state keeps of usage."""
+    """Return the usage in a state."""
     return Usage(online={stage: from_plain(value, StageUsage) for stage, value in used.items()})
 
 
 def steps_of(state: SearchState) -> Sequence[Step]:
-    """Return a state's steps."""
+    """Return the steps in a state."""
     return [from_plain(step, Step) for step in state.get("steps", ())]
 
 
 # Searches that a LangGraph checkpointer keeps: which one goes on, and which are forgotten.
 
 NAMESPACE, QUESTION = "qrmem_namespace", "qrmem_question"
-"""Names in a checkpoint's metadata."""
+"""Keys in a checkpoint's metadata."""
 
 
 def config_of(ns: str, options: AskOptions, thread: str) -> dict[str, Any]:
-    """Return the configuration of a run in a thread."""
+    """Return LangGraph's configuration of a run in a thread."""
     return {
         "configurable": {"thread_id": thread},
         "metadata": {NAMESPACE: ns, QUESTION: _digest(ns, options)},
@@ -159,15 +159,17 @@ def config_of(ns: str, options: AskOptions, thread: str) -> dict[str, Any]:
 
 
 async def interrupted(ns: str, options: AskOptions, running: Collection[str]) -> tuple[str, str]:
-    """Return the thread in which the same question was begun and not ended, and its strategy.
+    """Return the thread and the strategy of an interrupted run of the same question.
 
-    The checkpointer is that of the options.
+    It uses the checkpointer of the options.
 
     Args:
-        running: threads that are followed at present.
+        ns: the namespace.
+        options: the question's options.
+        running: threads that are running now.
 
     Returns:
-        "" for both where there is none.
+        "" for both if there is none.
     """
     if options.checkpointer is None:
         return "", ""
@@ -184,9 +186,9 @@ async def interrupted(ns: str, options: AskOptions, running: Collection[str]) ->
 async def forget(
     checkpointer: "BaseCheckpointSaver[Any]", ns: str, segment_ids: Collection[str] | None
 ) -> None:
-    """Delete the threads that speak of some segments of a namespace; all of it, without ids.
+    """Delete the threads with some segments of a namespace; without ids, all its threads.
 
-    What an edge says may be of any segment: a thread that weighed edges goes, too.
+    The text of an edge may come from any segment, so threads with edges are deleted, too.
     """
     forgotten_segments, threads = set(segment_ids or ()), set()
     async for checkpoint in checkpointer.alist(None, filter={NAMESPACE: ns}):

@@ -1,9 +1,9 @@
-"""One state machine for all strategies, and the steps that they share: begin, read, conclude.
+"""The state machine of all strategies, and their common steps: begin, read, conclude.
 
     begin -> [widen ... -> elaborate] -> read -> (answered: end | move | conclude)
     move -> (read | conclude)
 
-A strategy says how it begins, and what it does before the first reading or between two of them.
+A strategy defines how it begins, and its steps before the first reading and between readings.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
@@ -25,14 +25,14 @@ from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.types import Citation, Event, Passage, Verdict
 from qrmem.types.tree_nodes import TreeKind
 
-# What later turns correct or later statements replace: the newer is read with the older.
+# Corrected turns and superseded statements: the newer text is read together with the older.
 
 
 async def with_corrections(run: Search, passages: Sequence[Passage]) -> list[Passage]:
-    """Return passages with the turns and segments that correct them, the labels given anew.
+    """Add the turns and segments that correct or supersede passages, and label all passages again.
 
-    What does not fit with its correction makes room: the passages of the lowest score, of those
-    that neither correct nor are corrected. Without turns among the passages nothing is looked up.
+    To make room, passages with the lowest scores are dropped that neither correct another passage
+    nor are corrected. Corrections are looked up for turns, superseding statements for all segments.
     """
     ids = {p.segment.document_id for p in passages}
     infos = await dialog.turn_infos(run.store, run.ns, ids)
@@ -119,11 +119,11 @@ Step = Callable[[Search, SearchState], Awaitable[SearchState]]
 Machine = CompiledStateGraph[SearchState, Search, SearchState, SearchState]
 
 NODES_PER_TRIAL = 4
-"""Nodes that one trial of any strategy passes at most; bounds a run that would not end."""
+"""Maximum number of nodes per trial of any strategy; it bounds a run."""
 
 
 async def begin(run: Search, state: SearchState) -> SearchState:
-    """Orient the segments near the question, if that is wanted, and find where to start."""
+    """Orient the segments near the question, if that is set, and find the start."""
     is_oriented = run.options.orientation == "local" or run.options.share_orientation
     oriented = await orient(run) if is_oriented else SearchState()
     beginning = await start(run)
@@ -136,7 +136,7 @@ async def begin(run: Search, state: SearchState) -> SearchState:
 
 
 def began(important: Mapping[str, float], *, entities: Sequence[str] = ()) -> SearchState:
-    """Return the state of a search that has just begun."""
+    """Return the first state of a search."""
     return {
         "entities": list(entities),
         "important": {id: float(score) for id, score in important.items()},
@@ -150,16 +150,16 @@ def began(important: Mapping[str, float], *, entities: Sequence[str] = ()) -> Se
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How often a strategy calls a chat model in one stage: what a plan of a question rests on.
+    """A strategy's calls of a chat model in one stage, for the plan of a question.
 
-    Measured with the questions of the sample and models that answer in English.
+    The figures were measured with the questions of the sample and models that answer in English.
 
     Attributes:
-        mean: calls of a question.
-        least: calls of one that is answered at once.
-        most: calls of one that is never answered; `None`: one in each trial.
-        tokens: of a prompt; 0: those of the first reading.
-        growth: how many times as large as the first reading prompts are on average.
+        mean: mean number of calls per question.
+        least: calls of a question that is answered at once.
+        most: calls of a question that is never answered; `None` is one per trial.
+        tokens: tokens of a prompt; 0 uses those of the first reading.
+        growth: mean size of prompts relative to the first reading.
         reply: tokens of a reply.
     """
 
@@ -174,18 +174,17 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What one strategy does.
+    """The steps of a strategy.
 
     Attributes:
-        begin: finds where to start.
-        read: reads and judges in its own way, and sets the status in the end.
-        widen: takes in neighbours before the first reading, again and again; needs `elaborate`.
-        elaborate: chooses what is read, after the last widening; where an answer is to be forced,
-            the one reading is the forced answer itself.
-        move: finds something new to read after a reading that answered nothing; without it there
-            is one reading.
-        tree: kind of the tree of summaries that it needs over each document.
-        calls: by stage.
+        begin: finds the start.
+        read: its own reading and judging, which sets the final status.
+        widen: adds neighbours before the first reading, repeatedly; needs `elaborate`.
+        elaborate: chooses the passages after the last widening. If an answer is to be forced, the
+            only reading is the forced answer.
+        move: finds new passages after a reading without an answer; without it there is one reading.
+        tree: kind of the tree of summaries that it needs for each document.
+        calls: stage to its calls.
     """
 
     begin: Step = begin
@@ -242,9 +241,9 @@ def _read_before(state: SearchState, packed: Packed) -> str | None:
 
 
 async def conclude(run: Search, state: SearchState) -> SearchState:
-    """End a search that answered nothing: abstain, or force an answer from what was read.
+    """End a search without an answer: abstain, or force an answer from the passages.
 
-    Without a chat model the closest passages are shown, or an option is chosen.
+    Without a chat model it returns the closest passages, or chooses an option.
     """
     if run.options.on_exhausted == "abstain" and not run.reasoner.is_local:
         return {"status": "unanswerable", "reason": _of_all_readings(run, state)}
@@ -332,7 +331,7 @@ async def _settle(
 
 
 def cited(verdict: Verdict, passages: Sequence[Passage]) -> list[Citation]:
-    """Return where a verdict's quotations stand, whole segments if none can be located."""
+    """Return the places of a verdict's quotations; whole segments if none can be located."""
     citations = quotes.locate(verdict.quotes, passages)
     if citations:
         return citations
@@ -346,7 +345,7 @@ def cited(verdict: Verdict, passages: Sequence[Passage]) -> list[Citation]:
 def search_graph(
     strategy: Strategy, checkpointer: "BaseCheckpointSaver[Any] | None" = None
 ) -> Machine:
-    """Return the state machine of a strategy, freshly wired."""
+    """Return a new state machine of a strategy."""
     graph = StateGraph(SearchState, context_schema=Search)
     steps = {"begin": strategy.begin, "read": strategy.read or read, "conclude": conclude}
     steps |= {
@@ -431,7 +430,7 @@ def _after_the_reading(state: SearchState) -> Literal["done", "conclude"]:
 
 
 async def followed(run: Search, name: str, strategy: Strategy) -> AsyncGenerator[Any, None]:
-    """Follow a strategy: yield what its steps tell as they tell it, then the outcome."""
+    """Run a strategy: yield its steps as they end, then the outcome."""
     checkpointer = run.options.checkpointer
     config = {} if checkpointer is None else config_of(run.ns, run.options, run.thread)
     machine = search_graph(strategy, checkpointer)

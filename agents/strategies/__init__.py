@@ -1,4 +1,4 @@
-"""Names of strategies, and how one is run."""
+"""Names of strategies, and how to run one."""
 
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
@@ -30,29 +30,29 @@ STRATEGIES: Mapping[str, Strategy] = {
     "temp-mem": temp_mem.STRATEGY,
     "passages": passages.STRATEGY,
 }
-"""What a user may name."""
+"""Names that a user may choose."""
 DEFAULT, WITHOUT_MODEL = "reflection", "passages"
-"""What is followed where none is named, and not everything is read."""
+"""The default strategies: with a chat model, if the text does not fit the window; without one."""
 
 
 async def run_strategy(run: Search) -> AsyncGenerator[Any, None]:
-    """Return an answer's steps, each as it is done, then the outcome.
+    """Yield the steps of an answer as they end, then the outcome.
 
-    Every call of the run, whatever it is for, is within the window. Each step is told to the
-    listener as well, and is in the outcome.
+    Every call of the run is within the window. The listener also gets each step, and the outcome
+    has all of them.
 
     Raises:
-        WindowTooSmall: question, options and prompt alone exceed the window; nothing was asked.
-        AccessRefused: the model refuses key or name.
+        WindowTooSmall: question, options and prompt alone exceed the window; nothing was sent.
+        AccessRefused: the server rejects the key or the model's name.
         ModelUnavailable: the model does not answer.
-        CapReached: the run would cost more than it may.
+        CapReached: the run would exceed a cap.
     """
     name, strategy = await strategy_of(run)
     return followed(run, name, strategy)
 
 
 async def strategy_of(run: Search) -> tuple[str, Strategy]:
-    """Return the strategy that a run follows, by name: begun, chosen, or the default."""
+    """Return the name of a run's strategy: of the interrupted run, chosen, or the default."""
     name = run.begun or run.options.strategy or await _default(run)
     return name, whole.STRATEGY if name == whole.NAME else STRATEGIES[name]
 

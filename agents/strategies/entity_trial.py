@@ -1,4 +1,4 @@
-"""Entity Trial: the reasoner replaces the entities whose segments are read (QRMeM, section 2.2).
+"""Entity Trial: the reasoner chooses new entities in each trial (QRMeM, section 2.2).
 
 begin -> read -> (answered: end | trials used up: conclude | move) ; move -> (read | conclude)
 """
@@ -12,14 +12,14 @@ from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Calls, Strategy
 
 MOST_CANDIDATES = 2000
-"""Names that are put to the reasoner at most, most frequent first; the window may allow fewer."""
+"""Maximum number of names in the prompt, most frequent first; the window may allow fewer."""
 
 
 async def revise(run: Search, state: SearchState) -> SearchState:
-    """Let the reasoner choose entities, E <- LLM(E, R, S_imp, Q), and take their segments.
+    """Let the reasoner choose entities, E <- LLM(E, R, S_imp, Q); their segments replace S_imp.
 
-    S_imp is replaced, not added to. The search ends if E stays as it was, if the new E leads to the
-    segments that were read, or if the window is used up: R, E and S_imp leave no room for a name.
+    The search ends if E does not change, if the new E leads to segments that were read, or if R, E
+    and S_imp leave no room for a name in the window.
     """
     candidates = await _candidates(run)
     current = await run.graph.names(state["entities"])

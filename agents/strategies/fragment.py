@@ -1,4 +1,4 @@
-"""FragRel as a strategy: fragments are picked with their surroundings in mind, and read once.
+"""FragRel as a strategy: fragments are ranked with their environment, and read once.
 
 begin -> read -> (answered: end | conclude)
 """
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from qrmem.retrieval.fragments.scorer import Assessed
 
 SMALLEST = 16
-"""Tokens that a fragment takes at least; so many more of them than fit are never looked at."""
+"""Least number of tokens of a fragment; it bounds the number of fragments to read."""
 FEWEST = 10
 
 
 async def begin(run: Search, state: SearchState) -> SearchState:
-    """Assess all fragments and pick the best (Equations 4, 9, 10, 11)."""
+    """Score all fragments and choose the best (Equations 4, 9, 10, 11)."""
     scorer = run.fragments or FragmentScorer(run.searcher)
     assessed = await scorer.assess(
         question_text(run), settings=run.options.fragments, documents=run.options.documents

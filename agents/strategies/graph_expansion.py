@@ -1,9 +1,9 @@
-"""Graph Expansion Search: relations near the question widen the entities, then one answer.
+"""Graph Expansion Search: relations near the question add entities, then one call answers.
 
     begin -> widen -> (widen | elaborate) ; elaborate -> read -> (answered: end | conclude)
 
-The reasoner is asked twice: to elaborate the question, and to answer it; where an answer is to be
-forced, that is asked for at once.
+The reasoner is called twice: to elaborate the question, and to answer it. If an answer is to be
+forced, the second call forces it.
 """
 
 from qrmem.agents.search.run import Search
@@ -15,16 +15,16 @@ from qrmem.graph.expansion import Walk
 from qrmem.types import Relation
 
 WHOLE_GRAPH = 2000
-"""Entities up to which the elaborated query is compared with all relations, as in the paper; in a
-larger memory with those around E."""
+"""Up to this many entities the elaborated query is compared with all relations, as in the paper; in
+a larger memory only with relations around E."""
 SHOWN = 30
-"""Relations that the reasoner sees when it elaborates, the window allowing."""
+"""Maximum number of relations in the prompt that elaborates the question."""
 TIE = 0.01
-"""What a segment's own likeness to the query may add to its relation's score."""
+"""Maximum that a segment's own similarity to the query adds to its relation's score."""
 
 
 async def expand(run: Search, state: SearchState) -> SearchState:
-    """Take in the neighbours over the edges most similar to the question."""
+    """Add the neighbours over the edges most similar to the question."""
     walk = Walk(tuple(state["entities"]), frozenset(state["taken"]))
     edges = expansion.frontier((await run.graph.relations(walk.entities)).values(), walk)
     scores = await run.edge_scores(question_text(run), edges)
@@ -47,9 +47,10 @@ async def expand(run: Search, state: SearchState) -> SearchState:
 
 
 async def elaborate(run: Search, state: SearchState) -> SearchState:
-    """Rank relations by the question and its elaboration, and take the segments that state them.
+    """Rank relations by the question and its elaboration, and take their segments.
 
-    Starting from entities these replace S_imp, as in the paper; after a search they join its hits.
+    After a start from entities these replace S_imp, as in the paper; after a search they are added
+    to its hits.
     """
     around = await run.graph.relations(state["entities"])
     edges_taken = set(state["taken"])

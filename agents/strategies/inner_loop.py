@@ -1,11 +1,11 @@
-"""ILM-TR's inner loop: retrieve, answer into a short memory, retrieve again by what was found.
+"""ILM-TR's inner loop: retrieve, write an answer to a short memory, retrieve again with it.
 
     begin -> read -> (memory stands, or the last round: end | move) ; move -> read
 
 The query of the first round is the question, later the question and the memory (ILM-TR, section
-3). The memory is overwritten in each round and has 200 tokens. The loop ends when the memory is
-nearly what it was, or after five rounds. Without a chat model the memory is sentences of the text,
-and what is shown are passages.
+3). The memory is overwritten in each round and has 200 tokens. The loop ends when the memory hardly
+changes, or after five rounds. Without a chat model the memory consists of sentences of the text,
+and the answer consists of passages.
 """
 
 from collections.abc import Sequence
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
     from qrmem.llm.prompting import Caller
 
 PROMPT, ONCE = "tree-answer", "tree-answer-once"
-"""With the loop, and without it: then the answer is asked for as RAPTOR asks (appendix A.1)."""
+"""Prompts with the loop and without it; the latter is RAPTOR's prompt (appendix A.1)."""
 CAPACITY = 200
-"""Tokens of the memory (ILM-TR, appendix A.3)."""
+"""Maximum number of tokens of the memory (ILM-TR, appendix A.3)."""
 PAPER_SAMPLING = {"frequency_penalty": 1.2}
-"""Of the answer model in ILM-TR, appendix A.3; sent with `paper_exact`."""
+"""Parameters of the answer model in ILM-TR, appendix A.3; sent with `paper_exact`."""
 STANDS = 0.9
-"""Likeness of two memories from which on the loop ends. The paper names none: its example has .59
-to .67 between five rounds that all changed, so that a lower one would have stopped it early."""
+"""Similarity of two successive memories that ends the loop. The paper states none. Its example has
+.59 to .67 between five rounds that all changed, so a lower value would have ended it early."""
 KEPT_NODES = 20
-"""Nodes of a round that a trail keeps, best first; of the last round all."""
+"""Maximum number of a round's nodes in a trail, best first; the last round keeps all."""
 NO_MODEL = "no chat model: sentences near the question and near what was found"
 
 
 async def begin(run: Search, state: SearchState) -> SearchState:
-    """See that there is a tree; nothing is searched before the first round."""
+    """Check that there is a tree; the first search is in the first round."""
     trees = await trees_of(run)
     await warn_of_missing(run, trees)
     nodes = sum(len(tree.nodes) for tree in trees)
@@ -64,10 +64,10 @@ async def begin(run: Search, state: SearchState) -> SearchState:
 
 
 async def trees_of(run: Search, kind: TreeKind = "ilm") -> list[StoredTree]:
-    """Return the trees of the documents asked.
+    """Return the trees of the question's documents.
 
     Raises:
-        NotFound: none was built.
+        NotFound: no tree is built.
     """
     documents = sorted(run.options.documents) if run.options.documents is not None else None
     if trees := await load_trees(run.store, run.ns, kind, documents):
@@ -80,7 +80,7 @@ def _build(kind: TreeKind) -> str:
 
 
 async def warn_of_missing(run: Search, trees: Sequence[StoredTree]) -> None:
-    """Say how many of the documents asked are in no tree, so that nothing of them is found."""
+    """Warn about the number of the question's documents without a tree, which are not searched."""
     document_ids = run.options.documents
     documents = await run.store.document_ids(run.ns) if document_ids is None else document_ids
     missing = len(documents) - sum(tree.tree.is_current for tree in trees)
@@ -91,13 +91,13 @@ async def warn_of_missing(run: Search, trees: Sequence[StoredTree]) -> None:
 
 
 async def read(run: Search, state: SearchState) -> SearchState:
-    """Do one round; the last one sets the status."""
+    """Run one round; the last one sets the status."""
     caller = run.caller
     return await (_read_locally(run, state) if caller is None else _ask(run, state, caller))
 
 
 async def again(run: Search, state: SearchState) -> SearchState:
-    """Go on to the next round: the memory has changed."""
+    """Continue with the next round, as the memory has changed."""
     return {"has_moved": True}
 
 
@@ -111,7 +111,7 @@ STRATEGY = Strategy(
 
 
 def is_last(run: Search, state: SearchState, alike: float) -> bool:
-    """Whether this round ends the loop."""
+    """Return whether this round ends the loop."""
     rounds = state.get("trials", 0) + 1
     over = rounds >= run.options.max_trials or not run.options.navigation
     return over or (rounds > 1 and alike >= STANDS)
@@ -159,14 +159,14 @@ async def _ask(run: Search, state: SearchState, caller: "Caller") -> SearchState
 
 
 def retrieved(run: Search, entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries that fit RAPTOR's budget and the window."""
+    """Return the entries that fit into RAPTOR's budget and the window."""
     return _fitting(run, entries[:TOP], min(TOKENS, run.room - CAPACITY))
 
 
 def shared_out(run: Search, layers: Sequence[Sequence[Entry]]) -> list[Entry]:
-    """Return what fits of each layer, from the top down; what one leaves over, the next may have.
+    """Return the entries of each layer that fit its share, top layer first; the rest is passed on.
 
-    With one budget for all, the summaries above would leave no room for the segments below.
+    With one shared budget the summaries of upper layers would leave no room for segments.
     """
     room, entries = min(TOKENS, run.room - CAPACITY), list[Entry]()
     for n, layer in enumerate(layers):
@@ -185,11 +185,11 @@ def _size(run: Search, entry: Entry) -> int:
 
 
 LABELLED = 10
-"""Tokens of the marks round a retrieved text."""
+"""Tokens of the delimiters around a retrieved text."""
 
 
 async def ended(run: Search, answer: str, entries: Sequence[Entry]) -> SearchState:
-    """Return what a state keeps of an answer: text, choice and the raw segments to cite."""
+    """Return an answer's update of the state: text, choice and the raw segments to cite."""
     if not answer:
         return {"status": "unanswerable", "reason": "the model gave no answer"}
     ids = list(dict.fromkeys(id for e in entries if len(e.segments) <= TOP for id in e.segments))
@@ -207,7 +207,7 @@ def _bare(citation: Citation) -> Citation:
 
 
 def as_node(entry: Entry) -> ScoredNode:
-    """Return an entry as a trail keeps it."""
+    """Return an entry in the form of a trail."""
     return ScoredNode(entry.key, entry.kind, entry.level, round(entry.score, 4), entry.segments)
 
 

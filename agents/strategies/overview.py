@@ -1,10 +1,10 @@
-"""A question about a whole text: notes on all its parts, then an answer out of the notes.
+"""Questions about a whole text: notes on all its parts, then an answer from the notes.
 
     begin -> read -> (answered: end | move) ; move -> read
 
-Map and reduce under the window. The plan is told before the first call: how many parts, how many
-calls. A text of more than `MOST_PARTS` parts is read in parts spread evenly over it. Without a chat
-model the parts that fit the window are read, spread in the same way.
+Map and reduce within the window. The plan (numbers of parts and calls) is recorded before the first
+call. Of a text with more than `MOST_PARTS` parts, evenly spread parts are read. Without a chat
+model evenly spread parts that fit the window are read.
 """
 
 import asyncio
@@ -35,13 +35,13 @@ T = TypeVar("T")
 
 NAME = "overview"
 MOST_PARTS = 64
-"""Parts that are read where the strategy is named."""
+"""Maximum number of parts if the user chose the strategy."""
 UNASKED = 12
-"""Parts that are read where it is taken for a question about the whole text."""
+"""Maximum number of parts if the strategy was chosen for a question about the whole text."""
 WAVE = 8
-"""Parts that are read between two steps of the trail."""
+"""Number of parts per step of the trail."""
 NOTE, ANSWER = 200, 400
-"""Tokens of a note and of the answer at most."""
+"""Maximum number of tokens of a note, and of the answer."""
 MOST_CITED = 12
 _MOST_SEGMENTS = 200_000
 _ABOUT_ALL = re.compile(
@@ -55,12 +55,12 @@ _ABOUT_ALL = re.compile(
 
 
 def is_about_all(question: str) -> bool:
-    """Whether a question asks about a whole text: for a summary, or for how something changes."""
+    """Return whether a question is about a whole text: a summary, or how something changes."""
     return _ABOUT_ALL.search(question) is not None
 
 
 async def begin(run: Search, state: SearchState) -> SearchState:
-    """Make the plan: the parts, in order, and the calls that they take."""
+    """Make the plan: the parts in order, and the number of calls."""
     segments = await run.all_segments(_MOST_SEGMENTS)
     parts = _parts(segments, await run.sizes(segments), run.room - run.room // 20)
     if run.caller is None:
@@ -93,7 +93,7 @@ def _parts(segments: Sequence[Segment], sizes: Sequence[int], room: int) -> list
 
 
 def spread(items: Sequence[T], most: int) -> list[T]:
-    """Return so many items at most, the first and the last among them, evenly spread."""
+    """Return at most `most` evenly spread items, with the first and the last one."""
     if len(items) <= most:
         return list(items)
     if most < 2:
@@ -108,7 +108,7 @@ def _group(run: Search) -> int:
 
 
 def joins(run: Search, notes: int) -> int:
-    """Return how many calls join some notes to one."""
+    """Return the number of calls that join notes to one."""
     calls, group = 0, _group(run)
     while notes > group:
         notes = math.ceil(notes / group)
@@ -117,7 +117,7 @@ def joins(run: Search, notes: int) -> int:
 
 
 async def read(run: Search, state: SearchState) -> SearchState:
-    """Take notes of the next parts, or join notes, or answer from those that are left."""
+    """Make notes on the next parts, or join notes, or answer from the remaining notes."""
     if run.caller is None:
         return await judged(run, state)
     parts, notes = state.get("parts", []), list(state.get("notes", []))
@@ -129,7 +129,7 @@ async def read(run: Search, state: SearchState) -> SearchState:
 
 
 async def again(run: Search, state: SearchState) -> SearchState:
-    """Go on; without a chat model there is one reading."""
+    """Continue; without a chat model there is one reading."""
     return {"has_moved": run.caller is not None}
 
 

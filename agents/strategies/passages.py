@@ -1,4 +1,4 @@
-"""The best hits of one search, read once: what `ask` does where no chat model is set."""
+"""The best hits of one search, read once: the strategy without a chat model."""
 
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.start import question_text
@@ -7,11 +7,11 @@ from qrmem.agents.search.steps import Strategy, began
 from qrmem.text.numbers import counted
 
 HITS = 8
-"""Hits that are looked through; more of them bring in chance matches."""
+"""Maximum number of hits; more of them would include chance matches."""
 
 
 async def begin(run: Search, state: SearchState) -> SearchState:
-    """Search; no entities are looked up, as nothing moves on from here."""
+    """Search; entities are not needed, as there is no next move."""
     hits = await run.searcher.search(question_text(run), k=HITS, documents=run.options.documents)
     run.tell("start", reason=f"{counted(len(hits), 'passages')} found by search")
     hit_reasons = {hit.segment_id: [hit.via, list(hit.over)] for hit in hits}

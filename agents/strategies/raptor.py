@@ -2,9 +2,9 @@
 
     begin -> read -> (answered: end | conclude)
 
-`raptor` ranks all texts of the tree in one table (collapsed), `raptor-layered` goes down level by
-level. Both take RAPTOR's own tree, of kind `raptor`. Without a chat model the raw segments among
-the texts are read.
+`raptor` ranks all texts of the tree together (collapsed tree), `raptor-layered` descends level by
+level. Both use a tree of kind `raptor`. Without a chat model the raw segments among the texts are
+read.
 """
 
 from dataclasses import replace
@@ -59,7 +59,7 @@ async def _entries(run: Search, is_layered: bool) -> list[Entry]:
 
 
 async def read(run: Search, state: SearchState, *, is_layered: bool = False) -> SearchState:
-    """Answer once from what was ranked."""
+    """Answer once from the ranked texts."""
     caller = run.caller
     if caller is None:
         return await judged(run, state)

@@ -16,17 +16,17 @@ from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Relation
 
 STATED = 0.05
-"""What a new node's segment gains by stating the edge that led there, and at most by its likeness
-to the query. Deviation: the paper gives all segments of a node one score, which leaves it to
-chance which ones of a frequent entity fit the window."""
+"""Additions to the score of a new node's segment: if it states the edge that led there, and at most
+for its similarity to the query. Deviation: the paper gives all segments of a node the same score,
+so it is arbitrary which segments of a frequent entity fit the window."""
 
 
 async def expand(run: Search, state: SearchState) -> SearchState:
-    """Take in nodes until there is something new to read, or no edge is left.
+    """Add nodes until there is a new passage to read, or no edge is left.
 
-    A node whose segments were all read, or do not fit, is kept but costs no call: the same passages
-    would get the same verdict. With `paper_exact` one node comes in between two readings, with R
-    and E as they are after each; a reading that repeats one is no call.
+    A node whose segments were all read, or do not fit, is kept without a call, as the same passages
+    would get the same verdict. With `paper_exact` one node is added between two readings, with the
+    current R and E; a repeated reading costs no call.
     """
     walk = Walk(tuple(state["entities"]), frozenset(state["taken"]))
     added, moves, has_moved = dict(state["added"]), state["moves"], False

@@ -1,8 +1,8 @@
-"""TempMem: the whole text in the window, its middle left out where it does not fit.
+"""TempMem: the whole text in the window; if it does not fit, its middle is left out.
 
     begin -> read -> (answered: end | conclude)
 
-The yardstick of FragRel's paper: no retrieval at all.
+The baseline of FragRel's paper, without retrieval.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from qrmem.agents.search.state import SearchState
 from qrmem.agents.search.steps import Strategy, began
 
 SMALLEST = 8
-"""Tokens that a segment takes at least, label and all."""
+"""Least number of tokens of a segment, with its label."""
 
 
 async def begin(run: Search, state: SearchState) -> SearchState:
@@ -34,9 +34,9 @@ async def begin(run: Search, state: SearchState) -> SearchState:
 
 
 def middle_left_out(sizes: Sequence[int], room: int) -> list[int]:
-    """Return which of a text's segments stay: the first that fill half the room, the last the rest.
+    """Return the segments to keep: the first ones fill half of the room, the last ones the rest.
 
-    Deviation: LongBench cuts at a token; here whole segments stay, so that they can be cited.
+    Deviation: LongBench cuts at a token; here whole segments are kept, so that they can be cited.
     """
     front, total = 0, 0
     while front < len(sizes) and total + sizes[front] <= room // 2:

@@ -1,9 +1,9 @@
-"""All that a question may look at, read whole and in order: what is done where it fits the window.
+"""The whole text that a question may use, read in order, if it fits the window.
 
     begin -> read -> (answered: end | conclude)
 
-No search is as good as reading everything. It is no strategy that a user names: it is taken where
-none is named, with a chat model, and nothing was chosen that only a walk can do.
+No search is as good as reading everything. A user cannot choose this strategy. It is used with a
+chat model if the user chose no strategy, and no option that needs a walk over the graph.
 """
 
 from qrmem.agents.search.run import Search
@@ -12,11 +12,11 @@ from qrmem.agents.search.steps import Strategy, began
 
 NAME = "whole"
 SMALLEST = 8
-"""Tokens that a segment takes at least, label and all."""
+"""Least number of tokens of a segment, with its label."""
 
 
 async def fits(run: Search) -> bool:
-    """Whether a run may read everything, and everything fits."""
+    """Return whether a run may read everything, and everything fits."""
     options = run.options
     if options.is_walk or not options.navigation or run.reasoner.is_local:
         return False
