@@ -9,9 +9,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from qrmem import sync
+from qrmem.errors import UsageError
 from qrmem.memory import Memory
 from qrmem.memory.keywords import AskKeywords
 from qrmem.types import Answer, Step
+from qrmem.types.options import AskOptions, options_of
 
 
 class AskState(TypedDict, total=False):
@@ -44,7 +46,15 @@ def strategy_graph(
         memory: from `qrmem.open` or from `qrmem.sync.open`.
         options: options of `Memory.ask`, such as `strategy="reflection"`. Without a strategy the
             question decides.
+
+    Raises:
+        UsageError: an option is unknown or has a bad value, or `memory` is no open memory.
     """
+    if not isinstance(memory, Memory | sync.Memory):
+        raise UsageError(
+            f"memory must be from qrmem.open or qrmem.sync.open, not {type(memory).__name__}"
+        )
+    options_of(AskOptions, options, question="any")  # now, not at the first question
 
     async def answered(opened: Memory, question: str, tell: Any) -> AskState:
         async for item in opened.stream(question, **options):

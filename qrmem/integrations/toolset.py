@@ -58,9 +58,20 @@ class Toolset:
         memory: an open memory.
         user: limits the functions to the turns and documents of this user; "" sets no limit. A
             model cannot select another user, as no function takes one.
+
+    Raises:
+        UsageError: `memory` is not from `qrmem.open`; for one of `qrmem.sync` the LangChain tools
+            (`qrmem.tools`) work without `await`.
     """
 
     def __init__(self, memory: "Memory", user: str = "") -> None:
+        from qrmem.memory import Memory
+
+        if not isinstance(memory, Memory):
+            raise UsageError(
+                f"a Toolset needs a memory of qrmem.open, not {type(memory).__name__}; "
+                "qrmem.tools(memory) accepts a memory of qrmem.sync, too"
+            )
         self._memory = memory
         self.user = clean_name(user, "user")
 

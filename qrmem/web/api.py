@@ -121,7 +121,7 @@ def api(
     @app.exception_handler(HTTPException)
     async def miss(request: Request, exc: HTTPException) -> JSONResponse:
         what = f"{request.method} {request.url.path}"
-        more = "" if write else "; a service that changes the memory is started with --write"
+        more = "" if write else "; this token or service only reads (write = true, or --write)"
         more = more if ask or request.url.path != "/ask" else "; a page that asks, with --ask"
         error = f"there is no {what}: /docs lists what there is{more}"
         if exc.status_code not in (404, 405):

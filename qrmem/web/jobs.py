@@ -31,7 +31,7 @@ from qrmem.errors import (
 from qrmem.io.place import unwritable, write_whole
 from qrmem.io.sources import Refused, documents
 from qrmem.memory import Memory
-from qrmem.types import Document, Event
+from qrmem.types import AddReport, Document, Event
 from qrmem.types.turns import USER_KEY
 from qrmem.web.guard import log
 from qrmem.web.response_models import Job, of, part
@@ -260,7 +260,7 @@ class Jobs:
                 if job.user and job.update:
                     await _check_owner(memory, job.user, documents)
                 done = await memory.listening(job).add(documents, update=job.update)
-                report, state = asdict(done), "stopped" if done.stopped else "done"
+                report, state, error = asdict(done), *_outcome(done)
             except QrmemError as exc:
                 error = exc.public(memory.location)
             except Exception as exc:
@@ -341,6 +341,19 @@ def _locked(folder: Path) -> FileLock:
     except OSError as exc:
         raise unwritable(folder, exc) from exc
     return lock
+
+
+def _outcome(report: AddReport) -> tuple[str, str]:
+    """Return the state of a job that has been read, and what is wrong: the first problem."""
+    if report.stopped:
+        return "stopped", report.stopped
+    error = ""
+    if problems := report.problems:
+        id, _, reason = problems[0]
+        more = f" (and {len(problems) - 1} more: see the report)" if problems[1:] else ""
+        error = f"{id}: {reason}{more}"
+    is_kept = report.added or report.updated or report.unchanged
+    return "done" if is_kept or not error else "failed", error
 
 
 async def _check_owner(memory: Memory, user: str, documents: Sequence[Document]) -> None:

@@ -242,6 +242,24 @@ def test_a_user_s_job_replaces_nothing_of_others(served: Served, tmp_path: Path)
         assert ended(ann, job["id"])["report"]["added"] == ["ann/more"]
 
 
+def test_a_job_names_the_documents_that_it_refuses(served: Served) -> None:
+    another = {"id": "note", "text": "Byron left Geneva in May."}
+    with (
+        served("serve", "--write", "--embedder", "none", text="Ada wrote.") as url,
+        httpx.Client(base_url=url, timeout=60) as requests,
+    ):
+        job = requests.post("/jobs", json={"documents": [another]}).json()
+        failed = ended(requests, job["id"])
+        assert failed["state"] == "failed"
+        assert failed["error"].startswith("note: ")
+        assert "update" in failed["error"]
+        both = [another, {"id": "new", "text": "Shelley rowed on the lake."}]
+        job = requests.post("/jobs", json={"documents": both}).json()
+        assert ended(requests, job["id"])["state"] == "done"
+        (newest, _) = requests.get("/jobs").json()
+        assert newest["error"].startswith("note: "), "the list says so, too"
+
+
 def test_one_server_runs_the_jobs_of_a_memory(tmp_path: Path, slow: OpenAIServer) -> None:
     sent = {"documents": DOCUMENTS[:1]}
     with running(tmp_path, *reading(slow)) as (_, first):

@@ -22,6 +22,7 @@ import qrmem
 from qrmem.agents import STRATEGIES
 from qrmem.errors import UsageError
 from qrmem.integrations.strategy_graph import strategy_graph
+from qrmem.integrations.toolset import Toolset
 from qrmem.types import Step, Strategy
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -102,6 +103,32 @@ async def test_a_memory_of_another_thread_answers_in_a_graph_too() -> None:
     assert TEXT in seen[-1][-1]["report"]
     told = [item for _, mode, item in seen if mode == "custom"]
     assert [step.action for step in told if isinstance(step, Step)][:1] == ["start"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"stratgy": "reflection"}, "no such option: 'stratgy'"),
+        ({"strategy": "x"}, "no strategy is called 'x'"),
+        ({"max_trials": "many"}, "max_trials must be a whole number"),
+    ],
+)
+async def test_a_wrong_option_is_refused_when_the_graph_is_built(options: Any, said: str) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        with pytest.raises(UsageError, match=said):
+            strategy_graph(memory, **options)
+
+
+def test_what_is_no_memory_is_refused_when_a_graph_or_a_toolset_is_built() -> None:
+    not_open: Any = "book.db"
+    with pytest.raises(UsageError, match="not str"):
+        strategy_graph(not_open)
+    with pytest.raises(UsageError, match="not str"):
+        Toolset(not_open)
+    with qrmem.sync.open("memory://", embedder="none") as memory:
+        of_sync: Any = memory
+        with pytest.raises(UsageError, match=r"qrmem\.tools"):
+            Toolset(of_sync)
 
 
 async def test_a_question_is_needed() -> None:
