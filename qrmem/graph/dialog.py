@@ -211,7 +211,11 @@ def read_message(message: Any) -> Message:
     if isinstance(role, str) and isinstance(content, bool | int | float | bytes):
         raise UsageError(f"what was said must be text, not {type(content).__name__}")
     if not isinstance(role, str) or not isinstance(content, str | list | tuple):
-        raise UsageError("a message is LangChain's, {'role', 'content'} or (role, text)")
+        found = ""
+        if isinstance(message, Mapping):
+            keys = ", ".join(repr(str(key)[:40]) for key in list(message)[:8]) or "no keys"
+            found = f", not one with {keys}"
+        raise UsageError(f"a message is LangChain's, {{'role', 'content'}} or (role, text){found}")
     if not role.strip():
         raise UsageError("a turn needs a role")
     return Message(_ROLES.get(role, role), _plain(content), str(name or ""), at, session, left_out)

@@ -166,7 +166,10 @@ def _load(source: str) -> Any:
             return SentenceTransformer(source, local_files_only=is_here)
     except (OSError, ValueError, ImportError, RuntimeError) as exc:
         reason = " ".join(str(exc).split())[:200]
-        raise MissingError(f"the encoder {source!r} cannot be loaded: {reason}") from exc
+        raise MissingError(
+            f"the encoder {source!r} cannot be loaded: {reason}; --embedder none "
+            "(QRMEM_EMBEDDER=none) needs no model"
+        ) from exc
 
 
 def whole(tokenizer: Any) -> Any:
@@ -238,10 +241,10 @@ class LightEncoder(LocalEncoder):
         try:
             model = _opened(source)
         except Exception as exc:  # ONNX Runtime has errors of its own, with no common kind
-            reason = " ".join(str(exc).split())[:200]
+            reason = " ".join(str(exc).split())[:200].rstrip(".")
             raise MissingError(
                 f"the encoder {source!r} cannot be loaded: {reason}; light:FOLDER takes a model in "
-                "ONNX form from a folder"
+                "ONNX form from a folder, and --embedder none (QRMEM_EMBEDDER=none) needs no model"
             ) from exc
         tokenizer = model.model.tokenizer
         if reads := _READS.get(source) or _said_in(source):

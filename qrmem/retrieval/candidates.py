@@ -105,9 +105,11 @@ async def understood(
 def _spelled(question: str, wanted: Mapping[str, float]) -> dict[str, str]:
     result: dict[str, str] = {}
     for word in _APART.split(question):
-        for term in terms(word):
+        parts = terms(word)  # of 2.5 two, and a text with one of them need not hold 2.5
+        for term in parts:
             if term in wanted:
-                spelling = term if _LETTER.match(term) else word.strip(_MARKS)
+                is_whole = len(parts) == 1 and not _LETTER.match(term)
+                spelling = word.strip(_MARKS) if is_whole else term
                 result.setdefault(term, spelling)
     return result
 

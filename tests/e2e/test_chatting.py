@@ -84,6 +84,7 @@ def test_a_message_without_words_or_of_no_form_does_not_cost_the_log(qrmem: Shel
         (b"\xff\xfe", "not UTF-8"),
         (b"3", "no list of messages"),
         (b'{"role": "user"}', "a message is"),
+        (b'{"title": "Trip", "mapping": {}}', "not one with 'title', 'mapping'"),
         (b'{"role": "user", "content": "x", "at": "noon"}', "is not a time"),
     ],
 )

@@ -132,6 +132,13 @@ async def test_via_is_one_line_and_names_the_words_as_they_were_asked() -> None:
     assert "has the question's words Grey, Keel" in keel.via
 
 
+async def test_via_names_no_number_that_a_text_does_not_hold() -> None:
+    store = await store_of({"prices": ("Prices", "Plan A costs 5 euros, room 2 is cold.", ())})
+    for question, words in (("What costs 2.5?", "costs, 2, 5"), ("Which room is 2?", "room, 2")):
+        (hit,) = await Searcher(store, "test").search(question, k=1)
+        assert hit.via == f"has the question's words {words}"
+
+
 async def test_a_hit_carries_its_segment() -> None:
     hit = (await Searcher(await store_of(PAGES), "test").search("board squares", k=1))[0]
     assert (hit.document_id, hit.title, hit.segment_id) == ("chess", "Chess", "chess#0")
