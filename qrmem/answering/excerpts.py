@@ -62,11 +62,15 @@ class Excerpt:
 
 
 def scant(question: str, texts: Iterable[str]) -> str:
-    """Say that every passage lacks most of a question's words; "" if one has more of them."""
+    """Say which words of a question no passage has, or that each lacks most of them; else ""."""
     words = query(question).words
-    most = max((len(words.keys() & set(content(text))) for text in texts), default=0)
-    if len(words) < 2 or most > SCANT * len(words):
+    found = [words.keys() & set(content(text)) for text in texts]
+    most = max(map(len, found), default=0)
+    if len(words) < 2:
         return ""
+    if most > SCANT * len(words):
+        absent = [word for term, word in words.items() if not any(term in own for own in found)]
+        return f"no passage mentions {_listed(absent)}" if absent else ""
     share = f"more than {most}" if most else "any"
     return f"no passage holds {share} of the question's {len(words)} words: this may be a miss"
 

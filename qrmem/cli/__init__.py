@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             argcomplete.autocomplete(parser)
         arguments = parser.parse_args(argv)
         if arguments.command == "help":
-            parser.parse_args([arguments.of, "--help"] if arguments.of else ["--help"])
+            parser.parse_args([*filter(None, (arguments.of, arguments.its)), "--help"])
         if arguments.command in ("serve", "view", "mcp"):
             ending.interrupted = "stopped"
         import asyncio

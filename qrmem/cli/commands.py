@@ -1,5 +1,6 @@
 """What each command does: open the memory, call the facade, print."""
 
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -28,6 +29,8 @@ from qrmem.text.numbers import counted
 from qrmem.types import AddReport, Answer, Step, Words
 
 DONE, PARTLY, BAD_INPUT = 0, 1, 2
+_NAME_WORDS = 5
+"""A question of more words is not looked up as a name."""
 
 
 async def add(arguments: Namespace) -> int:
@@ -124,6 +127,7 @@ async def ask(arguments: Namespace) -> int:
             answer = await memory.ask(question_of(arguments), **options)
         cited = [citation.document_id for citation in answer.citations]
         corrected = await memory.corrections(cited)
+        name = "" if arguments.json else await _name_alone(memory, answer.trail.question)
     if arguments.json and arguments.stream:
         output.print_json_line({"answer": output.plain(answer)})
     elif arguments.json:
@@ -132,7 +136,20 @@ async def ask(arguments: Namespace) -> int:
         at = place(arguments.memory, arguments.namespace)
         lines = output.answer_lines(answer, trail=arguments.trail, quiet=arguments.quiet, place=at)
         output.show("\n".join([*lines, *correction_lines(corrected)]))
+        if name:
+            hint = f"`qrmem show{at} {shlex.quote(name)}` shows what the memory has about {name}"
+            output.note(hint, quiet=arguments.quiet)
     return DONE
+
+
+async def _name_alone(memory: Memory, question: str) -> str:
+    """Return the name of an entity that is all of a question; "" if it asks something."""
+    if len(question.split()) > _NAME_WORDS or question.rstrip().endswith("?"):
+        return ""
+    try:
+        return (await memory.entity(question, limit=1)).entity.name
+    except NotFound:
+        return ""
 
 
 async def _streamed(memory: Memory, arguments: Namespace, options: dict[str, Any]) -> Answer:
@@ -204,7 +221,8 @@ async def list_(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         namespaces, documents = await memory.namespaces(), await memory.documents()
     output_data = {"namespaces": namespaces, "documents": documents}
-    return output.print_result(arguments, output_data, lines.list_lines(namespaces, documents))
+    listed = lines.list_lines(namespaces, documents, turns=arguments.turns)
+    return output.print_result(arguments, output_data, listed)
 
 
 async def delete(arguments: Namespace) -> int:

@@ -1,5 +1,6 @@
 """Lines for `show`, `status`, `list`, `export` and `import`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from qrmem.types import (
     Trail,
     Usage,
 )
+from qrmem.types.turns import CHAT_KEY, FACT_KEY, USER_KEY, turn_number
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
@@ -138,16 +140,47 @@ def neo4j_lines(queries: "Sequence[SavedQuery]") -> list[str]:
     ]
 
 
-def list_lines(namespaces: Sequence[str], documents: Sequence[DocumentInfo]) -> list[str]:
-    """List namespaces and the documents of this one."""
+def list_lines(
+    namespaces: Sequence[str], documents: Sequence[DocumentInfo], *, turns: bool
+) -> list[str]:
+    """List namespaces and the documents of this one.
+
+    Args:
+        turns: show each turn; else a line for each conversation.
+    """
     lines = [f"namespaces: {', '.join(map(safe, namespaces)) or 'none'}"]
+    sessions: dict[tuple[str, str], list[DocumentInfo]] = {}
     for info in documents:
-        states = ", ".join(f"{n} {state}" for state, n in sorted(info.states.items()))
+        if not turns and turn_number(info.id, info.metadata):
+            named = str(info.metadata[CHAT_KEY]), str(info.metadata.get(USER_KEY, ""))
+            sessions.setdefault(named, []).append(info)
+            continue
         lines.append(
             f"{shortened(info.id, 1000)}  {shortened(info.title, 60)}  "
-            f"{counted(info.characters, 'characters')}, segments: {states or 'none'}"
+            f"{counted(info.characters, 'characters')}, segments: {_states([info])}"
         )
-    return lines
+    lines += [_session_line(*named, own) for named, own in sorted(sessions.items())]
+    return [*lines, "`qrmem list --turns` lists each turn"] if sessions else lines
+
+
+def _session_line(session: str, user: str, documents: Sequence[DocumentInfo]) -> str:
+    facts = sum(FACT_KEY in info.metadata for info in documents)
+    times = sorted(day for info in documents if (day := str(info.metadata.get("at", ""))[:10]))
+    days = " to ".join(dict.fromkeys((times[0], times[-1]))) if times else ""
+    parts = [
+        counted(len(documents) - facts, "turns"),
+        counted(facts, "facts of them") if facts else "",
+        shortened(days),
+        f"segments: {_states(documents)}",
+    ]
+    whose = f" of {shortened(user)}" if user else ""
+    name = f"conversation {shortened(session)!r}" if session else "conversation without a name"
+    return f"{name}{whose}  {', '.join(filter(None, parts))}"
+
+
+def _states(documents: Sequence[DocumentInfo]) -> str:
+    states = sum((Counter(info.states) for info in documents), Counter[str]())
+    return ", ".join(f"{n} {state}" for state, n in sorted(states.items())) or "none"
 
 
 def archived_lines(archived: Archived, what: str) -> list[str]:

@@ -143,6 +143,7 @@ def build_parser() -> argparse.ArgumentParser:
         choices=[*commands.choices],
         help="default: all commands",
     )
+    help.add_argument("its", nargs="?", metavar="ACTION", help="of a command that has several")
     _describe(parser)
     parser._positionals.title = "commands"
     return parser
@@ -415,7 +416,12 @@ def _looks(commands: Any, common: Common) -> None:
     trail.add_argument("--list", action="store_true", help="list recorded runs, newest first")
     trail.add_argument("--html", metavar="FILE", help="write it as one page without scripts")
     commands.add_parser("status", parents=common("memory"), help="show reading progress and costs")
-    commands.add_parser("list", parents=common("memory"), help="list documents and namespaces")
+    documents = commands.add_parser(
+        "list", parents=common("memory"), help="list documents and namespaces"
+    )
+    documents.add_argument(
+        "--turns", action="store_true", help="list each turn; default: a line for each conversation"
+    )
     # Options of its own: `--model` alone asks the model of the settings, and is no common option.
     doctor = commands.add_parser(
         "doctor",

@@ -105,6 +105,7 @@ class MemoryStore(BaseStore):
         results: list[Result] = []
         puts: dict[str, PutOp] = {}
         for op in ops:
+            _require_tuples(op)
             validate_op_namespace(op)
             if isinstance(op, GetOp):
                 results.append(await _get(memory, _id(op.namespace, op.key)))
@@ -167,20 +168,50 @@ def _exact(value: Any) -> str:
 
     It is escaped where a document would change it: half a surrogate pair, letters of two signs.
     """
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     is_kept = unicodedata.normalize("NFC", normalise(text)) == text
     return text if is_kept else json.dumps(value)
+
+
+def _require_tuples(op: Op) -> None:
+    """Refuse a namespace that is one text: each of its letters would be a label.
+
+    Raises:
+        UsageError: it is one.
+    """
+    conditions = getattr(op, "match_conditions", None) or ()
+    names = [getattr(op, name, ()) for name in ("namespace", "namespace_prefix")]
+    for given in (*names, *(one.path for one in conditions)):
+        if isinstance(given, str):
+            raise UsageError(f"a namespace is a tuple of texts: ({given!r},), not {given!r}")
 
 
 def _written(key: str, value: Any) -> str:
     if not isinstance(value, Mapping):
         raise UsageError(f"the value of {key!r} must be a dict, not {type(value).__name__}")
     try:
-        return _exact(dict(value))
+        written = _exact(dict(value))
     except (TypeError, ValueError, RecursionError) as exc:  # a set, a date, itself
         raise UsageError(
-            f"the value of {key!r} is no JSON ({exc}): take texts, numbers, lists and dicts"
+            f"the value of {key!r} is no JSON ({exc}): take texts, finite numbers, lists and dicts"
         ) from None
+    if wrong := _other_key(value):
+        raise UsageError(
+            f"the value of {key!r} has the key {wrong}, which would come back as a text: give it"
+            " as a text"
+        )
+    return written
+
+
+def _other_key(value: Any) -> str:
+    """Return a key that is no text, at any depth; "" if there is none."""
+    inner = value if isinstance(value, list | tuple) else ()
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                return repr(key)
+        inner = tuple(value.values())
+    return next(filter(None, map(_other_key, inner)), "")
 
 
 def _level(labels: Sequence[str]) -> str:

@@ -181,6 +181,7 @@ async def prune(session: Session) -> int:
 async def reembed(session: Session, embedder: str, listener: Listener, caps: CapOptions) -> int:
     """See `Memory.reembed`."""
     session.require_writable()
+    require_text(embedder, "the embedder")
     await session.settle()
     await session.info()
     try:

@@ -72,6 +72,8 @@ async def facts(
 ) -> Page[FactView]:
     """See `Memory.facts`."""
     at = as_of_moment(as_of)
+    if entity != "":
+        require_text(entity, "the name")
     await session.info()
     user = clean_name(user, "user")
     user_segments = await _segments_of(session, user) if user else None

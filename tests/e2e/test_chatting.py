@@ -231,3 +231,24 @@ def test_keys_of_messages_that_are_not_kept_are_named(qrmem: Shell) -> None:
     ran = qrmem("chat", "add", "-", stdin=lines([*said, bad]).encode())
     assert ran.code == 1
     assert "'yesterday' is not a time" in ran.err
+
+
+def test_a_list_has_a_line_for_each_conversation_and_each_turn_if_asked(qrmem: Shell) -> None:
+    qrmem("add", "-", "--id", "note", stdin=b"Ann met Bob in Rome.")
+    said = [
+        {"role": "user", "content": f"Stage {n}.", "at": f"2026-05-{n % 9 + 1:02}T09:00"}
+        for n in range(12)
+    ]
+    qrmem("chat", "add", "-", "--session", "trip", "--user", "ann", stdin=lines(said).encode())
+    qrmem("chat", "say", "user", "Hello.", "--at", "2026-06-01T09:00")
+    assert qrmem("list").out.splitlines() == [
+        "namespaces: default",
+        "note  standard input  20 characters, segments: 1 ok",
+        "conversation without a name  1 turn, 2026-06-01, segments: 1 ok",
+        "conversation 'trip' of ann  12 turns, 2026-05-01 to 2026-05-09, segments: 12 ok",
+        "`qrmem list --turns` lists each turn",
+    ]
+    shown = qrmem("list", "--turns").out
+    assert len(shown.splitlines()) == 15
+    assert "turn-00000012" in shown
+    assert len(qrmem("list", "--json").json["documents"]) == 14

@@ -243,6 +243,24 @@ def test_a_miss_says_that_the_words_of_the_question_are_not_there(read_sample: S
     assert read_sample("search", missed).err.count(told) == 1
 
 
+def test_words_that_no_passage_has_are_named(read_sample: Shell) -> None:
+    asked = "Who took the zebra to Mussel Island?"
+    told = "no passage mentions 'zebra'"
+    assert f"reason: {told}" in read_sample("ask", asked).out
+    assert read_sample("search", asked).err == f"qrmem: {told}\n"
+    for question in (one["text"] for one in QUESTIONS if one["answers"]):
+        assert "no passage mentions" not in read_sample("ask", question).out
+
+
+def test_a_name_that_is_asked_for_alone_leads_to_what_is_known_of_it(read_sample: Shell) -> None:
+    told = "qrmem: `qrmem show 'Lucian Ashby'` shows what the memory has about Lucian Ashby\n"
+    for question in ("Lucian Ashby", "lucian ashby"):
+        assert read_sample("ask", question).err == told
+    assert read_sample("ask", "Lucian Ashby", "--quiet").err == ""
+    for question in ("Who is Lucian Ashby?", "the harbour at night"):
+        assert read_sample("ask", question).err == ""
+
+
 def test_what_a_hint_says_is_done_to_the_memory_that_it_is_about(qrmem: Shell) -> None:
     qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
     qrmem.write("b.txt", "Nell sails from Skarrow to Vantry.")

@@ -147,6 +147,7 @@ def test_merged_names_stand_below_their_reason_and_each_once(qrmem: Shell) -> No
 
 def test_help_shows_a_command(qrmem: Shell) -> None:
     assert "--strategy" in qrmem("help", "ask").out
+    assert "FILE|-" in qrmem("help", "chat", "add").out
     assert "\nAnswer a question, with citations.\n" in qrmem("ask", "--help").out
     assert "\nShow trees as an outline.\n" in qrmem("tree", "show", "--help").out
     assert "search" in qrmem("help").out

@@ -13,7 +13,10 @@ TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
 
 
 @pytest.mark.parametrize("wrong", [None, 3, b"x", ["q"]])
-@pytest.mark.parametrize("method", ["search", "ask", "recall", "entity", "delete", "forget_user"])
+@pytest.mark.parametrize(
+    "method",
+    ["search", "ask", "recall", "entity", "facts", "delete", "forget_user", "reembed"],
+)
 async def test_a_question_or_a_name_that_is_no_text_is_refused(method: str, wrong: Any) -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add({"id": "note", "text": TEXT})

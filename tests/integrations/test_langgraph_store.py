@@ -219,6 +219,38 @@ def test_what_cannot_be_kept_is_an_error(memory: sync.Memory) -> None:
         MemoryStore(memory).put(("n",), "k" * 1000, {"v": 1})
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"x": float("nan")}, "is no JSON"),
+        ({"x": [float("inf")]}, "is no JSON"),
+        ({"x": [{1: "a"}]}, "has the key 1, which would come back as a text"),
+        ({None: "a"}, "has the key None"),
+    ],
+)
+def test_a_value_that_would_come_back_as_another_is_refused(
+    memory: sync.Memory, value: dict[str, Any], told: str
+) -> None:
+    store = MemoryStore(memory)
+    with pytest.raises(UsageError, match=f"the value of 'k' {told}"):
+        store.put(("n",), "k", value)
+    assert store.get(("n",), "k") is None
+
+
+def test_a_namespace_that_is_one_text_is_refused(memory: sync.Memory) -> None:
+    store = filled(MemoryStore(memory))
+    text: Any = "users"
+    for act in (
+        lambda: store.put(text, "k", {"v": 1}),
+        lambda: store.get(text, "k"),
+        lambda: store.delete(text, "k"),
+        lambda: store.search(text),
+        lambda: store.list_namespaces(prefix=text),
+    ):
+        with pytest.raises(UsageError, match=r"a namespace is a tuple of texts: \('users',\)"):
+            act()
+
+
 def test_a_value_that_is_no_json_is_refused_in_one_line_and_nothing_of_its_batch_is_done(
     memory: sync.Memory,
 ) -> None:
