@@ -1,4 +1,4 @@
-"""Blanks the words of deleted segments in recorded runs; it keeps ids, scores and counts."""
+"""Blanks the words of deleted segments in recorded runs; it keeps their ids, scores and counts."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ def seen(trail: Trail) -> set[str]:
 def _citation(citation: Citation, removal: Removal) -> Citation:
     if citation.segment_id not in removal.segments:
         return citation
-    return replace(citation, quote=REMOVED, title="", part="")
+    return replace(citation, document_id=REMOVED, quote=REMOVED, title="", part="")
 
 
 def _step(step: Step, removal: Removal, was_read: bool) -> Step:

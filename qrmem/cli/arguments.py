@@ -78,6 +78,22 @@ def help_of(action: argparse.Action) -> str | None:
     return f"{action.help} (default: {default})" if is_told else action.help
 
 
+class Once(argparse.Action):
+    """An option that is an error if it is given twice; argparse takes the last one."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Take the value."""
+        if getattr(namespace, self.dest, None) is not None:
+            parser.error(f"{option_string} is given twice; it is for one document")
+        setattr(namespace, self.dest, values)
+
+
 # Command line arguments about calls, money and model replies.
 
 Common = Callable[..., Iterable[argparse.ArgumentParser]]

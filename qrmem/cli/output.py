@@ -204,7 +204,7 @@ def report_lines(report: AddReport, at: str = "") -> list[str]:
     lines.append(
         f"segments:  {report.read} read in {report.seconds:.1f} s"
         + (f", {report.reused} reused" if report.reused else "")
-        + f"; now {states or 'none'}"
+        + f"; in these documents {states or 'none'}"
     )
     changed = report.added or report.updated or report.resumed
     if not report.read and not changed and not report.problems:

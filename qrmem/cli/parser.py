@@ -11,6 +11,7 @@ from qrmem.cli.arguments import (
     DESCRIPTION,
     Common,
     Help,
+    Once,
     add_caps,
     add_cost_commands,
     add_eval,
@@ -286,10 +287,11 @@ def _add_options(add: argparse.ArgumentParser) -> None:
     )
     which.add_argument(
         "--id",
+        action=Once,
         help="id of the document (one FILE only; default: the name of the file, with its folder if"
         " another file has that name)",
     )
-    which.add_argument("--title", help="title of the document (one FILE only)")
+    which.add_argument("--title", action=Once, help="title of the document (one FILE only)")
     which.add_argument(
         "--meta",
         action="append",

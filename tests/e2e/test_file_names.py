@@ -137,6 +137,14 @@ def test_a_hint_about_a_file_of_a_folder_offers_no_id(qrmem: Shell) -> None:
     assert "--id" not in in_folder.out
 
 
+@pytest.mark.parametrize("option", ["--id", "--title"])
+def test_a_name_that_is_given_twice_is_refused(qrmem: Shell, option: str) -> None:
+    _notes(qrmem)
+    ran = qrmem("add", "x/notes.txt", option, "a", option, "b")
+    assert_one_line(ran, 2, f"{option} is given twice")
+    assert qrmem("add", "x/notes.txt", option, "a").code == 0
+
+
 def test_an_id_that_was_given_never_grows(qrmem: Shell) -> None:
     _notes(qrmem)
     assert qrmem("add", "x/notes.txt").code == 0

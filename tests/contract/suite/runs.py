@@ -158,6 +158,7 @@ class RunsContract(Contract):
         assert "Cy" not in repr(found)
         assert (found.question, found.answer) == (trail.question, REMOVED)
         assert [c.quote for c in found.citations] == ["Ann", REMOVED]
+        assert [c.document_id for c in found.citations] == [trail.citations[0].document_id, REMOVED]
         assert [c.segment_id for c in found.citations] == [kept.id, gone.id]
         assert [step.reason for step in found.steps] == ["Ann is there", REMOVED, REMOVED]
         assert found.steps[0] == trail.steps[0]
