@@ -6,21 +6,26 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 import qrmem
+import qrmem.sync
 
 
 class MemoryRetriever(BaseRetriever):
-    """Returns the segments that a search finds, with where they stand."""
+    """Returns the segments that a search finds, with where they stand: `retrieve`, `aretrieve`."""
 
-    def __init__(self, memory: qrmem.Memory, k: int = 5, **options: Any) -> None:
+    def __init__(self, memory: qrmem.sync.Memory, k: int = 5, **options: Any) -> None:
         self._memory, self._k = memory, k
         super().__init__(**options)
 
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        hits = await self._memory.search(query_bundle.query_str, k=self._k)
-        return [NodeWithScore(node=_node(hit), score=hit.score) for hit in hits]
-
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        raise NotImplementedError("a memory is awaited: use aretrieve")
+        return _nodes(self._memory.search(query_bundle.query_str, k=self._k))
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        query, k = query_bundle.query_str, self._k
+        return _nodes(await self._memory.acall(lambda memory: memory.search(query, k=k)))
+
+
+def _nodes(hits: list[qrmem.Hit]) -> list[NodeWithScore]:
+    return [NodeWithScore(node=_node(hit), score=hit.score) for hit in hits]
 
 
 def _node(hit: qrmem.Hit) -> TextNode:

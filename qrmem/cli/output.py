@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import PurePath
 from textwrap import dedent
 from typing import Any
 
@@ -284,9 +285,15 @@ def _span(first: int, last: int) -> str:
     return f" segment {first}" if first == last else f" segments {first}-{last}"
 
 
+def _named(title: str, document_id: str) -> str:
+    """Return a title; the id of a file in a folder that has no title but its name."""
+    is_file_name = "/" in document_id and title == PurePath(document_id).stem
+    return document_id if is_file_name else title or document_id
+
+
 def hit_lines(number: int, hit: Hit) -> list[str]:
     """Show a hit: place, how it was reached, its excerpt with the question's words marked."""
-    place = _line(" · ".join(filter(None, (hit.title or hit.document_id, hit.part))))
+    place = _line(" · ".join(filter(None, (_named(hit.title, hit.document_id), hit.part))))
     kind = f"  ({hit.boilerplate})" if hit.boilerplate else ""
     words = {hit.excerpt[start:end] for start, end in hit.matches}
     text = excerpt(hit.excerpt, hit.part, whole=True)
@@ -367,7 +374,8 @@ def citation_lines(citations: Iterable[Citation], status: str) -> list[str]:
 
 def citation_line(citation: Citation, label: str = "cited: ") -> str:
     """Show a quotation and where it stands."""
-    place = " · ".join(filter(None, (citation.title or citation.document_id, citation.part)))
+    named = _named(citation.title, citation.document_id)
+    place = " · ".join(filter(None, (named, citation.part)))
     whole = " (whole segment)" if citation.whole else ""
     where = f"{_line(place)}, characters {citation.start}-{citation.end}{whole}"
     words = {citation.quote[start:end] for start, end in citation.matches}

@@ -137,6 +137,15 @@ def test_a_hint_about_a_file_of_a_folder_offers_no_id(qrmem: Shell) -> None:
     assert "--id" not in in_folder.out
 
 
+def test_passages_of_two_files_of_one_name_say_which_file_they_are_from(qrmem: Shell) -> None:
+    _notes(qrmem)
+    assert qrmem("add", ".", "--glob", "*/notes.txt").code == 0
+    for command in ("search", "ask"):
+        shown = qrmem(command, "Which boat is there?").out
+        assert "x/notes.txt" in shown
+        assert "y/notes.txt" in shown
+
+
 @pytest.mark.parametrize("option", ["--id", "--title"])
 def test_a_name_that_is_given_twice_is_refused(qrmem: Shell, option: str) -> None:
     _notes(qrmem)
