@@ -21,6 +21,7 @@ from qrmem.graph.segmenting import cut, cut_words
 from qrmem.graph.source_code import cut_code, read_code
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.io.sources import PassedOver, Refused, Source, documents
+from qrmem.llm.parallel import in_batches
 from qrmem.memory.add_state import FileIds, IngestState, Tally, is_described_anew, is_one_document
 from qrmem.memory.inspect import low_yields
 from qrmem.memory.runtime import Models, Run, caps_of
@@ -374,12 +375,12 @@ class Adder:
         from qrmem.answering.local import LocalReasoner
 
         reasoner = LocalReasoner(self._models.counter)
-        for segment in await self._unread(document):
-            reading = Reading(document.title, speaker=speaker_of(document.metadata))
-            contribution = await reasoner.extract(segment, reading)
-            row = LedgerRow(segment.id, "ok", reasoner=reasoner.name)
-            await self._store.record(self._ns, [(row, contribution)])
-            self._tally.read += 1
+        reading = Reading(document.title, speaker=speaker_of(document.metadata))
+        for segments in in_batches(await self._unread(document), BREATH):
+            rows = [LedgerRow(one.id, "ok", reasoner=reasoner.name) for one in segments]
+            contributions = [await reasoner.extract(one, reading) for one in segments]
+            await self._store.record(self._ns, list(zip(rows, contributions, strict=True)))
+            self._tally.read += len(segments)
 
     async def _unread(self, document: Document) -> list[Segment]:
         name = document.id or ""
