@@ -70,7 +70,7 @@ def scant(question: str, texts: Iterable[str]) -> str:
         return ""
     if most > SCANT * len(words):
         absent = [word for term, word in words.items() if not any(term in own for own in found)]
-        return f"no passage mentions {_listed(absent)}" if absent else ""
+        return f"no passage mentions {_list_in_words(absent)}" if absent else ""
     share = f"more than {most}" if most else "any"
     return f"no passage holds {share} of the question's {len(words)} words: this may be a miss"
 

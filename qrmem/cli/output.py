@@ -285,20 +285,20 @@ def _span(first: int, last: int) -> str:
     return f" segment {first}" if first == last else f" segments {first}-{last}"
 
 
-def _named(title: str, document_id: str) -> str:
-    """Return a title; the id of a file in a folder that has no title but its name."""
-    is_file_name = "/" in document_id and title == PurePath(document_id).stem
-    return document_id if is_file_name else title or document_id
+def _source(shown: Hit | Citation) -> str:
+    """Return title and part; the id of a file in a folder that has no title but its name."""
+    title, id = shown.title, shown.document_id
+    is_file_name = "/" in id and title == PurePath(id).stem
+    return _line(" · ".join(filter(None, (id if is_file_name else title or id, shown.part))))
 
 
 def hit_lines(number: int, hit: Hit) -> list[str]:
     """Show a hit: place, how it was reached, its excerpt with the question's words marked."""
-    place = _line(" · ".join(filter(None, (_named(hit.title, hit.document_id), hit.part))))
     kind = f"  ({hit.boilerplate})" if hit.boilerplate else ""
     words = {hit.excerpt[start:end] for start, end in hit.matches}
     text = excerpt(hit.excerpt, hit.part, whole=True)
     return [
-        f"{number}. {place}{kind}  [{hit.segment_id}]  {hit.score:.3f}",
+        f"{number}. {_source(hit)}{kind}  [{hit.segment_id}]  {hit.score:.3f}",
         f"   why: {_line(hit.via)}",
         *(f"   no longer: {_line(words)}" for words in hit.ended),
         *(f"   {_mark(line, words)}" for line in text),
@@ -374,10 +374,8 @@ def citation_lines(citations: Iterable[Citation], status: str) -> list[str]:
 
 def citation_line(citation: Citation, label: str = "cited: ") -> str:
     """Show a quotation and where it stands."""
-    named = _named(citation.title, citation.document_id)
-    place = " · ".join(filter(None, (named, citation.part)))
     whole = " (whole segment)" if citation.whole else ""
-    where = f"{_line(place)}, characters {citation.start}-{citation.end}{whole}"
+    where = f"{_source(citation)}, characters {citation.start}-{citation.end}{whole}"
     words = {citation.quote[start:end] for start, end in citation.matches}
     # A passage that is shown in place of an answer is shown whole.
     quote = excerpt(citation.quote, citation.part, whole=bool(words))
