@@ -77,7 +77,9 @@ class Prompt:
             PromptError: the values do not match the slots.
         """
         if values.keys() != self.slots | self.extra:
-            raise PromptError(f"{self.label} is filled with {_listed(values)}: {self._wanted}")
+            raise PromptError(
+                f"{self.label} is filled with {_list_in_words(values)}: {self._wanted}"
+            )
         texts = {name: str(value) for name, value in values.items()}
 
         def kept(match: re.Match[str]) -> str:
@@ -94,18 +96,20 @@ class Prompt:
         Raises:
             PromptError: it has others.
         """
-        found = set(_slots(self.template))
-        if missing := self.slots - found:
-            raise PromptError(f"{where} lacks the slot ${_listed(missing)}; {self._wanted}")
-        if unknown := found - self.slots - self.extra:
-            raise PromptError(f"{where} has an unknown slot ${_listed(unknown)}; {self._wanted}")
+        slots = set(_slots(self.template))
+        if missing := self.slots - slots:
+            raise PromptError(f"{where} lacks the slot ${_list_in_words(missing)}; {self._wanted}")
+        if unknown := slots - self.slots - self.extra:
+            raise PromptError(
+                f"{where} has an unknown slot ${_list_in_words(unknown)}; {self._wanted}"
+            )
         if _slots(self.system):
             raise PromptError(f"{where}: the part before {DIVIDER!r} has a slot; move it below")
 
     @property
     def _wanted(self) -> str:
-        also = f", and it may have {_listed(self.extra)}" if self.extra else ""
-        return f"the slots of {self.name} are {_listed(self.slots)}{also}"
+        also = f", and it may have {_list_in_words(self.extra)}" if self.extra else ""
+        return f"the slots of {self.name} are {_list_in_words(self.slots)}{also}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,9 @@ class PromptSet(Mapping[str, Prompt]):
             PromptError: there is none of that name.
         """
         if name not in self.prompts:
-            raise PromptError(f"there is no prompt {name!r}; there are {_listed(self.prompts)}")
+            raise PromptError(
+                f"there is no prompt {name!r}; there are {_list_in_words(self.prompts)}"
+            )
         return self.prompts[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -185,26 +191,26 @@ def _packaged() -> Traversable:
 
 
 def _folder(named: str) -> Traversable:
-    own = _packaged() / named
-    if named.isidentifier() and own.is_dir():
-        return own
+    packaged = _packaged() / named
+    if named.isidentifier() and packaged.is_dir():
+        return packaged
     if not Path(named).is_dir():
-        sets = _listed(one.name for one in _packaged().iterdir() if one.is_dir())
+        sets = _list_in_words(one.name for one in _packaged().iterdir() if one.is_dir())
         raise PromptError(f"prompts={named}: there is no folder and no set ({sets}) of this name")
     return Path(named)
 
 
 def _templates(folder: Traversable, known: Mapping[str, Prompt]) -> dict[str, Prompt]:
-    found = {}
+    templates = {}
     for file in folder.iterdir():
         if file.name.endswith(".md") and file.name != "README.md":
             name = file.name.removesuffix(".md")
             if known and name not in known:
-                raise PromptError(f"{file}: no prompt is called {name!r}: {_listed(known)}")
-            found[name] = _read(name, file, known.get(name))
-    if not found:
-        raise PromptError(f"{folder} holds no template NAME.md; names are {_listed(known)}")
-    return found
+                raise PromptError(f"{file}: no prompt is called {name!r}: {_list_in_words(known)}")
+            templates[name] = _read(name, file, known.get(name))
+    if not templates:
+        raise PromptError(f"{folder} holds no template NAME.md; names are {_list_in_words(known)}")
+    return templates
 
 
 def _read(name: str, file: Traversable, base: Prompt | None) -> Prompt:
@@ -213,7 +219,9 @@ def _read(name: str, file: Traversable, base: Prompt | None) -> Prompt:
     except (OSError, UnicodeDecodeError) as exc:
         raise PromptError(f"{file} cannot be read: {exc}") from exc
     if unknown := fields.keys() - set(_FIELDS):
-        raise PromptError(f"{file}: no field is called {_listed(unknown)}: {_listed(_FIELDS)}")
+        raise PromptError(
+            f"{file}: no field is called {_list_in_words(unknown)}: {_list_in_words(_FIELDS)}"
+        )
     system, divider, user = text.partition(f"\n{DIVIDER}\n")
     if not divider:
         system, user = "", text
@@ -228,16 +236,16 @@ def _read(name: str, file: Traversable, base: Prompt | None) -> Prompt:
     if fields.get("form", form) != form:
         raise PromptError(f"{file}: form is {fields['form']!r}; choose json or text")
     version = fields.get("version", base.version)
-    made = replace(base, version=version, form=form, system=system.strip(), template=user.strip())
-    made.check(str(file))
-    return made
+    prompt = replace(base, version=version, form=form, system=system.strip(), template=user.strip())
+    prompt.check(str(file))
+    return prompt
 
 
 def _slots(text: str) -> list[str]:
     return Template(text).get_identifiers()
 
 
-def _listed(names: object) -> str:
+def _list_in_words(names: object) -> str:
     return ", ".join(sorted(map(str, names))) or "none"  # type: ignore[call-overload]
 
 
@@ -254,9 +262,9 @@ def fenced(text: str, label: str = "") -> str:
         label: added to the opening tag; only letters, digits and spaces.
     """
     # The closing mark is the first of `</text>`, `</text2>`, … that the text does not hold.
-    used = {match.group(1).lower() for match in _CLOSING.finditer(text)}
+    tags_used = {match.group(1).lower() for match in _CLOSING.finditer(text)}
     marks = chain(["text"], (f"text{n}" for n in count(2)))
-    mark = next(name for name in marks if name not in used)
+    mark = next(name for name in marks if name not in tags_used)
     opening = f"<{mark} {label}>" if label else f"<{mark}>"
     return f"{opening}\n{text}\n</{mark}>"
 

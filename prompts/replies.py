@@ -153,10 +153,10 @@ class JudgeReply(Reply):
 
         A line with only an action is enough.
         """
-        found = list(_VERDICT.finditer(text))
-        if not found:
+        verdicts = list(_VERDICT.finditer(text))
+        if not verdicts:
             return None
-        last = found[-1]
+        last = verdicts[-1]
         action: Literal[-2, -1] = -2 if last["action"].endswith("2") else -1
         answer = (last["answer"] or "").strip(_AROUND) if action == -2 else ""
         reason = " ".join((last["reason"] or "").split()).strip(_AROUND)
@@ -173,10 +173,10 @@ class AnswerReply(Reply):
     @classmethod
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
         """Return a plain answer, or the text after `Answer:` if the reply has it."""
-        found = _ANSWER.fullmatch(text)
-        if found is None or not is_asked or not (answer := found["answer"].strip(_AROUND)):
+        match = _ANSWER.fullmatch(text)
+        if match is None or not is_asked or not (answer := match["answer"].strip(_AROUND)):
             return None
-        reason = " ".join((found["reason"] or "").split()).strip(_AROUND)
+        reason = " ".join((match["reason"] or "").split()).strip(_AROUND)
         return cls(reasoning=reason, answer=answer)
 
 
@@ -219,10 +219,10 @@ class RatingReply(Reply):
     @classmethod
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:
         """Parse a rating in double brackets, as the judge's prompt asks; the last one counts."""
-        found = _RATING.findall(text)
-        if not is_asked or not found:
+        ratings = _RATING.findall(text)
+        if not is_asked or not ratings:
             return None
-        return cls(reasoning=" ".join(text.split()), rating=int(found[-1]))
+        return cls(reasoning=" ".join(text.split()), rating=int(ratings[-1]))
 
 
 class CodeReply(Reply):

@@ -68,8 +68,8 @@ _WINDOWS = (
 def usual_window(model: str) -> int:
     """Return the default window for a model, in tokens."""
     name = model.rpartition("/")[2]
-    known = (window for pattern, window in _WINDOWS if pattern.match(name))
-    return min(next(known, UNKNOWN_WINDOW), USUAL_WINDOW)
+    windows = (window for pattern, window in _WINDOWS if pattern.match(name))
+    return min(next(windows, UNKNOWN_WINDOW), USUAL_WINDOW)
 
 
 class _UsualWindow(int):
@@ -270,10 +270,10 @@ class Settings:
         Raises:
             UsageError: a value is not allowed, or a file has an unknown name.
         """
-        found = find(environ, file=file, **chosen)
-        if found.told:
-            tell(found.told)
-        return cls(**found.values)
+        values = find(environ, file=file, **chosen)
+        if values.told:
+            tell(values.told)
+        return cls(**values.values)
 
     @property
     def has_usual_window(self) -> bool:
@@ -282,8 +282,8 @@ class Settings:
 
     def with_(self, **chosen: Any) -> Self:
         """Return a copy with the arguments that are not `None`; `inf` lifts a cap."""
-        given = {name: value for name, value in chosen.items() if value is not None}
-        return replace(self, **_typed(given))
+        values = {name: value for name, value in chosen.items() if value is not None}
+        return replace(self, **_typed(values))
 
 
 def provider_keys() -> tuple[Secret, ...]:
@@ -298,9 +298,11 @@ ENVIRONMENT = _COMMON | {f"QRMEM_{name.upper()}": name for name in _FIELDS}
 
 def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
     """Return variables whose names are close to a setting's, with the setting's variable."""
-    own = (name for name in environ if name.startswith("QRMEM_") and name not in ENVIRONMENT)
-    found = {name: _nearest(name.removeprefix("QRMEM_").lower()) for name in own}
-    return {name: f"QRMEM_{near.upper()}" for name, near in found.items() if near}
+    unknown_names = (
+        name for name in environ if name.startswith("QRMEM_") and name not in ENVIRONMENT
+    )
+    nearest_names = {name: _nearest(name.removeprefix("QRMEM_").lower()) for name in unknown_names}
+    return {name: f"QRMEM_{nearest.upper()}" for name, nearest in nearest_names.items() if nearest}
 
 
 def _nearest(name: str) -> str:
@@ -343,13 +345,13 @@ def stages(text: str) -> dict[str, str]:
     Raises:
         UsageError: it is something else.
     """
-    found = {}
+    models_by_stage = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         stage, mark, model = (part.strip() for part in item.partition("="))
         if not (stage and mark and model):
             raise UsageError(f"stage_models takes stage=model, with commas between, not {item!r}")
-        found[stage] = model
-    return found
+        models_by_stage[stage] = model
+    return models_by_stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,29 +383,29 @@ def find(
 ) -> Found:
     """Find what is set and where; see `Settings.from_env`."""
     environ = os.environ if environ is None else environ
-    own = settings_files.read(file) if file else settings_files.own_file(environ)
+    own_settings = settings_files.read(file) if file else settings_files.own_file(environ)
     here = None if file else settings_files.file_of()
     names = {ENVIRONMENT[name]: name for name in ENVIRONMENT if environ.get(name)}
     options = _typed({name: value for name, value in chosen.items() if value is not None})
     variables = _typed({field: environ[name] for field, name in names.items()})
-    by_own, by_here = file_values(own), file_values(here)
+    by_own, by_here = file_values(own_settings), file_values(here)
     ignored: tuple[str, ...] = ()
-    told = ""
+    warning = ""
     is_trusted = here is not None and settings_files.is_trusted(here, environ)
     if here is not None and not is_trusted:
         defaults = {field.name: field.default for field in fields(Settings)}
         ignored = _forbidden(by_here, defaults | by_own | variables | options)
-        told = _told(here, ignored, environ) if ignored else ""
+        warning = _ignored_in_words(here, ignored, environ) if ignored else ""
     by_here = {name: value for name, value in by_here.items() if name not in ignored}
     layers = (
-        (by_own, dict.fromkeys(by_own, str(own and own.path))),
+        (by_own, dict.fromkeys(by_own, str(own_settings and own_settings.path))),
         (by_here, dict.fromkeys(by_here, str(here and here.path))),
         (variables, names),
         (options, dict.fromkeys(options, OPTION)),
     )
     values = {name: value for layer, _ in layers for name, value in layer.items()}
     origins = {name: origin for _, layer in layers for name, origin in layer.items()}
-    return Found(values, origins, own, here, is_trusted, told)
+    return Found(values, origins, own_settings, here, is_trusted, warning)
 
 
 def file_values(file: SettingsFile | None) -> dict[str, Any]:
@@ -416,8 +418,8 @@ def file_values(file: SettingsFile | None) -> dict[str, Any]:
         return {}
     values = file.values()
     if unknown := sorted(values.keys() - set(_FIELDS)):
-        near = f"; did you mean {found!r}?" if (found := _nearest(unknown[0])) else ""
-        raise UsageError(f"settings file {file.path}: no setting is called {unknown[0]!r}{near}")
+        hint = f"; did you mean {nearest!r}?" if (nearest := _nearest(unknown[0])) else ""
+        raise UsageError(f"settings file {file.path}: no setting is called {unknown[0]!r}{hint}")
     try:
         return _typed(values)
     except UsageError as exc:
@@ -435,7 +437,9 @@ def _forbidden(values: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, 
     )
 
 
-def _told(file: SettingsFile, ignored: tuple[str, ...], environ: Mapping[str, str]) -> str:
+def _ignored_in_words(
+    file: SettingsFile, ignored: tuple[str, ...], environ: Mapping[str, str]
+) -> str:
     was_trusted = file.path in settings_files.trusted(environ)
     why = "changed since you trusted it" if was_trusted else "is not trusted"
     return (
@@ -492,5 +496,5 @@ __all__ = [
 
 def captures_content() -> bool:
     """Whether spans have what prompts and replies say: where OpenTelemetry's variable says so."""
-    chosen = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
-    return chosen.strip().lower() in ("true", "span_only", "span_and_event")
+    value = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
+    return value.strip().lower() in ("true", "span_only", "span_and_event")

@@ -76,9 +76,9 @@ async def _run(settings: Settings, source: str | Path, questions: Sequence[str])
             report = await memory.add(source, update=True)
             print("\n".join(output.report_lines(report)))
             # The memory of an earlier run may hold other documents, which are not asked.
-            given = {*report.added, *report.updated, *report.unchanged, *report.resumed}
+            documents = {*report.added, *report.updated, *report.unchanged, *report.resumed}
             for question in questions:
-                answer = await memory.ask(question, documents=sorted(given))
+                answer = await memory.ask(question, documents=sorted(documents))
                 print(f"\nquestion: {output.safe(question)}")
                 output.show("\n".join(output.answer_lines(answer)))
     return 0 if report.is_complete else 1

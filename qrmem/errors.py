@@ -45,19 +45,19 @@ def install(extra: str) -> str:
 
     try:
         version("qrmem")
-        wanted = f'"qrmem[{extra}]"'
+        requirement = f'"qrmem[{extra}]"'
     except PackageNotFoundError:  # a checkout on the path: in its folder
-        wanted = f'".[{extra}]"'
+        requirement = f'".[{extra}]"'
     python = shlex.quote(sys.executable)
     if find_spec("pip") is None:  # as where uv made the environment
-        return f"uv pip install --python {python} {wanted}"
-    return f"{python} -m pip install {wanted}"
+        return f"uv pip install --python {python} {requirement}"
+    return f"{python} -m pip install {requirement}"
 
 
 def place(memory: str | None, namespace: str | None) -> str:
     """Return the options that select a namespace, each after a blank; "" for none."""
-    given = (("-m", memory), ("-n", namespace))
-    return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value)
+    place_options = (("-m", memory), ("-n", namespace))
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in place_options if value)
 
 
 def missing_extra(extra: str, what: str) -> "MissingError":
@@ -87,20 +87,20 @@ def refused(errors: Iterable[Mapping[str, Any]]) -> str:
     Args:
         errors: the list from `ValidationError.errors()`; each `loc` begins with the value's name.
     """
-    found = list(errors)
+    first_errors = list(errors)
     kinds: dict[tuple[Any, ...], set[Any]] = {}
-    for error in found:
+    for error in first_errors:
         *name, kind = error["loc"] or ("",)
         kinds.setdefault(tuple(name), set()).add(kind)
     # A value that may have several types gives one error for each type.
     scalars = [name for name, of in kinds.items() if of >= _SCALARS]
-    said = (
+    message = (
         f"{'.'.join(map(str, error['loc'][:-1]))} should be text, a number, true or false"
         if tuple(error["loc"][:-1]) in scalars
         else _refused(error)
-        for error in found
+        for error in first_errors
     )
-    return "; ".join(dict.fromkeys(said))
+    return "; ".join(dict.fromkeys(message))
 
 
 def _refused(error: Mapping[str, Any]) -> str:
@@ -293,18 +293,18 @@ def clean_name(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise UsageError(f"{what} must be text, not {type(value).__name__}")
     name = unicodedata.normalize("NFC", value)
-    shown = repr(name if len(name) <= 40 else f"{name[:40]}…")
+    short = repr(name if len(name) <= 40 else f"{name[:40]}…")
     if len(name) > LONGEST_NAME:
         raise UsageError(
-            f"{what} {shown} has {len(name):,} characters; a name has at most {LONGEST_NAME}"
+            f"{what} {short} has {len(name):,} characters; a name has at most {LONGEST_NAME}"
         )
     for c in name:
         if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in _JOINERS:
             raise UsageError(
-                f"{what} {shown} has a character that is not shown, U+{ord(c):04X}: leave it out"
+                f"{what} {short} has a character that is not shown, U+{ord(c):04X}: leave it out"
             )
     if name != name.strip():
-        raise UsageError(f"{what} {shown} begins or ends with a blank: leave it out")
+        raise UsageError(f"{what} {short} begins or ends with a blank: leave it out")
     return name
 
 

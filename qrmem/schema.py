@@ -113,31 +113,37 @@ class Kind:
             ValueError: they do not validate; the message is one line.
         """
         names = {name.lower(): name for name in self.properties}
-        given = {_key(self.model, names[name.lower()]): value for name, value in said.items()}
+        values_by_key = {
+            _key(self.model, names[name.lower()]): value for name, value in said.items()
+        }
         try:
-            made = self.model.model_validate(given)
+            instance = self.model.model_validate(values_by_key)
         except ValidationError as exc:
-            told = exc.errors(include_url=False, include_input=False)
-            where = "; ".join(f"{_place(error)}{error['msg']}" for error in told[:3])
+            errors = exc.errors(include_url=False, include_input=False)
+            where = "; ".join(f"{_place(error)}{error['msg']}" for error in errors[:3])
             raise ValueError(" ".join(where.split())) from None
         except Exception as exc:  # of a validator that is the user's own
             raised = " ".join(f"{type(exc).__name__}: {exc}".split())
             raise ValueError(f"its validator raised {raised[:200]}") from exc
-        values = ((name, _scalar(getattr(made, name))) for name in self.properties)
-        found = tuple(sorted((name, value) for name, value in values if value not in (None, "")))
-        if unfit := [name for name, value in found if not _fits_a_store(value)]:
+        values = ((name, _scalar(getattr(instance, name))) for name in self.properties)
+        properties = tuple(
+            sorted((name, value) for name, value in values if value not in (None, ""))
+        )
+        if unfit := [name for name, value in properties if not _fits_a_store(value)]:
             raise ValueError(f"{unfit[0]}: a number of this size cannot be kept")
-        return found
+        return properties
 
     def line(self) -> str:
         """Return it as a prompt shows it."""
         ends = " to ".join("/".join(names) or "any" for names in (self.heads, self.tails))
         between = f" ({ends})" if self.heads or self.tails else ""
-        said = ", ".join(
+        properties_in_words = ", ".join(
             f"{name} ({words})" if words else name for name, words in self.properties.items()
         )
         lines = [f"{self.name}{between}", self.words.rstrip(".") and f": {self.words.rstrip('.')}"]
-        return "".join(lines) + (f". Properties: {said}" if said else "")
+        return "".join(lines) + (
+            f". Properties: {properties_in_words}" if properties_in_words else ""
+        )
 
 
 class Schema:
@@ -303,7 +309,7 @@ def _only(values: Mapping[str, Any], allowed: Sequence[str], place: str) -> None
 def _by_key(models: Any, what: str) -> dict[str, Kind]:
     if isinstance(models, str | bytes) or not isinstance(models, Iterable):
         raise UsageError(f"{what} is a list of pydantic models, not {_brief(models)}")
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     for model in models:
         if not (isinstance(model, type) and issubclass(model, BaseModel)) or issubclass(
             model, RootModel
@@ -311,11 +317,11 @@ def _by_key(models: Any, what: str) -> dict[str, Kind]:
             raise UsageError(f"{what} are pydantic models (classes), not {_brief(model)}")
         _require_name(model.__name__, "type")
         kind = Kind(model)
-        if kind.key in found:
+        if kind.key in kinds:
             raise UsageError(f"two types are called {kind.name}")
         _check_model(kind)
-        found[kind.key] = kind
-    return found
+        kinds[kind.key] = kind
+    return kinds
 
 
 def _check(schema: Schema) -> None:
@@ -336,11 +342,11 @@ def _check(schema: Schema) -> None:
             raise UsageError(f"a type may not be called {kind.name}: the store has {kind.key}")
         for end, keys in (("head", kind.heads), ("tail", kind.tails)):
             if unknown := [key for key in keys if type_key(key) not in schema.entities]:
-                known = ", ".join(k.name for k in schema.entities.values()) or "none"
+                known_names = ", ".join(k.name for k in schema.entities.values()) or "none"
                 raise UsageError(
                     f"the {end} of {kind.name} is {_brief(unknown[0])}, which is not an entity "
                     "type of"
-                    f" the schema ({known})"
+                    f" the schema ({known_names})"
                 )
 
 
@@ -410,10 +416,10 @@ def _described(field: Any) -> str:
 
 def _ends(model: type[BaseModel], end: str) -> tuple[str, ...]:
     """Return the names of the types that an end of a relation may have."""
-    given = getattr(model, end, None)
-    if given is None or end in model.model_fields:
+    value = getattr(model, end, None)
+    if value is None or end in model.model_fields:
         return ()
-    several = given if isinstance(given, list | tuple | set | frozenset) else (given,)
+    several = value if isinstance(value, list | tuple | set | frozenset) else (value,)
     return tuple(one.__name__ if isinstance(one, type) else str(one) for one in several)
 
 

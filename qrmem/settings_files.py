@@ -61,9 +61,9 @@ class Address(str):
 
     def __new__(cls, value: str) -> Self:
         """Take an address as it was given."""
-        made = super().__new__(cls, shown(value))
-        made._secret = Secret(value)
-        return made
+        instance = super().__new__(cls, shown(value))
+        instance._secret = Secret(value)
+        return instance
 
     def reveal(self) -> str:
         """Return the whole address; only adapters call this, when they connect."""

@@ -175,16 +175,16 @@ class Memory:
         except UsageError:
             work.close()
             raise
-        begun: list[asyncio.Task[Any]] = []
+        tasks: list[asyncio.Task[Any]] = []
 
         async def run() -> T:
-            begun.extend(filter(None, [asyncio.current_task()]))
+            tasks.extend(filter(None, [asyncio.current_task()]))
             return await work
 
         try:
             return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
         except KeyboardInterrupt:  # may come when the call has begun and is not waited for yet
-            asyncio.run_coroutine_threadsafe(_cancelled(begun), self._loop).result()
+            asyncio.run_coroutine_threadsafe(_cancelled(tasks), self._loop).result()
             raise
 
     def _end(self, items: AsyncGenerator[Any, None]) -> None:
@@ -228,8 +228,8 @@ async def _cancelled(tasks: list[asyncio.Task[Any]]) -> None:
 
 async def _end_all() -> None:
     """End what still runs on this loop: it would never be done after the loop is stopped."""
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
+    tasks_left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks_left:
         task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.gather(*tasks_left, return_exceptions=True)
     await asyncio.get_running_loop().shutdown_asyncgens()

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from qrmem.errors import ModelOutputError
-from qrmem.extraction.compact import noted, supplemented
+from qrmem.extraction.compact import contribution_of, supplemented
 from qrmem.extraction.prompt_context import (
     LONG,
     Out,
@@ -43,21 +43,21 @@ async def extract(context: PromptContext, jobs: Sequence[Job]) -> list[Contribut
     def shown(job: Job) -> str:
         return f"Questions wanted: {context.wanted(job.segment)}"
 
-    found = await _asked(context, "read-together", ReadTogetherReply, jobs, shown, LONG, "all")
+    reply = await _ask(context, "read-together", ReadTogetherReply, jobs, shown, LONG, "all")
 
     async def made(job: Job, entry: PassageRead) -> Contribution | None:
-        notes = await noted(
+        notes = await contribution_of(
             context, job.segment, job.reading, entry.entities, entry.relations, entry.questions
         )
         return notes if notes.mentions or notes.left_out else None
 
-    return await _each(jobs, found.passages, made)
+    return await _each(jobs, reply.passages, made)
 
 
 async def supplement(context: PromptContext, jobs: Sequence[Job]) -> list[Contribution | None]:
     """Return the contributions of accepted questions; `None` for a segment to read alone."""
-    found = await _asked(
-        context, "supplement-together", SupplementTogetherReply, jobs, _known, 1, "names"
+    reply = await _ask(
+        context, "supplement-together", SupplementTogetherReply, jobs, _known_lines, 1, "names"
     )
 
     async def made(job: Job, entry: PassageSupplement) -> Contribution:
@@ -65,10 +65,10 @@ async def supplement(context: PromptContext, jobs: Sequence[Job]) -> list[Contri
         about = job.segment, job.reading, job.known, job.questions
         return await supplemented(context, *about, entry.entities, entry.relations)
 
-    return await _each(jobs, found.passages, made)
+    return await _each(jobs, reply.passages, made)
 
 
-async def _asked(
+async def _ask(
     context: PromptContext,
     prompt: str,
     model: type[Out],
@@ -80,17 +80,17 @@ async def _asked(
     """Return the reply; one of which anything was lost says nothing safe about any segment."""
     reading = jobs[0].reading
     is_one = len({job.segment.document_id for job in jobs}) == 1
-    shown = "\n\n".join(
+    texts = "\n\n".join(
         f"{_text(n, job, with_title=not is_one)}\n{beside(job)}" for n, job in enumerate(jobs, 1)
     )
 
     def inputs(kept: Kept) -> dict[str, object]:
         about = background(reading, kept[0]) if is_one else ""
-        return dict(background=about, focus=reading.question, passages=shown)
+        return dict(background=about, focus=reading.question, passages=texts)
 
     window = context.within(reading)
     tokens = sum(job.segment.tokens for job in jobs)
-    called = await context.caller.call(
+    call = await context.caller.call(
         prompt,
         model,
         inputs,
@@ -101,9 +101,9 @@ async def _asked(
         retries=1,
         standing=context.types(part),
     )
-    if called.losses:
-        raise ModelOutputError(called.losses[0].reason, raw=called.losses[0].raw)
-    return called.value
+    if call.losses:
+        raise ModelOutputError(call.losses[0].reason, raw=call.losses[0].raw)
+    return call.value
 
 
 async def _each(
@@ -114,8 +114,8 @@ async def _each(
     """Give each segment its entry; a number that comes twice is nobody's."""
     times = Counter(entry.n for entry in entries)
     by_number = {entry.n: entry for entry in entries if times[entry.n] == 1}
-    found = [(job, by_number.get(n)) for n, job in enumerate(jobs, 1)]
-    return [None if entry is None else await made(job, entry) for job, entry in found]
+    job_entries = [(job, by_number.get(n)) for n, job in enumerate(jobs, 1)]
+    return [None if entry is None else await made(job, entry) for job, entry in job_entries]
 
 
 def _text(n: int, job: Job, *, with_title: bool) -> str:
@@ -123,11 +123,11 @@ def _text(n: int, job: Job, *, with_title: bool) -> str:
     return fenced(title + job.segment.text, str(n))
 
 
-def _known(job: Job) -> str:
+def _known_lines(job: Job) -> str:
     """Return what is known of a segment and its questions; no name of a relation is said twice."""
     assert job.known is not None
-    stated = {end for s in job.known.statements for end in (s.head, s.tail)}
-    names = "; ".join(m.name for m in job.known.mentions if m.name not in stated)
-    known = "\n".join((*relation_lines(job.known), *([names] if names else [])))
+    statement_ends = {end for s in job.known.statements for end in (s.head, s.tail)}
+    names = "; ".join(m.name for m in job.known.mentions if m.name not in statement_ends)
+    lines = "\n".join((*relation_lines(job.known), *([names] if names else [])))
     questions = f"Questions:\n{fenced(numbered(job.questions))}"
-    return f"Known already:\n{fenced(known)}\n{questions}" if known else questions
+    return f"Known already:\n{fenced(lines)}\n{questions}" if lines else questions

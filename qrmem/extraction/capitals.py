@@ -79,12 +79,12 @@ def runs(text: str, taken: list[tuple[int, int]], words: Counter[str]) -> list[R
         taken: sorted spans of other entities (dates, quoted titles).
         words: the segment's words, from `vocabulary_of`.
     """
-    found = [r for r in map(_trimmed, _joined(text, _tokens(text, taken))) if r.words]
-    alone = {tuple(run.words) for run in found}
-    for run in found:
+    trimmed_runs = [r for r in map(_trimmed, _joined(text, _tokens(text, taken))) if r.words]
+    alone = {tuple(run.words) for run in trimmed_runs}
+    for run in trimmed_runs:
         _drop_adjective(run, words)
         _drop_opener(run, alone)
-    return _accepted(text, [r for r in found if r.words], words)
+    return _accepted(text, [r for r in trimmed_runs if r.words], words)
 
 
 def _tokens(text: str, taken: list[tuple[int, int]]) -> list[Run]:
@@ -263,16 +263,16 @@ def _drop_opener(run: Run, alone: set[tuple[str, ...]]) -> None:
 
 def _accepted(text: str, found: list[Run], words: Counter[str]) -> list[Run]:
     """Keep the runs that something speaks for; weak ones need a witness in the segment."""
-    seen = Counter(
+    strong_words = Counter(
         word.casefold() for run in found if not run.weak or _has_title(run) for word in run.words
     )
-    kept = []
+    runs_kept = []
     for run in found:
         run.start = _start_of(text, run)
-        if _is_kept(text, run, seen, words):
+        if _is_kept(text, run, strong_words, words):
             _take_number(text, run)
-            kept.append(run)
-    return kept
+            runs_kept.append(run)
+    return runs_kept
 
 
 def _take_number(text: str, run: Run) -> None:

@@ -20,15 +20,17 @@ from qrmem.types import Contribution, Mention, Reading, Segment
 
 async def extract(context: PromptContext, segment: Segment, reading: Reading) -> Contribution:
     """Return the entities, statements and proposed questions of one reply."""
-    wanted = context.wanted(segment)
-    called = await context.caller.call(
+    count_wanted = context.wanted(segment)
+    call = await context.caller.call(
         "read",
         ReadReply,
-        **context.about(segment, reading, more=lambda kept: dict(count=wanted), is_long=True),
+        **context.about(segment, reading, more=lambda kept: dict(count=count_wanted), is_long=True),
     )
-    reply = called.value
-    made = await noted(context, segment, reading, reply.entities, reply.relations, reply.questions)
-    return replace(made, losses=called.losses + made.losses)
+    reply = call.value
+    contribution = await contribution_of(
+        context, segment, reading, reply.entities, reply.relations, reply.questions
+    )
+    return replace(contribution, losses=call.losses + contribution.losses)
 
 
 async def supplement(
@@ -39,19 +41,19 @@ async def supplement(
     questions: Sequence[str],
 ) -> Contribution:
     """Return the contribution of the accepted questions, asked in one call."""
-    called = await context.caller.call(
+    call = await context.caller.call(
         "supplement",
         SupplementReply,
         **asked(context, segment, reading, known, entity_lines(known), questions),
     )
-    reply = called.value
-    made = await supplemented(
+    reply = call.value
+    contribution = await supplemented(
         context, segment, reading, known, questions, reply.entities, reply.relations
     )
-    return replace(made, losses=called.losses + made.losses)
+    return replace(contribution, losses=call.losses + contribution.losses)
 
 
-async def noted(
+async def contribution_of(
     context: PromptContext,
     segment: Segment,
     reading: Reading,
@@ -62,18 +64,18 @@ async def noted(
     """Return the contribution of a first pass from the lists of a reply."""
 
     def made(given: Items, typing: Typing | None) -> Contribution:
-        found = items.mentions(given[0], segment.text, typing)
-        stated, new = items.statements(given[1], found, segment.text, typing)
+        mentions = items.mentions(given[0], segment.text, typing)
+        statements, new = items.statements(given[1], mentions, segment.text, typing)
         return Contribution(
             segment_id=segment.id,
             kind="extraction",
-            mentions=(*found, *new),
-            statements=tuple(stated),
+            mentions=(*mentions, *new),
+            statements=tuple(statements),
             questions=items.questions(questions, context.wanted(segment)),
         )
 
-    given = items.split(entities), items.split(relations)
-    return await fitted(context, segment, reading, given, made)
+    reply_items = items.split(entities), items.split(relations)
+    return await fitted(context, segment, reading, reply_items, made)
 
 
 def asked(
@@ -110,19 +112,19 @@ async def supplemented(
     old = {(s.head, s.tail, s.description) for s in known.statements}
 
     def made(given: Items, typing: Typing | None) -> Contribution:
-        found = items.mentions(given[0], segment.text, typing)
-        everything = [*known.mentions, *found]
-        stated, new = items.statements(given[1], everything, segment.text, typing)
+        mentions = items.mentions(given[0], segment.text, typing)
+        everything = [*known.mentions, *mentions]
+        statements, new = items.statements(given[1], everything, segment.text, typing)
         return Contribution(
             segment_id=segment.id,
             kind="supplement",
-            mentions=tuple(fresh(known.mentions, [*found, *new])),
-            statements=tuple(s for s in stated if (s.head, s.tail, s.description) not in old),
+            mentions=tuple(fresh(known.mentions, [*mentions, *new])),
+            statements=tuple(s for s in statements if (s.head, s.tail, s.description) not in old),
             asked=tuple(questions),
         )
 
-    given = items.split(entities, questions), items.split(relations, questions)
-    return await fitted(context, segment, reading, given, made)
+    reply_items = items.split(entities, questions), items.split(relations, questions)
+    return await fitted(context, segment, reading, reply_items, made)
 
 
 def fresh(known: Sequence[Mention], found: Sequence[Mention]) -> list[Mention]:

@@ -54,8 +54,8 @@ class SegmentReading:
 @lru_cache(maxsize=512)
 def read(text: str) -> SegmentReading:
     """Return the sentences of a segment with the entities in each."""
-    found = tagged(text)
-    return SegmentReading(tuple(_sentences(text, found)), found.mentions)
+    tags = tagged(text)
+    return SegmentReading(tuple(_sentences(text, tags)), tags.mentions)
 
 
 def read_with(text: str, others: Sequence[Mention], speaker: str = "") -> SegmentReading:
@@ -66,15 +66,15 @@ def read_with(text: str, others: Sequence[Mention], speaker: str = "") -> Segmen
         others: entities of the other tagger.
         speaker: name of the person that "I" refers to; this name is always an entity.
     """
-    found = _read_with(text, others)
-    return _said_by(speaker, text, found) if speaker else found
+    read_result = _read_with(text, others)
+    return _said_by(speaker, text, read_result) if speaker else read_result
 
 
 def _said_by(speaker: str, text: str, found: SegmentReading) -> SegmentReading:
     places = [place for sentence in found.sentences for place in sentence.places]
     spans = [m.span() for m in _SELF.finditer(text) if _is_free(m.span(), places)]
-    known = (n for n, m in enumerate(found.mentions) if _is_called(m, speaker))
-    at = next(known, len(found.mentions))
+    mentions_of_speaker = (n for n, m in enumerate(found.mentions) if _is_called(m, speaker))
+    at = next(mentions_of_speaker, len(found.mentions))
     mentions = list(found.mentions)
     if at == len(mentions):
         mentions.append(Mention(speaker, "PERSON", SPEAKER, max(1, len(spans))))
@@ -89,18 +89,19 @@ def _is_called(mention: Mention, name: str) -> bool:
 
 
 def _read_with(text: str, others: Sequence[Mention]) -> SegmentReading:
-    own = tagged(text)
-    if not others or tuple(others) == own.mentions:
+    own_tags = tagged(text)
+    if not others or tuple(others) == own_tags.mentions:
         return read(text)
-    known = {form.casefold() for mention in own.mentions for form in mention.forms}
-    new = [m for m in others if not known & {form.casefold() for form in (m.name, *m.forms)}]
+    own_forms = {form.casefold() for mention in own_tags.mentions for form in mention.forms}
+    new = [m for m in others if not own_forms & {form.casefold() for form in (m.name, *m.forms)}]
     types = {form.casefold(): m.type for m in others for form in m.forms}
     mentions = [
-        m if m.type else replace(m, type=types.get(m.name.casefold(), "")) for m in own.mentions
+        m if m.type else replace(m, type=types.get(m.name.casefold(), ""))
+        for m in own_tags.mentions
     ]
-    if not new and tuple(mentions) == own.mentions:
+    if not new and tuple(mentions) == own_tags.mentions:
         return read(text)
-    places = list(own.occurrences)
+    places = list(own_tags.occurrences)
     for mention in new:
         spans = [span for span in _spans(text, mention) if _is_free(span, places)]
         if spans:
@@ -159,24 +160,26 @@ def summary(
     step = max(1, -(-len(segments) // _CANDIDATES))
     read_sentences = [s for segment in segments[::step] for s in read(segment.text).sentences]
     sentence_terms = [frozenset(terms(s.text)) for s in read_sentences]
-    spread = Counter(term for own in sentence_terms for term in own)
+    spread = Counter(term for terms_here in sentence_terms for term in terms_here)
     ranked = sorted(
-        (-weight(sentence, own, spread), at)
-        for at, (sentence, own) in enumerate(zip(read_sentences, sentence_terms, strict=True))
+        (-weight(sentence, terms_here, spread), at)
+        for at, (sentence, terms_here) in enumerate(
+            zip(read_sentences, sentence_terms, strict=True)
+        )
     )
-    left = limit - count(f"{title}. ") if title else limit
-    chosen: list[tuple[int, str]] = []
+    tokens_left = limit - count(f"{title}. ") if title else limit
+    sentences_chosen: list[tuple[int, str]] = []
     covered: set[str] = set()
     for _, at in ranked[:200]:
         text = flat(read_sentences[at].text)
         if sentence_terms[at] and len(sentence_terms[at] & covered) > 0.5 * len(sentence_terms[at]):
             continue
         cost = count(f"{text} ")
-        if cost <= left:
-            left -= cost
-            chosen.append((at, text))
+        if cost <= tokens_left:
+            tokens_left -= cost
+            sentences_chosen.append((at, text))
             covered |= sentence_terms[at]
-    body = " ".join(text for _, text in sorted(chosen))
+    body = " ".join(text for _, text in sorted(sentences_chosen))
     return f"{title}. {body}" if title and body else body
 
 

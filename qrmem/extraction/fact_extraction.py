@@ -27,13 +27,13 @@ async def facts(
     Raises:
         ModelOutputError: no reply could be parsed.
     """
-    newest = [_said(turn) for turn in reversed(earlier)]
-    shown = "\n".join(fenced(_said(turn), str(n)) for n, turn in enumerate(turns, 1))
+    newest = [_turn_in_words(turn) for turn in reversed(earlier)]
+    turn_lines = "\n".join(fenced(_turn_in_words(turn), str(n)) for n, turn in enumerate(turns, 1))
 
     def inputs(kept: Kept) -> dict[str, object]:
-        return dict(earlier=fenced_if("\n".join(reversed(kept[0]))), turns=shown)
+        return dict(earlier=fenced_if("\n".join(reversed(kept[0]))), turns=turn_lines)
 
-    called = await context.caller.call(
+    call = await context.caller.call(
         "facts",
         FactsReply,
         inputs,
@@ -43,13 +43,18 @@ async def facts(
         segments=segments,
     )
     numbers = [str(n) for n in range(1, len(turns) + 1)]
-    found: list[list[str]] = [[] for _ in turns]
-    for item in split(called.value.facts, numbers):
+    facts_by_turn: list[list[str]] = [[] for _ in turns]
+    for item in split(call.value.facts, numbers):
         fact = ", ".join(part for part in item.parts if part)
-        own = found[int(item.question) - 1]
-        if fact and len(fact) <= _LONGEST and fact not in own and len(own) < MOST_FACTS:
-            own.append(fact)
-    return found
+        turn_facts = facts_by_turn[int(item.question) - 1]
+        if (
+            fact
+            and len(fact) <= _LONGEST
+            and fact not in turn_facts
+            and len(turn_facts) < MOST_FACTS
+        ):
+            turn_facts.append(fact)
+    return facts_by_turn
 
 
 VERDICTS = ("replaces", "agrees", "beside")
@@ -71,23 +76,23 @@ async def verdicts(
         ModelOutputError: no reply could be parsed.
         WindowTooSmall: the pairs do not fit the window.
     """
-    shown = "\n".join(fenced(pair, str(n)) for n, pair in enumerate(pairs, 1))
-    called = await context.caller.call(
+    pair_lines = "\n".join(fenced(pair, str(n)) for n, pair in enumerate(pairs, 1))
+    call = await context.caller.call(
         "judge-facts",
         VerdictsReply,
-        lambda kept: dict(pairs=shown),
+        lambda kept: dict(pairs=pair_lines),
         window=context.window,
         reply=context.reserve,
         segments=segments,
     )
-    found: dict[int, set[str]] = {}
-    for item in called.value.verdicts:
+    verdicts_by_pair: dict[int, set[str]] = {}
+    for item in call.value.verdicts:
         number, _, word = item.partition("|")
         number, word = number.strip(" .\"'Q"), word.strip(" .\"'").casefold()
         if number.isdecimal() and 1 <= int(number) <= len(pairs) and word in VERDICTS:
-            found.setdefault(int(number) - 1, set()).add(word)
-    return {n: words.pop() for n, words in found.items() if len(words) == 1}
+            verdicts_by_pair.setdefault(int(number) - 1, set()).add(word)
+    return {n: words.pop() for n, words in verdicts_by_pair.items() if len(words) == 1}
 
 
-def _said(turn: Turn) -> str:
+def _turn_in_words(turn: Turn) -> str:
     return f"{turn.speaker or turn.user or turn.role}, {turn.at}: {turn.text}"

@@ -50,8 +50,8 @@ class Typing:
                 return None
             is_usual = key in TYPES
             return others[is_usual:], TYPES.get(key, ""), ()
-        said, forms = _said(kind, others[1:])
-        properties = self._checked(kind, said, item)
+        values_said, forms = _property_values(kind, others[1:])
+        properties = self._checked(kind, values_said, item)
         return forms, "" if properties is None else kind.key, properties or ()
 
     def relation(self, item: Asked) -> tuple[Asked, Kind | None, Properties] | None:
@@ -71,17 +71,17 @@ class Typing:
         ends, rest = parts[:at], parts[at + 1 :]
         if len(ends) < 3:
             ends, rest = (*ends[:1], kind.key.replace("_", " ").lower(), *rest[:1]), rest[1:]
-        properties = self._checked(kind, _said(kind, rest)[0], item)
+        properties = self._checked(kind, _property_values(kind, rest)[0], item)
         plain = replace(item, parts=tuple(ends))
         return (plain, None, ()) if properties is None else (plain, kind, properties)
 
     def fits(self, item: Asked, kind: Kind, types: tuple[str, str]) -> bool:
         """Return whether a relation's type allows the types of its ends; unknown types pass."""
-        for end, wanted, found in zip(
+        for end, types_wanted, end_type in zip(
             ("head", "tail"), (kind.heads, kind.tails), types, strict=True
         ):
-            if found and wanted and found not in map(type_key, wanted):
-                why = f"the {end} of {kind.name} is {' or '.join(wanted)}, not {found}"
+            if end_type and types_wanted and end_type not in map(type_key, types_wanted):
+                why = f"the {end} of {kind.name} is {' or '.join(types_wanted)}, not {end_type}"
                 self.misfits.append((item, why))
                 return False
         return True
@@ -94,18 +94,18 @@ class Typing:
             return None
 
 
-def _said(kind: Kind, parts: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def _property_values(kind: Kind, parts: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Return what `property=value` says, and the other parts."""
     names = {name.lower() for name in kind.properties}
-    said: dict[str, str] = {}
+    values_said: dict[str, str] = {}
     others = []
     for part in parts:
         name, mark, value = (piece.strip() for piece in part.partition("="))
         if mark and name.lower() in names:
-            said |= {name.lower(): value} if value else {}
+            values_said |= {name.lower(): value} if value else {}
         else:
             others.append(part)
-    return said, others
+    return values_said, others
 
 
 class ClosedTagger:
@@ -118,8 +118,8 @@ class ClosedTagger:
 
     async def tag(self, text: str) -> Sequence[Mention]:
         """Return the entities with types of the schema; see `qrmem.types.EntityTagger`."""
-        found = await self._tagger.tag(text)
-        return [mention for mention in found if type_key(mention.type) in self._schema.entities]
+        tags = await self._tagger.tag(text)
+        return [mention for mention in tags if type_key(mention.type) in self._schema.entities]
 
     async def close(self) -> None:
         """Close the tagger."""
@@ -145,30 +145,30 @@ async def fitted(
     if context.schema is None:
         return replace(made(items, None), losses=dates)
     typing = Typing(context.schema)
-    found = made(items, typing)
+    contribution = made(items, typing)
     if typing.misfits:
         items = await _again(context, segment, reading, items, typing.misfits)
         typing = Typing(context.schema)
-        found = made(items, typing)
+        contribution = made(items, typing)
     losses = (_loss(typing, reading),) if typing.misfits else ()
-    return replace(found, left_out=typing.left_out, losses=(*dates, *losses))
+    return replace(contribution, left_out=typing.left_out, losses=(*dates, *losses))
 
 
 def _dated(items: Items, segment: Segment, reading: Reading) -> tuple[Items, tuple[Loss, ...]]:
     """Return relations with the dates that there are, and what to tell of others."""
-    shown = f"{reading.title}\n{reading.summary}\n{segment.text}"
-    found = [with_dates(item, shown) for item in items[1]]
-    told = [f"{'|'.join(item.parts)} ({why})" for item, why in found if why]
-    losses = (_told("kept without a date", told, reading),) if told else ()
-    return (items[0], [item for item, _ in found]), losses
+    text_shown = f"{reading.title}\n{reading.summary}\n{segment.text}"
+    dated_items = [with_dates(item, text_shown) for item in items[1]]
+    problems = [f"{'|'.join(item.parts)} ({why})" for item, why in dated_items if why]
+    losses = (_loss_of("kept without a date", problems, reading),) if problems else ()
+    return (items[0], [item for item, _ in dated_items]), losses
 
 
 def _loss(typing: Typing, reading: Reading) -> Loss:
-    told = [f"{'|'.join(item.parts)} ({why})" for item, why in typing.misfits]
-    return _told("kept without a type, as it does not fit the schema", told, reading)
+    misfits = [f"{'|'.join(item.parts)} ({why})" for item, why in typing.misfits]
+    return _loss_of("kept without a type, as it does not fit the schema", misfits, reading)
 
 
-def _told(what: str, told: Sequence[str], reading: Reading) -> Loss:
+def _loss_of(what: str, told: Sequence[str], reading: Reading) -> Loss:
     more = f" and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
     reason = f"{what}: {'; '.join(told[:_TOLD])}{more}"
     return Loss(reason, raw="", attempt=reading.attempt + PARSE_RETRIES)
@@ -183,17 +183,17 @@ async def _again(
 ) -> Items:
     """Ask for misfits once more; one that is not written again stays as it was."""
     lines = "\n".join(f"{'|'.join(item.parts)}: {why}" for item, why in misfits)
-    called = await context.caller.call(
+    call = await context.caller.call(
         "schema-again",
         SupplementReply,
         **context.about(segment, reading, more=lambda kept: dict(items=fenced(lines))),
     )
-    reply = called.value
+    reply = call.value
     wrong = [item for item, _ in misfits]
     again = split(reply.entities), split(reply.relations)
     entities, relations = (
-        [_rewritten(item, new, names) if item in wrong else item for item in own]
-        for own, new, names in zip(items, again, ((0,), (0, 2)), strict=True)
+        [_rewritten(item, new, names) if item in wrong else item for item in items_of_kind]
+        for items_of_kind, new, names in zip(items, again, ((0,), (0, 2)), strict=True)
     )
     return entities, relations
 
@@ -206,7 +206,7 @@ def _rewritten(item: Asked, again: Sequence[Asked], names: Sequence[int]) -> Ask
     """
     parts = {normalise_name(part) for part in item.parts}
     for new in again:
-        named = {normalise_name(new.parts[n]) for n in names if n < len(new.parts)}
-        if len(named) == len(names) and named <= parts:
+        names_of_new = {normalise_name(new.parts[n]) for n in names if n < len(new.parts)}
+        if len(names_of_new) == len(names) and names_of_new <= parts:
             return Asked(item.question, new.parts, item.valid)
     return item

@@ -18,25 +18,25 @@ from qrmem.types import Contribution, Folded, Loss, Mention, Reading, Segment
 async def extract(context: PromptContext, segment: Segment, reading: Reading) -> Contribution:
     """Return entities, relations between them and the tagger's entities, and questions."""
     losses: list[Loss] = []
-    named = await _entities(context, segment, reading, losses) if reading.open_entity else []
-    found = items.mentions(named, segment.text)
-    everything = [*found, *fresh(found, reading.tagged)]
+    entity_items = await _entities(context, segment, reading, losses) if reading.open_entity else []
+    mentions_found = items.mentions(entity_items, segment.text)
+    everything = [*mentions_found, *fresh(mentions_found, reading.tagged)]
     related = await _relations(context, segment, reading, everything, losses)
 
     def made(given: Items, typing: Typing | None) -> Contribution:
-        found = items.mentions(given[0], segment.text, typing)
-        everything = [*found, *fresh(found, reading.tagged)]
-        stated, new = items.statements(given[1], everything, segment.text, typing)
+        mentions = items.mentions(given[0], segment.text, typing)
+        everything = [*mentions, *fresh(mentions, reading.tagged)]
+        statements, new = items.statements(given[1], everything, segment.text, typing)
         return Contribution(
             segment_id=segment.id,
             kind="extraction",
-            mentions=(*found, *new),
-            statements=tuple(stated),
+            mentions=(*mentions, *new),
+            statements=tuple(statements),
         )
 
-    known = await fitted(context, segment, reading, (named, related), made)
-    questions = await _questions(context, segment, reading, known, losses)
-    return replace(known, questions=questions, losses=(*losses, *known.losses))
+    contribution = await fitted(context, segment, reading, (entity_items, related), made)
+    questions = await _questions(context, segment, reading, contribution, losses)
+    return replace(contribution, questions=questions, losses=(*losses, *contribution.losses))
 
 
 async def supplement(
@@ -47,7 +47,7 @@ async def supplement(
     questions: Sequence[str],
 ) -> Contribution:
     """Return the new items from the entity and relation prompts with the accepted questions."""
-    named, losses = [], list[Loss]()
+    names_read, losses = [], list[Loss]()
     lines = entity_lines(known)
     if reading.open_entity:
         entities = await context.caller.call(
@@ -55,19 +55,22 @@ async def supplement(
             EntitiesReply,
             **asked(context, segment, reading, known, lines, questions),
         )
-        named = entities.value.entities
+        names_read = entities.value.entities
         losses += entities.losses
-    found = items.mentions(items.split(named, questions), segment.text)
-    lines = [*(f"{mention.name} (new)" for mention in fresh(known.mentions, found)), *lines]
+    mentions_found = items.mentions(items.split(names_read, questions), segment.text)
+    lines = [
+        *(f"{mention.name} (new)" for mention in fresh(known.mentions, mentions_found)),
+        *lines,
+    ]
     relations = await context.caller.call(
         "relations-asked",
         RelationsReply,
         **asked(context, segment, reading, known, lines, questions),
     )
-    made = await supplemented(
-        context, segment, reading, known, questions, named, relations.value.relations
+    contribution = await supplemented(
+        context, segment, reading, known, questions, names_read, relations.value.relations
     )
-    return replace(made, losses=(*losses, *relations.losses, *made.losses))
+    return replace(contribution, losses=(*losses, *relations.losses, *contribution.losses))
 
 
 # --- one prompt each ------------------------------------------------------------------------------
@@ -76,11 +79,11 @@ async def supplement(
 async def _entities(
     context: PromptContext, segment: Segment, reading: Reading, losses: list[Loss]
 ) -> list[items.Asked]:
-    called = await context.caller.call(
+    call = await context.caller.call(
         "entities", EntitiesReply, **context.about(segment, reading, is_long=True, part="entities")
     )
-    losses += called.losses
-    return items.split(called.value.entities)
+    losses += call.losses
+    return items.split(call.value.entities)
 
 
 async def _relations(
@@ -90,18 +93,18 @@ async def _relations(
     known: Sequence[Mention],
     losses: list[Loss],
 ) -> list[items.Asked]:
-    text, names = fenced(marked(segment.text, known)), [mention.name for mention in known]
+    text, names = fenced(mark_entities(segment.text, known)), [mention.name for mention in known]
 
     def more(kept: Kept) -> dict[str, object]:
         return dict(marked=text, entities=fenced_if("\n".join(kept[0])))
 
-    called = await context.caller.call(
+    call = await context.caller.call(
         "relations",
         RelationsReply,
         **context.about(segment, reading, names, more=more, is_long=True, part="relations"),
     )
-    losses += called.losses
-    return items.split(called.value.relations)
+    losses += call.losses
+    return items.split(call.value.relations)
 
 
 async def _questions(
@@ -111,26 +114,26 @@ async def _questions(
     known: Contribution,
     losses: list[Loss],
 ) -> tuple[str, ...]:
-    wanted = context.wanted(segment)
-    if not wanted:
+    count_wanted = context.wanted(segment)
+    if not count_wanted:
         return ()
 
     def more(kept: Kept) -> dict[str, object]:
         relations, entities = (fenced_if("\n".join(lines)) for lines in kept)
-        return dict(entities=entities, relations=relations, count=wanted)
+        return dict(entities=entities, relations=relations, count=count_wanted)
 
-    called = await context.caller.call(
+    call = await context.caller.call(
         "questions",
         QuestionsReply,
         **context.about(
             segment, reading, relation_lines(known), entity_lines(known), more=more, part="none"
         ),
     )
-    losses += called.losses
-    return items.questions(called.value.questions, wanted)
+    losses += call.losses
+    return items.questions(call.value.questions, count_wanted)
 
 
-def marked(text: str, known: Sequence[Mention]) -> str:
+def mark_entities(text: str, known: Sequence[Mention]) -> str:
     """Return a text with its entities in double brackets; of overlapping names the longest.
 
     Like the paper, the prompt set `paper` shows the text twice, plain and marked. The default set
@@ -170,7 +173,7 @@ async def fold(
         )
 
     try:
-        called = await context.caller.call(
+        call = await context.caller.call(
             "fold",
             FoldReply,
             inputs,
@@ -180,5 +183,5 @@ async def fold(
         )
     except ModelOutputError:
         return Folded()
-    settled = tuple(" ".join(question.split()) for question in called.value.questions)
-    return Folded(" ".join(called.value.description.split()), settled)
+    questions_settled = tuple(" ".join(question.split()) for question in call.value.questions)
+    return Folded(" ".join(call.value.description.split()), questions_settled)

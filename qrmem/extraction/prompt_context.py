@@ -61,15 +61,15 @@ class PromptContext:
             return ""
         show = (lambda kind: kind.name) if part == "names" else Kind.line
         kinds = self.schema.entities.values(), self.schema.relations.values()
-        lines = ["\n".join(map(show, own)) for own in kinds]
+        lines = ["\n".join(map(show, kinds_of_part)) for kinds_of_part in kinds]
         names = ("entities", "relations")
-        shown = {
-            name: own if part in ("all", "names", name) else ""
-            for name, own in zip(names, lines, strict=True)
+        lines_shown = {
+            name: kinds_of_part if part in ("all", "names", name) else ""
+            for name, kinds_of_part in zip(names, lines, strict=True)
         }
-        asked = " and ".join(names) if part in ("all", "names") else part
-        closed = "" if self.schema.is_open else asked
-        return self.caller.prompts["schema"].user({**shown, "closed": closed})
+        parts_in_words = " and ".join(names) if part in ("all", "names") else part
+        closed = "" if self.schema.is_open else parts_in_words
+        return self.caller.prompts["schema"].user({**lines_shown, "closed": closed})
 
     def wanted(self, segment: Segment) -> int:
         """Return the number of questions to ask for: in proportion to length, at least 1."""
@@ -101,9 +101,11 @@ class PromptContext:
         """
 
         def render(kept: Kept) -> Mapping[str, object]:
-            shown = background(reading, kept[0])
+            background_shown = background(reading, kept[0])
             text = fenced(segment.text)
-            return dict(background=shown, focus=reading.question, segment=text, **more(kept[1:]))
+            return dict(
+                background=background_shown, focus=reading.question, segment=text, **more(kept[1:])
+            )
 
         window = self.within(reading)
         reply = min(self.reserve, window // 4)

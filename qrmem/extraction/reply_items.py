@@ -91,7 +91,7 @@ def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:
 
     An item without a valid number belongs to the first question.
     """
-    found = []
+    result = []
     for item in items:
         parts = [" ".join(part.split()) for part in item.split("|")]
         question = questions[0] if questions else ""
@@ -100,21 +100,21 @@ def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:
             n = int(number.group(1)) - 1
             question = questions[n] if 0 <= n < len(questions) else question
             del parts[0]
-        found.append(Asked(question, *_dated(parts)))
-    return found
+        result.append(Asked(question, *_dated(parts)))
+    return result
 
 
 def _dated(parts: Sequence[str]) -> tuple[tuple[str, ...], Validity]:
     """Return the parts of an item, and its period of validity."""
-    said: dict[str, str] = {}
+    dates_said: dict[str, str] = {}
     plain = []
     for part in parts:
         if match := _VALID.fullmatch(part):
             value = match[2].strip()
-            said.setdefault(match[1].lower(), "" if value.lower() in _OPEN_ENDED else value)
+            dates_said.setdefault(match[1].lower(), "" if value.lower() in _OPEN_ENDED else value)
         else:
             plain.append(part)
-    return tuple(plain), Validity(said.get("from", ""), said.get("until", ""))
+    return tuple(plain), Validity(dates_said.get("from", ""), dates_said.get("until", ""))
 
 
 def with_dates(item: Asked, shown: str) -> tuple[Asked, str]:
@@ -128,18 +128,18 @@ def with_dates(item: Asked, shown: str) -> tuple[Asked, str]:
     """
     if not any(item.valid):
         return item, ""
-    found = Validity(*map(read_date, item.valid))
+    validity = Validity(*map(read_date, item.valid))
     wrong = [
-        f"valid_{name} {said[:40]!r} is no date"
-        for name, said, date in zip(("from", "until"), item.valid, found, strict=True)
-        if said and not date
+        f"valid_{name} {date_said[:40]!r} is no date"
+        for name, date_said, date in zip(("from", "until"), item.valid, validity, strict=True)
+        if date_said and not date
     ]
-    if is_backwards(found):
-        wrong = [f"valid_until {found.last} lies before valid_from {found.first}"]
-        found = Validity()
+    if is_backwards(validity):
+        wrong = [f"valid_until {validity.last} lies before valid_from {validity.first}"]
+        validity = Validity()
     years = set(map(int, _YEAR.findall(shown)))
-    stated = (date if date and int(date[:4]) in years else "" for date in found)
-    return replace(item, valid=Validity(*stated)), "; ".join(wrong)
+    dates_stated = (date if date and int(date[:4]) in years else "" for date in validity)
+    return replace(item, valid=Validity(*dates_stated)), "; ".join(wrong)
 
 
 def mentions(items: Iterable[Asked], text: str, typing: "Typing | None" = None) -> list[Mention]:
@@ -152,20 +152,20 @@ def mentions(items: Iterable[Asked], text: str, typing: "Typing | None" = None) 
         text: the segment.
         typing: assigns the types of a schema.
     """
-    found: dict[str, Mention] = {}
+    mentions_by_key: dict[str, Mention] = {}
     for item in items:
-        told = typing.entity(item) if typing else _usual(item)
-        if told is None:
+        typed = typing.entity(item) if typing else _usual(item)
+        if typed is None:
             continue
-        others, kind, properties = told
-        made = mention(item.parts[0], others, kind, text, item.question)
-        if made is None:
+        others, kind, properties = typed
+        new_mention = mention(item.parts[0], others, kind, text, item.question)
+        if new_mention is None:
             continue
-        made = replace(made, properties=properties)
-        key = normalise_name(made.name)
-        known = found.get(key)
-        found[key] = made if known is None else _of_both(known, made)
-    return list(found.values())
+        new_mention = replace(new_mention, properties=properties)
+        key = normalise_name(new_mention.name)
+        earlier = mentions_by_key.get(key)
+        mentions_by_key[key] = new_mention if earlier is None else _of_both(earlier, new_mention)
+    return list(mentions_by_key.values())
 
 
 def _usual(item: Asked) -> tuple[Sequence[str], str, Properties]:
@@ -179,8 +179,8 @@ def _of_both(known: Mention, made: Mention) -> Mention:
     """Merge two items of the same entity: the first type and its properties take precedence."""
     if known.type and known.type != made.type:
         return known
-    said = dict((*made.properties, *known.properties))
-    return replace(known, type=made.type, properties=tuple(sorted(said.items())))
+    properties = dict((*made.properties, *known.properties))
+    return replace(known, type=made.type, properties=tuple(sorted(properties.items())))
 
 
 def mention(
@@ -190,8 +190,8 @@ def mention(
     if not normalise_name(name) or len(name) > LONGEST_NAME or name.casefold() in _PRONOUNS:
         return None
     counts: dict[str, int] = {}
-    named = [other for other in others if _is_name(other)]
-    for form in dict.fromkeys((name, *named)):
+    names_given = [other for other in others if _is_name(other)]
+    for form in dict.fromkeys((name, *names_given)):
         for surface in occurrences(form, text):
             counts[surface] = counts.get(surface, 0) + 1
     if not any(normalise_name(surface) == normalise_name(name) for surface in counts):
@@ -213,31 +213,31 @@ def statements(
     """
     names = names_of(known)
     types = {mention.name: mention.type for mention in known}
-    found: dict[tuple[str, str, str], Statement] = {}
+    statements_by_key: dict[tuple[str, str, str], Statement] = {}
     new: list[Mention] = []
-    for given in items:
-        told = typing.relation(given) if typing else (given, None, ())
-        if told is None or len(told[0].parts) < 3:
+    for reply_item in items:
+        typed = typing.relation(reply_item) if typing else (reply_item, None, ())
+        if typed is None or len(typed[0].parts) < 3:
             continue
-        item, kind, properties = told
+        item, kind, properties = typed
         ends = []
         for end in (item.parts[0], item.parts[-1]):
             norm = normalise_name(end)
-            if norm not in names and (made := mention(end, (), "", text, item.question)):
-                new.append(made)
-                names[norm] = made.name
+            if norm not in names and (new_mention := mention(end, (), "", text, item.question)):
+                new.append(new_mention)
+                names[norm] = new_mention.name
             ends.append(names.get(norm, ""))
         description = ", ".join(part for part in item.parts[1:-1] if part)
         head, tail = ends
         if head and tail and head != tail and description:
             statement = Statement(head, tail, description, item.question, *item.valid)
             between = types.get(head, ""), types.get(tail, "")
-            if typing and kind and typing.fits(given, kind, between):
+            if typing and kind and typing.fits(reply_item, kind, between):
                 statement = replace(statement, type=kind.key, properties=properties)
-            known_one = found.setdefault((head, tail, description), statement)
+            known_one = statements_by_key.setdefault((head, tail, description), statement)
             if statement.type and not known_one.type:
-                found[head, tail, description] = statement
-    return list(found.values()), new
+                statements_by_key[head, tail, description] = statement
+    return list(statements_by_key.values()), new
 
 
 def names_of(mentions: Iterable[Mention]) -> dict[str, str]:
@@ -247,17 +247,17 @@ def names_of(mentions: Iterable[Mention]) -> dict[str, str]:
 
 def questions(items: Iterable[str], limit: int) -> tuple[str, ...]:
     """Return at most `limit` questions, one line each, without numbering."""
-    found = []
+    result = []
     for item in items:
         line = re.sub(r"^\W*(?:Q?\d{1,2}[.):]\s*)?", "", " ".join(item.split()))
         if len(line) > 8 and " " in line:
-            found.append(line[:300])
-    return tuple(dict.fromkeys(found))[:limit]
+            result.append(line[:300])
+    return tuple(dict.fromkeys(result))[:limit]
 
 
 def quotes(items: Iterable[str]) -> tuple[Quote, ...]:
     """Return quotations with their labels, "" for a missing label."""
-    found = []
+    result = []
     for item in items:
         label, mark, words = item.partition("|")
         label = label.strip().strip("[]()<>\"'").upper()
@@ -265,8 +265,8 @@ def quotes(items: Iterable[str]) -> tuple[Quote, ...]:
             label, words = "", item
         words = words.strip(" \n\t|\"“”'‘’")
         if words:
-            found.append(Quote(label, words))
-    return tuple(found)
+            result.append(Quote(label, words))
+    return tuple(result)
 
 
 def _is_name(form: str) -> bool:

@@ -36,25 +36,27 @@ def statements(reading: SegmentReading) -> tuple[Statement, ...]:
 
     Dates and numbers are not ends of statements; times are separate fields.
     """
-    found: dict[tuple[str, str, str], Statement] = {}
+    statements_by_key: dict[tuple[str, str, str], Statement] = {}
     for sentence in reading.sentences:
         for statement in _of_sentence(reading, sentence):
-            found.setdefault((statement.head, statement.tail, statement.description), statement)
-    return tuple(found.values())
+            statements_by_key.setdefault(
+                (statement.head, statement.tail, statement.description), statement
+            )
+    return tuple(statements_by_key.values())
 
 
 def _of_sentence(reading: SegmentReading, sentence: Sentence) -> Iterator[Statement]:
-    named = [p for p in sentence.places if reading.mentions[p.entity].type not in FIGURES]
-    places = _first_places(named)
+    name_places = [p for p in sentence.places if reading.mentions[p.entity].type not in FIGURES]
+    places = _first_places(name_places)
     if len(places) < 2:
         return
     text = flat(sentence.text)
     for head, tail in _nearest(places):
-        said = _clause(sentence, head, tail)
-        if said:
+        clause = _clause(sentence, head, tail)
+        if clause:
             ends = (tail, head) if _is_passive(sentence, head, tail) else (head, tail)
             names = [reading.mentions[place.entity].name for place in ends]
-            yield Statement(names[0], names[1], said)
+            yield Statement(names[0], names[1], clause)
             continue
         description = text
         if len(text) > LONGEST:
@@ -78,9 +80,9 @@ def _clause(sentence: Sentence, head: Occurrence, tail: Occurrence) -> str:
     rest = _BREAK.search(sentence.text, end)
     after = rest.start() if rest else len(sentence.text)
     is_short = len(sentence.text[end:after].split()) <= _WORDS_AFTER
-    said = flat(sentence.text[lead.start(1) : after if is_short else end])
+    clause = flat(sentence.text[lead.start(1) : after if is_short else end])
     whole = flat(sentence.text)
-    return whole if whole.rstrip(".!") == said else said
+    return whole if whole.rstrip(".!") == clause else clause
 
 
 def _is_verb(word: str) -> bool:
@@ -122,14 +124,14 @@ def around(text: str, start: int, end: int, limit: int = LONGEST) -> str:
     """
     if end - start > limit:
         half = limit // 2 - 2
-        left = flat(text[start : start + half]).rpartition(" ")[0]
+        words_before = flat(text[start : start + half]).rpartition(" ")[0]
         right = flat(text[end - half : end]).partition(" ")[2]
-        return f"{left} … {right}"
+        return f"{words_before} … {right}"
     spare = (limit - (end - start)) // 2
     first, last = max(0, start - spare), min(len(text), end + spare)
     while first > 0 and not text[first - 1].isspace() and first < start:
         first += 1
     while last < len(text) and not text[last].isspace() and last > end:
         last -= 1
-    said = flat(text[first:last])
-    return f"{'… ' * bool(text[:first].strip())}{said}{' …' * bool(text[last:].strip())}"
+    text_around = flat(text[first:last])
+    return f"{'… ' * bool(text[:first].strip())}{text_around}{' …' * bool(text[last:].strip())}"

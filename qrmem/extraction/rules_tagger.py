@@ -51,24 +51,24 @@ _SPELLED = re.compile(
 
 def dates(text: str) -> list[tuple[int, int]]:
     """Return the spans of dates and years, in order."""
-    found = [m.span() for m in _DATE.finditer(text)] if _has_digit(text) else []
+    spans = [m.span() for m in _DATE.finditer(text)] if _has_digit(text) else []
     for match in _BARE_YEAR.finditer(text) if _has_digit(text) else ():
-        if not any(a < match.end() and match.start() < b for a, b in found):
-            found.append(match.span())
-    return sorted(found)
+        if not any(a < match.end() and match.start() < b for a, b in spans):
+            spans.append(match.span())
+    return sorted(spans)
 
 
 def numbers(text: str, taken: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the spans of numbers with a unit, a currency or a counted noun."""
-    found = []
+    spans = []
     if _has_digit(text):
         for match in _DIGITS.finditer(text):
             if _counts_something(match.group()):
-                found.append(match.span())
+                spans.append(match.span())
     for match in _SPELLED.finditer(text) if _has_number_word(text) else ():
         if match.group(1).casefold() in voc.UNITS:
-            found.append(match.span())
-    free = [s for s in found if not any(a < s[1] and s[0] < b for a, b in taken)]
+            spans.append(match.span())
+    free = [s for s in spans if not any(a < s[1] and s[0] < b for a, b in taken)]
     return sorted(free)
 
 
@@ -122,7 +122,7 @@ def titles(text: str) -> list[tuple[int, int, str]]:
     """
     if not _MARK.search(text):
         return []
-    found = []
+    spans = []
     for match in _TITLE.finditer(text):
         group = 1 if match.group(1) else 2
         words = _WORD.findall(match.group(group))
@@ -133,8 +133,8 @@ def titles(text: str) -> list[tuple[int, int, str]]:
         is_introduced = bool(cue) and cue is not None and cue.group(1).casefold() in voc.WORK_CUES
         if is_introduced or (len(weighty) > 1 and not _is_speech(text, match)):
             kind = "WORK" if is_introduced and cue and cue.group(1)[-2:] != "ed" else ""
-            found.append((*match.span(group), kind))
-    return found
+            spans.append((*match.span(group), kind))
+    return spans
 
 
 def _is_speech(text: str, match: re.Match[str]) -> bool:
@@ -151,22 +151,22 @@ def uncased(text: str) -> list[tuple[int, int, str]]:
     """
     if text.isascii() or not _UNCASED.search(text):
         return []
-    found = [(*m.span(1), "WORK") for m in _BRACKETS.finditer(text)]
-    found += [(*m.span(1), "PERSON") for m in _HAN_PERSON.finditer(text)]
-    found += [(*m.span(1), "PERSON") for m in _HANGUL_PERSON.finditer(text)]
-    found += [(*m.span(1), "") for m in _SEMITIC_QUOTE.finditer(text)]
-    found += [(*m.span(1), "") for m in _SHORT_QUOTE.finditer(text) if _UNCASED.search(m.group(1))]
-    found += [(*m.span(), "") for m in _KATAKANA.finditer(text)]
-    return _without_overlap(found)
+    spans = [(*m.span(1), "WORK") for m in _BRACKETS.finditer(text)]
+    spans += [(*m.span(1), "PERSON") for m in _HAN_PERSON.finditer(text)]
+    spans += [(*m.span(1), "PERSON") for m in _HANGUL_PERSON.finditer(text)]
+    spans += [(*m.span(1), "") for m in _SEMITIC_QUOTE.finditer(text)]
+    spans += [(*m.span(1), "") for m in _SHORT_QUOTE.finditer(text) if _UNCASED.search(m.group(1))]
+    spans += [(*m.span(), "") for m in _KATAKANA.finditer(text)]
+    return _without_overlap(spans)
 
 
 def _without_overlap(found: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
     """Of overlapping spans keep the earliest, then the longest."""
-    kept: list[tuple[int, int, str]] = []
+    spans_kept: list[tuple[int, int, str]] = []
     for span in sorted(found, key=lambda s: (s[0], -s[1], s[2])):
-        if not kept or span[0] >= kept[-1][1]:
-            kept.append(span)
-    return kept
+        if not spans_kept or span[0] >= spans_kept[-1][1]:
+            spans_kept.append(span)
+    return spans_kept
 
 
 MOST_NAMES = 80
@@ -238,18 +238,18 @@ def gathered(text: str, spans: Iterable[tuple[int, int, str]]) -> Tagged:
 def _spans(text: str) -> list[tuple[int, int, str]]:
     """Return all names as `(start, end, type)`; numbers and quoted titles precede capitals."""
     skipped = [(a, b, "") for a, b in apparatus(text)]
-    found = [(a, b, "DATE") for a, b in dates(text)]
-    taken = [(a, b) for a, b, _ in found]
-    found += [(a, b, "NUMBER") for a, b in numbers(text, taken)]
-    found = [span for span in found if _is_free(span, skipped)] + skipped
+    spans = [(a, b, "DATE") for a, b in dates(text)]
+    dates_and_numbers = [(a, b) for a, b, _ in spans]
+    spans += [(a, b, "NUMBER") for a, b in numbers(text, dates_and_numbers)]
+    spans = [span for span in spans if _is_free(span, skipped)] + skipped
     for span in (*titles(text), *uncased(text)):
-        if _is_free(span, found):
-            found.append(span)
-    found.sort()
+        if _is_free(span, spans):
+            spans.append(span)
+    spans.sort()
     words = vocabulary_of(text)
-    for run in runs(text, [(a, b) for a, b, _ in found], words):
-        found.append((run.start, run.end, _kind(text, run)))
-    return sorted(span for span in found if span not in skipped)
+    for run in runs(text, [(a, b) for a, b, _ in spans], words):
+        spans.append((run.start, run.end, _kind(text, run)))
+    return sorted(span for span in spans if span not in skipped)
 
 
 def _is_free(span: tuple[int, int, str], found: Iterable[tuple[int, int, str]]) -> bool:
@@ -304,7 +304,7 @@ def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_Name]:
 def _folded(names: list[_Name]) -> list[_Name]:
     """Merge a short name into the segment's only longer name that it can refer to."""
     order = sorted(names, key=lambda name: (-len(_best_form(name).split()), name.spans[0]))
-    kept: list[_Name] = []
+    names_kept: list[_Name] = []
     by_word: dict[str, list[_Name]] = {}
     for name in order:
         words = _name_words(name)
@@ -314,10 +314,10 @@ def _folded(names: list[_Name]) -> list[_Name]:
         if len(targets) == 1:
             _take_in(targets[0], name)
             continue
-        kept.append(name)
+        names_kept.append(name)
         for word in {words[0][0], words[0][-1]} if words[0] else ():
             by_word.setdefault(word, []).append(name)
-    return kept
+    return names_kept
 
 
 def _best_form(name: _Name) -> str:

@@ -53,8 +53,8 @@ class Summariser:
             summary = await self._reduced([segment.text for segment in segments])
         else:
             room = self.window - self.reserve - SKELETON
-            chosen = await asyncio.to_thread(telling, segments, room, self.caller.budget.count)
-            summary = await self._one("summary", [title, *chosen] if title else chosen)
+            sentences = await asyncio.to_thread(telling, segments, room, self.caller.budget.count)
+            summary = await self._one("summary", [title, *sentences] if title else sentences)
         return self.caller.budget.cut(" ".join(summary.split()), LIMIT).strip()
 
     async def _reduced(self, texts: Sequence[str]) -> str:
@@ -67,13 +67,13 @@ class Summariser:
             texts = self._packed(summaries)
 
     async def _all(self, prompt: str, texts: Sequence[str]) -> list[str]:
-        found: dict[int, str] = {}
+        summaries: dict[int, str] = {}
 
         async def one(n: int) -> None:
-            found[n] = await self._one(prompt, [texts[n][a:b] for a, b in sentences(texts[n])])
+            summaries[n] = await self._one(prompt, [texts[n][a:b] for a, b in sentences(texts[n])])
 
         await each(range(len(texts)), one, concurrency=self.concurrency)
-        return [found[n] for n in range(len(texts))]
+        return [summaries[n] for n in range(len(texts))]
 
     async def _one(self, prompt: str, pieces: Sequence[str]) -> str:
         """Summarise a text given in pieces; pieces at the end that do not fit are left out.
@@ -86,14 +86,14 @@ class Summariser:
             return dict(text=fenced(" ".join(kept[0])))
 
         try:
-            called = await self.caller.call(
+            call = await self.caller.call(
                 prompt, SummaryReply, inputs, [pieces], window=self.window, reply=self.reserve
             )
         except ModelOutputError as exc:
             if exc.is_refusal:
                 return ""
             return self.caller.budget.cut(" ".join(pieces), LIMIT)
-        return called.value.summary
+        return call.value.summary
 
     def _packed(self, summaries: Sequence[str]) -> list[str]:
         """Join adjacent summaries, at least two, up to half the window."""
@@ -126,8 +126,11 @@ def telling(segments: Sequence[Segment], room: int, count: Callable[[str], int])
         for start, end in sentences(segment.text)
     ]
     words = [terms(text) for _, text in spans]
-    frequency = Counter(word for found in words for word in found)
-    scored = [_score(text, found, frequency) for (_, text), found in zip(spans, words, strict=True)]
+    frequency = Counter(word for span_words in words for word in span_words)
+    scored = [
+        _score(text, span_words, frequency)
+        for (_, text), span_words in zip(spans, words, strict=True)
+    ]
     places: dict[int, list[int]] = {}
     for place, (index, _) in enumerate(spans):
         places.setdefault(index, []).append(place)
@@ -153,13 +156,13 @@ def _within(
     room: int,
     count: Callable[[str], int],
 ) -> list[int]:
-    kept = []
+    sentences_kept = []
     for _, _, place in ranked:
         room -= count(spans[place][1]) + 1
         if room < 0:
             break
-        kept.append(place)
-    return kept
+        sentences_kept.append(place)
+    return sentences_kept
 
 
 # What one node of a tree says of the text below it: a summary, and what is surprising in it.
@@ -241,8 +244,8 @@ def extractive(
     summary = extractive_summary.summary("", parts, count, room)
     if not summary:  # one sentence that is longer than the limit, or no sentence at all
         summary = " ".join(whole.split()[:room])
-    found = surprises(whole, text.around) if surprising else ()
-    return Summarised(summary, found)
+    surprises_found = surprises(whole, text.around) if surprising else ()
+    return Summarised(summary, surprises_found)
 
 
 def surprises(text: str, around: Sequence[str] = ()) -> tuple[str, ...]:
@@ -257,16 +260,16 @@ def surprises(text: str, around: Sequence[str] = ()) -> tuple[str, ...]:
         for a, b in sentences(text)
         if not any(start <= a and len(text[:b].rstrip()) <= end for start, end in skipped)
     ]
-    own = [terms(span) for span in spans]
+    span_terms = [terms(span) for span in spans]
     most = len(spans) // ONE_IN
     if not most:
         return ()
-    near = Counter(term for words in own for term in words)
-    wide = near + Counter(term for other in around for term in terms(other))
-    sizes = near.total(), wide.total()
+    term_counts = Counter(term for words in span_terms for term in words)
+    wide = term_counts + Counter(term for other in around for term in terms(other))
+    sizes = term_counts.total(), wide.total()
     ranked = sorted(
-        (n for n, words in enumerate(own) if len(words) > 1),
-        key=lambda n: (-_surprise(own[n], near, wide, sizes), n),
+        (n for n, words in enumerate(span_terms) if len(words) > 1),
+        key=lambda n: (-_surprise(span_terms[n], term_counts, wide, sizes), n),
     )
     return tuple(spans[n] for n in sorted(ranked[:most]))
 
@@ -274,11 +277,14 @@ def surprises(text: str, around: Sequence[str] = ()) -> tuple[str, ...]:
 def _surprise(
     words: Sequence[str], near: Counter[str], wide: Counter[str], sizes: tuple[int, int]
 ) -> float:
-    own = Counter(words)
+    counts = Counter(words)
     rest = max(1, sizes[0] - len(words))
     beyond = max(1, sizes[1] - len(words))
     return sum(
-        -log(_SAME * (near[w] - own[w]) / rest + (1 - _SAME) * (wide[w] - own[w] + 0.5) / beyond)
+        -log(
+            _SAME * (near[w] - counts[w]) / rest
+            + (1 - _SAME) * (wide[w] - counts[w] + 0.5) / beyond
+        )
         for w in words
     ) / len(words)
 
@@ -313,12 +319,12 @@ async def prompted(
     """
     prompt = PROMPT if surprising else PLAIN_PROMPT
     pieces = [line for piece in text.pieces for line in piece.split("\n") if line.strip()]
-    reply, made = "", Summarised("", (), False)
+    reply, summarised = "", Summarised("", (), False)
     first = PAPER_TEMPERATURE if is_paper else 0.0
     # RAPTOR's summaries have their own length (tb_summarization_length), in the papers' runs too.
     most = limit if not surprising else PAPER_REPLY if is_paper else 2 * limit
     for attempt, temperature in enumerate((first, RETRY_TEMPERATURE)):
-        said = await caller.say(
+        reply_said = await caller.say(
             prompt,
             lambda kept: {"text": fenced("\n".join(kept[0]))},
             [pieces],
@@ -330,13 +336,15 @@ async def prompted(
             top_p=PAPER_TOP_P if is_paper else 1.0,
             sampling=PAPER_SAMPLING if is_paper else {},
         )
-        reply = said.value or reply
-        made = parsed(said.value) if surprising else Summarised(flat(reply), (), bool(reply))
-        if made.is_well_formed and not _echoes(made.summary):
-            return made
-    if _echoes(reply) or not _is_about(made.summary or reply, text.pieces):
+        reply = reply_said.value or reply
+        summarised = (
+            parsed(reply_said.value) if surprising else Summarised(flat(reply), (), bool(reply))
+        )
+        if summarised.is_well_formed and not _echoes(summarised.summary):
+            return summarised
+    if _echoes(reply) or not _is_about(summarised.summary or reply, text.pieces):
         return Summarised(extractive(text, caller.budget.count, limit=limit).summary, (), False)
-    return Summarised(made.summary or flat(reply), made.surprises, False)
+    return Summarised(summarised.summary or flat(reply), summarised.surprises, False)
 
 
 def parsed(reply: str) -> Summarised:
@@ -344,32 +352,32 @@ def parsed(reply: str) -> Summarised:
 
     Without the second label there are no surprises; without labels the whole reply is the summary.
     """
-    said = _in_json(reply) or _labelled(reply)
-    if not said:
+    sections = _in_json(reply) or _labelled(reply)
+    if not sections:
         return Summarised(_once(flat(reply)), (), False)
-    summary = _once(" ".join(map(_plain, said.get("summary", ()))).strip())
-    lines = dict.fromkeys(map(_plain, said.get("surprise", ())))
-    found = tuple(line for line in lines if line.strip(" .*").lower() not in _NOTHING)
-    return Summarised(summary, found, bool(summary) and "surprise" in said)
+    summary = _once(" ".join(map(_plain, sections.get("summary", ()))).strip())
+    lines = dict.fromkeys(map(_plain, sections.get("surprise", ())))
+    surprises = tuple(line for line in lines if line.strip(" .*").lower() not in _NOTHING)
+    return Summarised(summary, surprises, bool(summary) and "surprise" in sections)
 
 
 def _labelled(reply: str) -> dict[str, list[str]]:
     """Return the lines after each label of a reply."""
-    found, said = list(_LABELS.finditer(reply)), dict[str, list[str]]()
-    for n, label in enumerate(found):
-        end = found[n + 1].start() if n + 1 < len(found) else len(reply)
+    labels, sections = list(_LABELS.finditer(reply)), dict[str, list[str]]()
+    for n, label in enumerate(labels):
+        end = labels[n + 1].start() if n + 1 < len(labels) else len(reply)
         lines = reply[label.end() : end].strip().split("\n")
-        said.setdefault(_key(label[1] or label[2]), []).extend(lines)
-    return said
+        sections.setdefault(_key(label[1] or label[2]), []).extend(lines)
+    return sections
 
 
 def _in_json(reply: str) -> dict[str, list[str]]:
     """Return the lines of each label from a JSON object with the labels as fields; else {}."""
-    for found in candidates(reply) if "{" in reply else ():
-        if isinstance(found.value, dict):
-            own = {_key(name): v for name, v in found.value.items() if _LABELS.match(name)}
-            if "summary" in own:
-                return {name: _lines(value) for name, value in own.items()}
+    for candidate in candidates(reply) if "{" in reply else ():
+        if isinstance(candidate.value, dict):
+            values = {_key(name): v for name, v in candidate.value.items() if _LABELS.match(name)}
+            if "summary" in values:
+                return {name: _lines(value) for name, value in values.items()}
     return {}
 
 
@@ -383,16 +391,20 @@ def _lines(value: Any) -> list[str]:
 
 def _once(words: str) -> str:
     """Return a text without repeated sentences, which small models write up to the limit."""
-    found = list(dict.fromkeys(words[start:end].strip() for start, end in sentences(words)))
-    if any(other.startswith(found[-1]) for other in found[:-1]):  # cut in the middle of a repeat
-        found.pop()
-    return " ".join(found)
+    sentences_once = list(
+        dict.fromkeys(words[start:end].strip() for start, end in sentences(words))
+    )
+    if any(
+        other.startswith(sentences_once[-1]) for other in sentences_once[:-1]
+    ):  # cut in the middle of a repeat
+        sentences_once.pop()
+    return " ".join(sentences_once)
 
 
 def _is_about(reply: str, pieces: Sequence[str]) -> bool:
     """Return whether most content words of a reply are in the text to summarise."""
-    said, known = set(terms(reply)), {term for piece in pieces for term in terms(piece)}
-    return len(said & known) > len(said) / 2
+    reply_terms, text_terms = set(terms(reply)), {term for piece in pieces for term in terms(piece)}
+    return len(reply_terms & text_terms) > len(reply_terms) / 2
 
 
 def _plain(line: str) -> str:

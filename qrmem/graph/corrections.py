@@ -134,7 +134,7 @@ def corrections(
         rarity: of the terms that `shared_terms` gives; all are as rare if it is not given.
     """
     rarity = rarity or Rarity({}, 0)
-    found = {}
+    result = {}
     for turn in turns:
         after = [u for u in later if u.number > turn.number and _is_of_one(u, turn)]
         kinds = [(u, kind) for u in after if (kind := _kind(u.text, turn.text, rarity))]
@@ -145,8 +145,8 @@ def corrections(
         if following is not None and is_next and _is_elliptical(following.text, turn.text):
             correcting.append(following)
         if correcting:
-            found[turn.id] = list({u.id: u for u in reversed(correcting)}.values())[::-1]
-    return found
+            result[turn.id] = list({u.id: u for u in reversed(correcting)}.values())[::-1]
+    return result
 
 
 def may_be_corrected(text: str) -> bool:
@@ -203,17 +203,17 @@ def _corrects(later: str, earlier: str) -> str:
     if share < (NAMED if has_name else MARKED) - 1e-9:
         return ""
     is_other, holds = bool(new - old), bool(_STATE.search(earlier))
-    if _found(_SAYS_SO, later, earlier) and (len(shared) > 1 or holds):
+    if _has_new_mark(_SAYS_SO, later, earlier) and (len(shared) > 1 or holds):
         return "marked"
-    if _found(_ENDS, later, earlier) and holds and (has_name or share >= _HALF):
+    if _has_new_mark(_ENDS, later, earlier) and holds and (has_name or share >= _HALF):
         return "marked"
-    if _found(_DENIES, later, earlier) and holds and len(shared) >= _WHOLE * len(theirs):
+    if _has_new_mark(_DENIES, later, earlier) and holds and len(shared) >= _WHOLE * len(theirs):
         return "marked"
     is_resumed = _AGAIN.search(later) and _DENIES.search(earlier) and not _DENIES.search(later)
     if is_resumed and holds and len(shared) >= _WHOLE * len(theirs):
         return "marked"
     is_replaced = is_other and bool(old - new or _FROM_TO.search(later))
-    if _found(_HINTS, later, earlier) and is_replaced:
+    if _has_new_mark(_HINTS, later, earlier) and is_replaced:
         return "marked"
     one, other = _ATTRIBUTE.match(earlier), _ATTRIBUTE.match(later)
     if one and other and terms(one[1]) == terms(other[1]) and terms(one[2]) != terms(other[2]):
@@ -242,8 +242,8 @@ def _is_renamed(later: str, earlier: str) -> bool:
 
 @lru_cache(4096)
 def _names(text: str) -> dict[str, str]:
-    found = (match for match in _CALLED.finditer(text) if _NAMING.search(match.group()))
-    return {match[1].casefold(): match[2].casefold() for match in found}
+    naming_matches = (match for match in _CALLED.finditer(text) if _NAMING.search(match.group()))
+    return {match[1].casefold(): match[2].casefold() for match in naming_matches}
 
 
 @lru_cache(4096)  # each turn is compared with many
@@ -251,10 +251,10 @@ def _terms(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
-def _found(marks: re.Pattern[str], later: str, earlier: str) -> bool:
+def _has_new_mark(marks: re.Pattern[str], later: str, earlier: str) -> bool:
     """Whether the later text has a mark that the earlier one does not have, too."""
-    own = {match.group().casefold() for match in marks.finditer(later)}
-    return bool(own - {match.group().casefold() for match in marks.finditer(earlier)})
+    marks_of_later = {match.group().casefold() for match in marks.finditer(later)}
+    return bool(marks_of_later - {match.group().casefold() for match in marks.finditer(earlier)})
 
 
 def _is_elliptical(later: str, earlier: str) -> bool:

@@ -92,7 +92,7 @@ _FURTHER = 64
 
 def as_document(turn: Turn) -> Document:
     """Return the document that keeps a turn; its title says who spoke, and when."""
-    named = turn.speaker or turn.role
+    speaker_name = turn.speaker or turn.role
     metadata: dict[str, str | int] = {
         CHAT_KEY: turn.session,
         TURN_KEY: turn.number,
@@ -105,7 +105,7 @@ def as_document(turn: Turn) -> Document:
         metadata[USER_KEY] = turn.user
     if turn.role == "user" and is_standing(turn.text):
         metadata[STANDING_KEY] = True
-    title = f"{named}, {turn.at}" if turn.at else named
+    title = f"{speaker_name}, {turn.at}" if turn.at else speaker_name
     return Document(turn.text, title, turn.id, metadata)
 
 
@@ -245,13 +245,13 @@ def require_role_first(role: object, text: object) -> None:
     Raises:
         UsageError: the text is a role and the role is none, or the role is a sentence.
     """
-    said = text.strip().lower() if isinstance(text, str) else ""
-    given = role.strip() if isinstance(role, str) else ""
-    is_swapped = said in _CHAT_ROLES and given.lower() not in _CHAT_ROLES
-    if is_swapped or len(given.split()) > _ROLE_WORDS or len(given) > _ROLE_LENGTH:
-        shown = given if len(given) <= _SHOWN else f"{given[:_SHOWN]}…"
+    text_folded = text.strip().lower() if isinstance(text, str) else ""
+    role_given = role.strip() if isinstance(role, str) else ""
+    is_swapped = text_folded in _CHAT_ROLES and role_given.lower() not in _CHAT_ROLES
+    if is_swapped or len(role_given.split()) > _ROLE_WORDS or len(role_given) > _ROLE_LENGTH:
+        short = role_given if len(role_given) <= _SHOWN else f"{role_given[:_SHOWN]}…"
         raise UsageError(
-            f"the role comes first, then the text: {shown!r} stands where a role should, such as"
+            f"the role comes first, then the text: {short!r} stands where a role should, such as"
             " user or assistant"
         )
 
@@ -269,8 +269,8 @@ def news(known: Sequence[Turn], given: Sequence[Message]) -> Sequence[Message]:
 
 
 def _is_same(turn: Turn, message: Message) -> bool:
-    said = (turn.role, normalise(turn.text)) == (message.role, normalise(message.text))
-    return said and message.at in ("", turn.at)
+    is_same_text = (turn.role, normalise(turn.text)) == (message.role, normalise(message.text))
+    return is_same_text and message.at in ("", turn.at)
 
 
 def _first(message: Mapping[str, Any], keys: Sequence[str]) -> Any:
@@ -287,14 +287,14 @@ def _plain(content: Any) -> str:
 
 def recent(turns: Sequence[Turn], tokens: int, size: Callable[[Turn], int]) -> int:
     """Return how many of the last turns go to the model as they are."""
-    total = rounds = found = 0
+    total = rounds = count_found = 0
     for turn in reversed(turns):
         total += size(turn)
         rounds += turn.role == "user"
         if total > tokens or rounds > RECENT_ROUNDS:
             break
-        found += 1
-    return found
+        count_found += 1
+    return count_found
 
 
 def in_order_of_time(turns: Iterable[Turn]) -> list[Turn]:
@@ -327,15 +327,15 @@ def fitting(
     size: Callable[[Turn], int],
 ) -> list[Turn]:
     """Return the turns that fit, best first; what corrects a turn comes with it or it does not."""
-    kept: dict[str, Turn] = {}
+    turns_kept: dict[str, Turn] = {}
     for turn in found:
         group = [turn, *(by_id[id] for id in corrected.get(turn.id, ()))]
-        new = {member.id: member for member in group if member.id not in kept}
-        needed = sum(map(size, new.values()))
-        if needed <= tokens:
-            kept |= new
-            tokens -= needed
-    return list(kept.values())
+        new = {member.id: member for member in group if member.id not in turns_kept}
+        tokens_needed = sum(map(size, new.values()))
+        if tokens_needed <= tokens:
+            turns_kept |= new
+            tokens -= tokens_needed
+    return list(turns_kept.values())
 
 
 async def read_turns(store: GraphStore, ns: str, infos: Sequence[DocumentInfo]) -> list[Turn]:
@@ -344,8 +344,8 @@ async def read_turns(store: GraphStore, ns: str, infos: Sequence[DocumentInfo]) 
     texts: dict[str, list[str]] = {}
     for segment in await store.segments(ns, documents=ids) if ids else ():
         texts.setdefault(segment.document_id, []).append(segment.text)
-    kept = (info for info in infos if info.id in texts)
-    return [as_turn(info.id, info.metadata, "".join(texts[info.id])) for info in kept]
+    infos_kept = (info for info in infos if info.id in texts)
+    return [as_turn(info.id, info.metadata, "".join(texts[info.id])) for info in infos_kept]
 
 
 async def corrected(
@@ -358,40 +358,44 @@ async def corrected(
     """
     store, ns = searcher.store, searcher.ns
     first = min(turn.number for turn in turns)
-    asked = [turn.text for turn in turns if may_be_corrected(turn.text)]
-    shared = {one.id: one for one in await overlapping(searcher, asked, NAMED)}
-    near = {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
-    given = {one.id: one.metadata for one in await store.documents(ns, near)}
-    given |= {one.document_id: one.metadata for one in shared.values()}
+    texts = [turn.text for turn in turns if may_be_corrected(turn.text)]
+    shared = {one.id: one for one in await overlapping(searcher, texts, NAMED)}
+    reply_ids = {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
+    metadata_of = {one.id: one.metadata for one in await store.documents(ns, reply_ids)}
+    metadata_of |= {one.document_id: one.metadata for one in shared.values()}
     who = {(turn.role, turn.user) for turn in turns}  # nobody corrects what others said
-    given = {
-        id: one for id, one in given.items() if turn_number(id, one) > first and _who(one) in who
+    metadata_of = {
+        id: one
+        for id, one in metadata_of.items()
+        if turn_number(id, one) > first and _who(one) in who
     }
-    wanted = sorted(id for id, one in shared.items() if one.document_id in given)
-    segments = {s.id: s for s in await store.segments(ns, documents=sorted(near & given.keys()))}
-    segments |= {s.id: s for s in await store.segments(ns, wanted)}
-    parts_of = ((s.document_id, s.text) for s in segments.values() if s.document_id in given)
-    later = [as_turn(id, given[id], text) for id, text in parts_of]
+    segment_ids = sorted(id for id, one in shared.items() if one.document_id in metadata_of)
+    segments = {
+        s.id: s for s in await store.segments(ns, documents=sorted(reply_ids & metadata_of.keys()))
+    }
+    segments |= {s.id: s for s in await store.segments(ns, segment_ids)}
+    parts_of = ((s.document_id, s.text) for s in segments.values() if s.document_id in metadata_of)
+    later = [as_turn(id, metadata_of[id], text) for id, text in parts_of]
     later.sort(key=lambda turn: (turn.number, turn.id))
-    found: dict[str, tuple[str, ...]] = {}
+    corrections_by_turn: dict[str, tuple[str, ...]] = {}
     by_id = {turn.id: turn for turn in turns}
     rarity = await _rarity(searcher, sorted(shared_terms(turns, later)))
     for id, parts in corrections(turns, later, rarity).items():
         # A fact that corrects something stands for its turn.
-        known = {turn_id(part.number): part for part in parts}
-        missing = [one for one in known if known[one].id != one and one not in by_id]
+        turns_by_id = {turn_id(part.number): part for part in parts}
+        missing = [one for one in turns_by_id if turns_by_id[one].id != one and one not in by_id]
         wholes = await read_turns(store, ns, await turn_infos(store, ns, missing))
-        known |= {turn.id: turn for turn in wholes}
-        by_id = known | by_id
-        found[id] = tuple(known)
-    return found, by_id
+        turns_by_id |= {turn.id: turn for turn in wholes}
+        by_id = turns_by_id | by_id
+        corrections_by_turn[id] = tuple(turns_by_id)
+    return corrections_by_turn, by_id
 
 
 async def _rarity(searcher: "Searcher", words: Sequence[str]) -> Rarity | None:
     if not words:
         return None
-    known = await searcher.vocabulary(words)
-    return Rarity(known.frequencies, known.segments)
+    vocabulary = await searcher.vocabulary(words)
+    return Rarity(vocabulary.frequencies, vocabulary.segments)
 
 
 async def facts_of(store: GraphStore, ns: str, numbers: Iterable[int]) -> list[DocumentInfo]:
@@ -419,13 +423,13 @@ async def last_turns(
     Args:
         where: what their metadata has.
     """
-    wanted = last
+    most = last
     while True:
-        ids = await store.document_ids(ns, where=where, prefix=TURN, last=wanted or None)
+        ids = await store.document_ids(ns, where=where, prefix=TURN, last=most or None)
         infos = await turn_infos(store, ns, ids)
-        if not last or len(infos) >= last or len(ids) < wanted:
+        if not last or len(infos) >= last or len(ids) < most:
             return infos[-last:]
-        wanted *= _FURTHER
+        most *= _FURTHER
 
 
 async def free_numbers(store: GraphStore, ns: str, last: int, count: int) -> list[int]:
@@ -434,19 +438,19 @@ async def free_numbers(store: GraphStore, ns: str, last: int, count: int) -> lis
     Raises:
         UsageError: there are not so many.
     """
-    found: list[int] = []
+    numbers_free: list[int] = []
     start, size = last + 1, count
-    while len(found) < count:
+    while len(numbers_free) < count:
         numbers = range(start, min(start + size, MOST_TURNS + 1))
         if not numbers:
             raise UsageError(
                 f"namespace {ns!r} has reached the highest turn number, {MOST_TURNS:,}: keep"
                 " further turns in another namespace"
             )
-        taken = {info.id for info in await store.documents(ns, [*map(turn_id, numbers)])}
-        found += [n for n in numbers if turn_id(n) not in taken]
+        ids_taken = {info.id for info in await store.documents(ns, [*map(turn_id, numbers)])}
+        numbers_free += [n for n in numbers if turn_id(n) not in ids_taken]
         start, size = start + size, size * 2
-    return found[:count]
+    return numbers_free[:count]
 
 
 def number_of(info: DocumentInfo) -> int:

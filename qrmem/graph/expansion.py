@@ -162,13 +162,13 @@ def query_text(
 
 
 def _names_within(entities: Sequence[str], tokenizer: Tokenizer, limit: int) -> str:
-    kept = ""
+    text = ""
     for name in entities:
-        longer = f"{kept}, {name}" if kept else name
+        longer = f"{text}, {name}" if text else name
         if tokenizer.count(SEPARATOR + longer) > limit:
             break
-        kept = longer
-    return kept
+        text = longer
+    return text
 
 
 def weighed_edges(
@@ -178,7 +178,7 @@ def weighed_edges(
     taken: Set[str],
 ) -> tuple[ScoredEdge, ...]:
     """Return a step's frontier as its trail keeps it: best first, `TRAIL_EDGES` and all taken."""
-    weighed = [
+    edges_scored = [
         ScoredEdge(
             relation=edge.key,
             head=names.get(edge.head, edge.head),
@@ -189,4 +189,4 @@ def weighed_edges(
         )
         for edge in ranked(edges, scores)
     ]
-    return tuple(edge for n, edge in enumerate(weighed) if n < TRAIL_EDGES or edge.taken)
+    return tuple(edge for n, edge in enumerate(edges_scored) if n < TRAIL_EDGES or edge.taken)

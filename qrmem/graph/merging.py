@@ -67,7 +67,7 @@ async def merge_documents(
     Raises:
         StoreConflict: others changed the namespace again and again.
     """
-    made, limit = 0, PORTION
+    count_merged, limit = 0, PORTION
     is_open = similar is not None or not document_ids
     left = list(dict.fromkeys(document_ids))
     sizes = {i.id: i.segments for i in await store.documents(ns, left)} if left[1:] else {}
@@ -88,11 +88,11 @@ async def merge_documents(
 
     while left:
         count, is_resolved = await _retried(store, merge)
-        made += count
+        count_merged += count
         is_open = is_open or not is_resolved
     if is_open:
         await refresh_names(store, ns, similar=similar)
-    return made
+    return count_merged
 
 
 async def refresh_names(store: GraphStore, ns: str, *, similar: Similar | None = None) -> None:
@@ -116,16 +116,16 @@ async def current_merges(
         return resolve(map(NameUse.of, names), decisions, await similar(names)).merges
     # Most names stand alone: only the others, and what is near them, are decided again.
     sizes = Counter(row.entity for row in names)
-    near = AffectedNames(store, ns, decisions)
-    await near.take({row.key: row.entity for row in names if sizes[row.entity] > 1})
-    return near.resolution().merges
+    affected = AffectedNames(store, ns, decisions)
+    await affected.take({row.key: row.entity for row in names if sizes[row.entity] > 1})
+    return affected.resolution().merges
 
 
 async def near_names(store: GraphStore, ns: str, keys: Iterable[str]) -> Sequence[NameRow]:
     """Return the stored names that could be one with some names, and the rest of their entities."""
     blocks = dict.fromkeys((block for key in keys for block in blocks_of(key)), MOST)
-    found = await store.names(ns, NameFilter(blocks=blocks))
-    return await store.names(ns, NameFilter(entities={row.entity for row in found}))
+    name_rows = await store.names(ns, NameFilter(blocks=blocks))
+    return await store.names(ns, NameFilter(entities={row.entity for row in name_rows}))
 
 
 # --- rows ----------------------------------------------------------------------------------------
@@ -155,15 +155,15 @@ async def _merged(
         How many segments' rows were written, whether no name is left to resolve, and whether no
         row is left to write.
     """
-    found = await store.unmerged(ns, *document_ids)
-    rows, clear, is_whole = await _unmerged(found, limit)
+    unmerged = await store.unmerged(ns, *document_ids)
+    rows, clear, is_whole = await _unmerged(unmerged, limit)
     if not rows.merged:
-        return 0, not found.stale, is_whole
+        return 0, not unmerged.stale, is_whole
     if clear or not resolves:
         change = await _unresolved(store, ns, rows, clear)
     else:
-        change = await _resolved(store, ns, rows, found)
-    await store.apply(ns, found.revision, change)
+        change = await _resolved(store, ns, rows, unmerged)
+    await store.apply(ns, unmerged.revision, change)
     return len(rows.merged), bool(change.resolved), is_whole
 
 
@@ -185,9 +185,9 @@ async def _unmerged(found: Unmerged, limit: int) -> tuple[Rows, list[str], bool]
 
 async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[str]) -> ViewUpdate:
     """Return the change in which each new name stands for itself."""
-    used = {row.name for row in rows.mentions}
-    known = await store.names(ns, NameFilter(norms={split_key(key)[0] for key in used}))
-    new = used - {row.key for row in known}
+    names_used = {row.name for row in rows.mentions}
+    names_known = await store.names(ns, NameFilter(norms={split_key(key)[0] for key in names_used}))
+    new = names_used - {row.key for row in names_known}
     alone = resolution_of(
         {use.key: use for use in uses_of(rows.mentions) if use.key in new}, dict.fromkeys(new, "")
     )
@@ -196,9 +196,9 @@ async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[st
 
 async def _resolved(store: GraphStore, ns: str, rows: Rows, found: Unmerged) -> ViewUpdate:
     """Return the change that brings rows in, with what their names stand for."""
-    near = AffectedNames(store, ns, found.decisions, forms_of(rows.mentions))
-    resolved = await near.take(found.stale)
-    names, entities = _renamed(near.names, near.resolution(), near.new)
+    affected = AffectedNames(store, ns, found.decisions, forms_of(rows.mentions))
+    resolved = await affected.take(found.stale)
+    names, entities = _renamed(affected.names, affected.resolution(), affected.new)
     return replace(change_of(rows, (), names, entities), resolved=resolved)
 
 
@@ -210,14 +210,14 @@ async def _refreshed(store: GraphStore, ns: str, similar: Similar | None) -> Non
     if similar is not None:
         names = await store.names(ns)
         before = {row.key: row for row in names}
-        found = resolve(map(NameUse.of, names), now.decisions, await similar(names))
+        resolved = resolve(map(NameUse.of, names), now.decisions, await similar(names))
     elif now.stale:
-        near = AffectedNames(store, ns, now.decisions)
-        await near.take(now.stale)
-        before, found = near.names, near.resolution()
+        affected = AffectedNames(store, ns, now.decisions)
+        await affected.take(now.stale)
+        before, resolved = affected.names, affected.resolution()
     else:
         return
-    moved, changed = _renamed(before, found)
+    moved, changed = _renamed(before, resolved)
     if now.stale or moved or changed:
         change = ViewUpdate(names=moved, entities=changed, resolved=list(now.stale))
         await store.apply(ns, now.revision, change)
@@ -236,12 +236,12 @@ def _renamed(
         for key, entity in found.names.items()
         if key in new or before[key].entity != entity
     }
-    stored = {
+    stored_rows = {
         row.entity: EntityRow(row.entity, row.entity_name, row.entity_type)
         for key, row in before.items()
         if key not in new
     }
-    return moved, [row for key, row in found.entities.items() if stored.get(key) != row]
+    return moved, [row for key, row in found.entities.items() if stored_rows.get(key) != row]
 
 
 class AffectedNames:
@@ -300,13 +300,13 @@ class AffectedNames:
                 standing[block] += 1
         touched = await self._ask({split_key(key)[0] for key in changed}, standing)
         pending = {row.entity for row in touched} | set(stale.values())
-        done: set[str] = set()
+        norms_done: set[str] = set()
         while pending:
             rows = await self._read(NameFilter(entities=pending))
-            done |= pending
+            norms_done |= pending
             self._know(rows)
             self.names |= {row.key: row for row in rows}
-            pending = await self._joined(rows) - done
+            pending = await self._joined(rows) - norms_done
         return list(changed)
 
     def resolution(self) -> Resolution:
@@ -323,25 +323,27 @@ class AffectedNames:
         Returns:
             The names that are to be decided again because of them.
         """
-        wanted = set(norms) - self._asked
+        norms_wanted = set(norms) - self._asked
         most = {block: MOST + 1 + count for block, count in standing.items()}
-        if not wanted and not most:
+        if not norms_wanted and not most:
             return []
-        rows = await self._read(NameFilter(norms=wanted, blocks=most))
-        self._asked |= wanted
+        rows = await self._read(NameFilter(norms=norms_wanted, blocks=most))
+        self._asked |= norms_wanted
         self._know(rows)
-        touched, found = [], defaultdict[int, list[NameRow]](list)
+        touched, rows_by_block = [], defaultdict[int, list[NameRow]](list)
         for row in rows:
-            if (norm := split_key(row.key)[0]) in wanted:
+            if (norm := split_key(row.key)[0]) in norms_wanted:
                 self._equal[norm].append(row.key)
                 touched.append(row)
             for block in most.keys() & blocks_of(row.key):
-                found[block].append(row)
+                rows_by_block[block].append(row)
         for block, limit in most.items():
-            own = found[block]
-            self._blocks[block] = None if len(own) > MOST else [row.key for row in own]
-            if len(own) < limit:  # else it was crowded before and decides nothing still
-                touched += [row for row in own if own_block(row.key) == block]
+            block_rows = rows_by_block[block]
+            self._blocks[block] = (
+                None if len(block_rows) > MOST else [row.key for row in block_rows]
+            )
+            if len(block_rows) < limit:  # else it was crowded before and decides nothing still
+                touched += [row for row in block_rows if own_block(row.key) == block]
         return touched
 
     async def _joined(self, rows: Sequence[NameRow]) -> set[str]:
@@ -364,7 +366,7 @@ class AffectedNames:
         rows = {row.key: row for row in await self._store.names(self._ns, wanted)}
         if self._added and not self._grown:  # the first read asks for all of them
             for key, forms in self._added.items():
-                self._grown[key] = _grown(key, rows.get(key), forms)
+                self._grown[key] = _with_occurrences(key, rows.get(key), forms)
             self.new = self._added.keys() - rows.keys()
         rows |= {key: self._grown[key] for key in rows.keys() & self._grown.keys()}
         for key in self.new:
@@ -380,7 +382,7 @@ class AffectedNames:
                 self._rows[row.key] = row
 
 
-def _grown(key: str, row: NameRow | None, added: Mapping[str, int]) -> NameRow:
+def _with_occurrences(key: str, row: NameRow | None, added: Mapping[str, int]) -> NameRow:
     """Return a name with more occurrences; a new one stands for itself until it is resolved."""
     forms = Counter(dict(row.forms) if row else {})
     forms.update(added)
@@ -389,12 +391,12 @@ def _grown(key: str, row: NameRow | None, added: Mapping[str, int]) -> NameRow:
 
 def _partners(decisions: Sequence[MergeDecision]) -> Mapping[str, set[str]]:
     """Return for each normalised name those that the user decided on together with it."""
-    found: dict[str, set[str]] = defaultdict(set)
+    partners: dict[str, set[str]] = defaultdict(set)
     for decision in decisions:
         first, second = meant_name(decision.first), meant_name(decision.second)
-        found[first].add(second)
-        found[second].add(first)
-    return found
+        partners[first].add(second)
+        partners[second].add(first)
+    return partners
 
 
 async def _retried(store: GraphStore, work: Callable[[], Awaitable[T]]) -> T:

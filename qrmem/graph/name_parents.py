@@ -104,16 +104,18 @@ class Judge:
         words = _plain_words(split_key(key)[0])
         if split_key(key)[1] in NUMERIC or not any(is_person(*split_key(n)) for n in ranked):
             return ""
-        meant = [
+        names_meant = [
             name
             for name in dict.fromkeys([*ranked, *others])
             if _plain_words(split_key(name)[0])[-len(words) :] == words
         ]
-        fullest = [name for name in meant if not self._leads(name, meant)]
+        fullest = [name for name in names_meant if not self._leads(name, names_meant)]
         if not titles_of(split_key(key)[0]):
             fullest = [name for name in fullest if not _is_titled_woman(name, words)] or fullest
         weights = {
-            name: sum(self._uses[n].count for n in meant if n == name or self._leads(n, [name]))
+            name: sum(
+                self._uses[n].count for n in names_meant if n == name or self._leads(n, [name])
+            )
             for name in fullest
         }
         if not weights:
@@ -121,7 +123,7 @@ class Judge:
         best = max(weights, key=lambda name: (weights[name], by_fullness(name)))
         is_bare = not titles_of(split_key(key)[0]) and sex(*titled(split_key(best)[0])) != "f"
         rest = 0
-        for other in {*meant, *others}:
+        for other in {*names_meant, *others}:
             if other == best or self._leads(other, [best]):
                 continue
             count = self._uses[other].count
@@ -200,15 +202,15 @@ class Judge:
         norm = split_key(key)[0]
         if titles_of(norm):
             return []
-        words, own = _plain_words(norm), fullness(norm)
-        found = []
+        words, own_fullness = _plain_words(norm), fullness(norm)
+        rivals = []
         for other in block:
             fuller, kind = split_key(other)
-            if kind == "PERSON" and fullness(fuller) > own:
+            if kind == "PERSON" and fullness(fuller) > own_fullness:
                 many = _plain_words(fuller)
                 if words in (many[: len(words)], many[-len(words) :]):
-                    found.append(other)
-        return found
+                    rivals.append(other)
+        return rivals
 
     def _is_contested(self, key: str, target: str, block: Sequence[str]) -> bool:
         """Whether names equal in their words, but not in what they are, claim one fuller name.
@@ -216,8 +218,8 @@ class Judge:
         Two known types may fit one name without a type (Lincoln, the person and the place), and
         titles of two people one name without a title (Mr and Miss Darcy: Fitzwilliam Darcy).
         """
-        own = own_block(key)
-        alike = [k for k in block if own_block(k) == own and self._is_short_for(k, target)]
+        block_of_key = own_block(key)
+        alike = [k for k in block if own_block(k) == block_of_key and self._is_short_for(k, target)]
         alike = [k for k in alike if self._uses[k].count * _SELDOM >= self._uses[key].count]
         norm, kind = split_key(key)
         kinds = {split_key(other)[1] for other in alike} - {""}
@@ -242,11 +244,11 @@ def _is_titled_woman(key: str, words: tuple[str, ...]) -> bool:
 
 def _is_of_type(key: str, kind: str, short: str) -> bool:
     """Whether a name has a type, or is a person of the surname `short` without a known type."""
-    norm, own = split_key(key)
-    if own or kind != "PERSON":
-        return own == kind
+    norm, own_type = split_key(key)
+    if own_type or kind != "PERSON":
+        return own_type == kind
     words = _plain_words(short)
-    return is_person(norm, own) and _plain_words(norm)[-len(words) :] == words
+    return is_person(norm, own_type) and _plain_words(norm)[-len(words) :] == words
 
 
 def by_fullness(key: str) -> tuple[tuple[int, int, str], bool, str]:

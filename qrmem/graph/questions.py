@@ -97,13 +97,15 @@ class QuestionPool:
         if least > min(len(rarest), length):
             return False
         lists = self._lists[length]
-        found: set[str] = set()
+        candidates: set[str] = set()
         for word in rarest[: len(rarest) - least + 1]:
             if word in lists:
-                found.update(lists[word])
-        if not found:
+                candidates.update(lists[word])
+        if not candidates:
             return False
-        best = process.extractOne(question, found, scorer=LCSseq.similarity, score_cutoff=least)
+        best = process.extractOne(
+            question, candidates, scorer=LCSseq.similarity, score_cutoff=least
+        )
         return best is not None
 
 
@@ -115,11 +117,11 @@ def _comparable(coded: list[int]) -> str:
 def _one_to_one(coded: list[int]) -> list[int]:
     if len(set(coded)) == len(coded):
         return coded
-    seen: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     words = []
     for word in coded:
-        words.append(word + seen[word] * _OCCURRENCE)
-        seen[word] += 1
+        words.append(word + counts[word] * _OCCURRENCE)
+        counts[word] += 1
     return words
 
 

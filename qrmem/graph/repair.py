@@ -65,9 +65,9 @@ async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) 
     for info in infos:
         await _check_readable(store, ns, info)
     damaged = [info.id for info in infos if await _is_damaged(store, ns, info)]
-    found = await _view(store, ns, documents)
+    view = await _view(store, ns, documents)
     expected = await _expected(store, ns, documents, similar)
-    differences = list(dict.fromkeys(_differences(found, expected)))
+    differences = list(dict.fromkeys(_differences(view, expected)))
     if not differences:
         return Repair((), (), tuple(damaged))
     decisions = [decision for _, decision in differences if decision is not None]
@@ -84,9 +84,9 @@ async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) 
 async def _check(
     store: GraphStore, ns: str, documents: Sequence[str], similar: Similar | None
 ) -> None:
-    found = await _view(store, ns, documents)
+    view = await _view(store, ns, documents)
     expected = await _expected(store, ns, documents, similar)
-    if list(_differences(found, expected)):
+    if list(_differences(view, expected)):
         raise StoreConflict(f"namespace {ns!r} changed while it was repaired; repair it again")
 
 
@@ -120,25 +120,27 @@ async def _expected(
     store: GraphStore, ns: str, documents: Sequence[str], similar: Similar | None
 ) -> View:
     """Return the view of a store in memory that holds the same facts."""
-    async with scratch_store() as made:
+    async with scratch_store() as scratch:
         info = await store.namespace(ns)
         if info is not None:
-            await made.create_namespace(ns, info)
+            await scratch.create_namespace(ns, info)
             for id_ in documents:
-                await copy_document(store, made, ns, id_)
+                await copy_document(store, scratch, ns, id_)
             for decision in (await store.unmerged(ns)).decisions:
-                await made.override_merge(ns, decision)
-            await merge_documents(made, ns, documents, similar=similar)
-            for kept in await store.cached(ns, "fold", await store.cached_keys(ns, "fold")):
-                await made.put_cached(ns, "fold", kept.key, kept.value, segments=kept.segments)
-        return await _view(made, ns, documents)
+                await scratch.override_merge(ns, decision)
+            await merge_documents(scratch, ns, documents, similar=similar)
+            for fold_entry in await store.cached(ns, "fold", await store.cached_keys(ns, "fold")):
+                await scratch.put_cached(
+                    ns, "fold", fold_entry.key, fold_entry.value, segments=fold_entry.segments
+                )
+        return await _view(scratch, ns, documents)
 
 
 async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:
     names = await store.names(ns)
     entities = {row.key: row.name for row in await store.list_entities(ns, _ALL)}
-    known = {*entities, *(row.entity for row in names)}
-    facts = await facts_of(store, ns, sorted(known))
+    entity_keys = {*entities, *(row.entity for row in names)}
+    facts = await facts_of(store, ns, sorted(entity_keys))
     mentions: dict[str, Sequence[str]] = {}
     for together in in_batches(documents, _DOCUMENTS):
         some = await store.segments(ns, documents=together)
@@ -149,9 +151,9 @@ async def _view(store: GraphStore, ns: str, documents: Sequence[str]) -> View:
         surfaces={row.key: row.surface for row in names},
         names=entities,
         facts=facts,
-        relations=await store.relations(ns, sorted(known)),
+        relations=await store.relations(ns, sorted(entity_keys)),
         mentions=mentions,
-        unnamed=counts["entities"] - len(known),
+        unnamed=counts["entities"] - len(entity_keys),
         dangling=counts["facts"] - len(facts),
         misdrawn=await store.misdrawn(ns),
     )
@@ -164,19 +166,21 @@ def _differences(found: View, expected: View) -> Iterator[tuple[str, MergeDecisi
     unnamed = found.unnamed - expected.unnamed
     if unnamed > 0:
         yield f"{counted(unnamed, 'entities')} made by hand, in no text: not kept", None
-    lost = len(set(expected.facts) - set(found.facts))
-    if lost:
-        yield f"{counted(lost, 'relations')} missing or edited: made again", None
+    facts_lost = len(set(expected.facts) - set(found.facts))
+    if facts_lost:
+        yield f"{counted(facts_lost, 'relations')} missing or edited: made again", None
     added = len(set(found.facts) - set(expected.facts))
     if added:
         yield f"{counted(added, 'relations')} not in the texts: not kept", None
     dangling = found.dangling - expected.dangling
     if dangling > 0:
         yield f"{counted(dangling, 'relations')} without both ends: not kept", None
-    drawn = len(set(expected.relations) - set(found.relations)) if not lost and not added else 0
-    if drawn:
-        yield f"{counted(drawn, 'merged relations')} missing or edited: made again", None
-    elif found.misdrawn and not lost and not added:
+    relations_wrong = (
+        len(set(expected.relations) - set(found.relations)) if not facts_lost and not added else 0
+    )
+    if relations_wrong:
+        yield f"{counted(relations_wrong, 'merged relations')} missing or edited: made again", None
+    elif found.misdrawn and not facts_lost and not added:
         yield f"{counted(found.misdrawn, 'edges')} missing or edited: drawn again", None
     moved = sum(
         sorted(keys) != sorted(found.mentions.get(segment, ()))
@@ -191,7 +195,7 @@ def _differences(found: View, expected: View) -> Iterator[tuple[str, MergeDecisi
 
 def _of_names(found: View, expected: View) -> Iterator[tuple[str, MergeDecision | None]]:
     for key, entity in expected.entity_of.items():
-        surface, own = expected.surfaces[key], expected.names[entity]
+        surface, own_names = expected.surfaces[key], expected.names[entity]
         now = found.entity_of.get(key)
         if now is None:
             yield f"the name {surface!r} is missing: it is made again", None
@@ -201,13 +205,16 @@ def _of_names(found: View, expected: View) -> Iterator[tuple[str, MergeDecision 
                 f"{surface!r} was made a name of {target!r}: kept",
                 _decision(surface, target, same=True),
             )
-        elif now != entity and now not in expected.names and surface != own:
-            yield f"{surface!r} was taken from {own!r}: kept", _decision(surface, own, same=False)
+        elif now != entity and now not in expected.names and surface != own_names:
+            yield (
+                f"{surface!r} was taken from {own_names!r}: kept",
+                _decision(surface, own_names, same=False),
+            )
         elif now != entity:
             yield f"{surface!r} stands for another entity: this cannot be kept", None
-    gone = len(found.entity_of.keys() - expected.entity_of.keys())
-    if gone:
-        yield f"{counted(gone, 'names')} in no text: not kept", None
+    names_gone = len(found.entity_of.keys() - expected.entity_of.keys())
+    if names_gone:
+        yield f"{counted(names_gone, 'names')} in no text: not kept", None
 
 
 def _of_entities(found: View, expected: View) -> Iterator[tuple[str, MergeDecision | None]]:

@@ -82,9 +82,9 @@ def resolve(
     judge = Judge(uses)
     parents = {}
     for key in uses:
-        own = in_block[own_block(key)]
+        block_names = in_block[own_block(key)]
         parents[key] = judge.parent(
-            key, own if len(own) <= MOST else None, equal[split_key(key)[0]]
+            key, block_names if len(block_names) <= MOST else None, equal[split_key(key)[0]]
         )
     return resolution_of(uses, parents, decisions, similar)
 
@@ -127,9 +127,9 @@ class _Trees:
         """Take the user's decisions: first who stays apart, then who is one."""
         if not decisions:
             return
-        meant = _meaning(self._uses)
+        meaning = _meaning(self._uses)
         for decision in sorted(decisions, key=lambda d: (d.same, d.first, d.second)):
-            for first, second in meant(decision):
+            for first, second in meaning(decision):
                 if decision.same:
                     self.unite(first, second, "user")
                 else:
@@ -230,8 +230,8 @@ def _meaning(
     def keys_of(name: str) -> list[str]:
         if name in uses:
             return [name]
-        found = by_norm.get(normalise_name(name), ())
-        return sorted(found, key=lambda key: (-uses[key].count, key))
+        keys = by_norm.get(normalise_name(name), ())
+        return sorted(keys, key=lambda key: (-uses[key].count, key))
 
     def meant(decision: MergeDecision) -> list[tuple[str, str]]:
         firsts, seconds = keys_of(decision.first), keys_of(decision.second)
@@ -267,7 +267,7 @@ def _entity_row(uses: Sequence[NameUse]) -> EntityRow:
             types[kind] += use.count
     norm = _canonical(counts)
     alike = [use for use in uses if split_key(use.key)[0] == norm]
-    chosen = min(alike, key=lambda use: (not split_key(use.key)[1], -use.count, use.key))
+    main_use = min(alike, key=lambda use: (not split_key(use.key)[1], -use.count, use.key))
     spelled = [use for use in alike if normalise_name(use.surface) == norm]
     best = min(
         spelled,
@@ -276,7 +276,7 @@ def _entity_row(uses: Sequence[NameUse]) -> EntityRow:
     )
     name = " ".join(best.surface.split()) if best else norm.title()
     type_ = min(types, key=lambda kind: (-types[kind], kind), default="")
-    return EntityRow(chosen.key, name, type_)
+    return EntityRow(main_use.key, name, type_)
 
 
 def _canonical(counts: Mapping[str, int]) -> str:

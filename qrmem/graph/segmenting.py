@@ -73,12 +73,12 @@ def cut(document_id: str, document: Document, tokenizer: Tokenizer, limit: int) 
     Returns:
         No segment at all for a text of white space.
     """
-    text, found = document.text, headings(document.text)
-    parts = document.parts or found
+    text, headings_found = document.text, headings(document.text)
+    parts = document.parts or headings_found
     packing = _Packing(text, tokenizer, limit)
     pieces = (
         piece
-        for start, end in _sections(text, [*document.parts, *found])
+        for start, end in _sections(text, [*document.parts, *headings_found])
         for piece in packing.pieces(start, end)
     )
     return _numbered(document_id, text, parts, pieces)
@@ -122,22 +122,22 @@ def numbered(
         part: what each one's `part` says.
     """
     segments: list[Segment] = []
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for piece in pieces:
-        own = text[piece.start : piece.end]
+        piece_text = text[piece.start : piece.end]
         segments.append(
             Segment(
-                id=_identity(document_id, own, seen[own]),
+                id=_identity(document_id, piece_text, counts[piece_text]),
                 document_id=document_id,
                 index=len(segments),
                 start=piece.start,
                 end=piece.end,
-                text=own,
+                text=piece_text,
                 tokens=piece.tokens,
                 part=part(piece),
             )
         )
-        seen[own] += 1
+        counts[piece_text] += 1
     return segments
 
 
@@ -186,24 +186,24 @@ class _Packing:
         total = 0
         for unit in self._units(start, end):
             while pending and self._is_full(total, unit):
-                done = self._closed(pending)
-                yield done
-                pending = [piece for piece in pending if piece.start >= done.end]
+                closed = self._closed(pending)
+                yield closed
+                pending = [piece for piece in pending if piece.start >= closed.end]
                 total = sum(piece.tokens for piece in pending)
             pending.append(unit)
             total += unit.tokens
         while pending:
-            done = self._closed(pending)
-            yield done
-            pending = [piece for piece in pending if piece.start >= done.end]
+            closed = self._closed(pending)
+            yield closed
+            pending = [piece for piece in pending if piece.start >= closed.end]
 
     def _is_full(self, total: int, unit: Piece) -> bool:
         if total + unit.tokens > self.limit - _SLACK:
             return True
         if total * 2 < self.limit:
             return False
-        own = self.text[unit.start : unit.end].strip()
-        return zlib.crc32(own.encode()) % MILESTONE == 0
+        unit_text = self.text[unit.start : unit.end].strip()
+        return zlib.crc32(unit_text.encode()) % MILESTONE == 0
 
     def _closed(self, pending: Sequence[Piece]) -> Piece:
         """Return as many of the sentences as fit by an exact count; at least the first."""

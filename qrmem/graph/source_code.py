@@ -89,12 +89,12 @@ def read_code(outline: Outline, segments: Sequence[Segment]) -> list[Contributio
 
     Calls are stated where the file says what they mean: a definition in it, or an imported name.
     """
-    known = {d.name for d in outline.definitions} | {i.name for i in outline.imports}
+    names_known = {d.name for d in outline.definitions} | {i.name for i in outline.imports}
     defined = {d.node: d for d in outline.definitions}
     calls = [
         (outline.starts[call.node], caller.name, call.name)
         for call in outline.calls
-        if call.name in known and (caller := _around(outline, defined, call.node)) is not None
+        if call.name in names_known and (caller := _around(outline, defined, call.node)) is not None
     ]
     # A constructor is called as its class: the name is the class's.
     kinds = {d.name: "FUNCTION" for d in outline.definitions}
@@ -110,8 +110,8 @@ def _contribution(
 ) -> Contribution:
     here = range(segment.start, segment.end)
     names = {d.name for d in outline.definitions if outline.starts[d.node] in here}
-    called = {(caller, name) for at, caller, name in calls if at in here and caller != name}
-    names |= {name for pair in called for name in pair}
+    calls_made = {(caller, name) for at, caller, name in calls if at in here and caller != name}
+    names |= {name for pair in calls_made for name in pair}
     mentions = [
         Mention(name, kinds.get(name, ""), (name,), count)
         for name in sorted(names)
@@ -120,7 +120,7 @@ def _contribution(
     inside = {mention.name for mention in mentions}
     statements = [
         Statement(caller, name, f"{caller} calls {name}")
-        for caller, name in sorted(called)
+        for caller, name in sorted(calls_made)
         if {caller, name} <= inside
     ]
     return Contribution(segment.id, "extraction", tuple(mentions), tuple(statements))

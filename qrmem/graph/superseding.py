@@ -84,11 +84,11 @@ def endings(
         for old, new in judged
         if old in by_place and new in by_place and is_later(by_place[new], by_place[old])
     ]
-    found: dict[Place, Ending] = {}
+    ending_by_place: dict[Place, Ending] = {}
     for old, new in sorted(pairs, key=lambda pair: (_moment(pair[1]), place_of(pair[1]))):
-        if place_of(old) not in found and not _leads(found, new, old):
-            found[place_of(old)] = Ending(new, new.valid_from or new.said_at)
-    return found
+        if place_of(old) not in ending_by_place and not _leads(ending_by_place, new, old):
+            ending_by_place[place_of(old)] = Ending(new, new.valid_from or new.said_at)
+    return ending_by_place
 
 
 def is_later(new: Fact, old: Fact) -> bool:
@@ -112,14 +112,14 @@ def may_clash(facts: Iterable[Fact]) -> list[tuple[Fact, Fact]]:
     for fact in facts:
         if fact.said_at:
             by_head[fact.head].append(fact)
-    found = [
+    pairs = [
         (old, new)
-        for own in by_head.values()
-        for new in own
-        for old in own
+        for facts_of_head in by_head.values()
+        for new in facts_of_head
+        for old in facts_of_head
         if is_later(new, old) and not old.valid_until and _is_near(old, new)
     ]
-    return sorted(found, key=lambda pair: (_moment(pair[1]), place_of(pair[1]), place_of(pair[0])))
+    return sorted(pairs, key=lambda pair: (_moment(pair[1]), place_of(pair[1]), place_of(pair[0])))
 
 
 def pair_key(old: Fact, new: Fact) -> str:
@@ -127,8 +127,8 @@ def pair_key(old: Fact, new: Fact) -> str:
 
     Where one sentence states something of several names, it is judged once.
     """
-    made = repr([(fact.segment_id, fact.description) for fact in (old, new)])
-    return "judged:" + hashlib.sha256(made.encode("utf-8", "surrogatepass")).hexdigest()
+    serialised = repr([(fact.segment_id, fact.description) for fact in (old, new)])
+    return "judged:" + hashlib.sha256(serialised.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 async def judged_pairs(store: GraphStore, ns: str) -> frozenset[str]:
@@ -140,21 +140,23 @@ async def _replacements(
     store: GraphStore, ns: str, facts: Sequence[Fact], judged: Collection[str]
 ) -> list[tuple[Place, Place]]:
     """Return the pairs among some statements of which it is kept that one replaces the other."""
-    asked = _asked(facts).intersection(judged) if judged else ()
-    entries = await store.cached(ns, "judgement", sorted(asked)) if asked else ()
-    return _said(facts, {entry.key: entry.value for entry in entries})
+    keys = _pair_keys(facts).intersection(judged) if judged else ()
+    entries = await store.cached(ns, "judgement", sorted(keys)) if keys else ()
+    return _judged_replacements(facts, {entry.key: entry.value for entry in entries})
 
 
-def _asked(facts: Iterable[Fact]) -> set[str]:
+def _pair_keys(facts: Iterable[Fact]) -> set[str]:
     return {pair_key(old, new) for old, new in may_clash(facts)}
 
 
-def _said(
+def _judged_replacements(
     facts: Iterable[Fact], verdicts: Mapping[str, Mapping[str, Any]]
 ) -> list[tuple[Place, Place]]:
-    said = {key for key, value in verdicts.items() if value.get("verdict") == "replaces"}
-    pairs = may_clash(facts) if said else []
-    return [(place_of(old), place_of(new)) for old, new in pairs if pair_key(old, new) in said]
+    replacing_keys = {key for key, value in verdicts.items() if value.get("verdict") == "replaces"}
+    pairs = may_clash(facts) if replacing_keys else []
+    return [
+        (place_of(old), place_of(new)) for old, new in pairs if pair_key(old, new) in replacing_keys
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +167,14 @@ class Shown:
 
     def asked(self, facts: Sequence[Fact]) -> Collection[str]:
         """Return the keys under which a chat model's word on pairs of some facts is kept."""
-        return _asked(facts)
+        return _pair_keys(facts)
 
     def since(
         self, facts: Sequence[Fact], verdicts: Mapping[str, Mapping[str, Any]]
     ) -> Mapping[Place, str]:
         """Return from when on which facts are replaced."""
-        found = endings(facts, self.single, _said(facts, verdicts))
-        return {place: ending.since for place, ending in found.items()}
+        endings_found = endings(facts, self.single, _judged_replacements(facts, verdicts))
+        return {place: ending.since for place, ending in endings_found.items()}
 
 
 async def kept_endings(
@@ -197,11 +199,11 @@ async def kept_endings(
     if not heads:
         return {}
     around = await store.around(ns, sorted(heads))
-    known = held_by((fact for fact in around.facts if fact.head in heads), as_of)
-    return endings(known, single, await _replacements(store, ns, known, judged))
+    facts_held = held_by((fact for fact in around.facts if fact.head in heads), as_of)
+    return endings(facts_held, single, await _replacements(store, ns, facts_held, judged))
 
 
-def marked(fact: Fact, ending: Ending | None, told: str = "") -> str:
+def with_time(fact: Fact, ending: Ending | None, told: str = "") -> str:
     """Return a description with what a reader of it must know of its time.
 
     Args:
@@ -231,14 +233,14 @@ def dated(
         as_of: when they are looked at, a date or moment in ISO form; "": now.
     """
     at = as_of or today()
-    made = []
+    result = []
     for fact in facts:
         ending = ends.get(place_of(fact))
         if not holds(fact, ending, at):
-            told = f"{ending.by.description} {names[ending.by.tail]}" if ending else ""
-            fact = replace(fact, description=marked(fact, ending, told))
-        made.append(fact)
-    return made
+            ending_in_words = f"{ending.by.description} {names[ending.by.tail]}" if ending else ""
+            fact = replace(fact, description=with_time(fact, ending, ending_in_words))
+        result.append(fact)
+    return result
 
 
 def _of_single_types(facts: Iterable[Fact], single: Collection[str]) -> Iterator[tuple[Fact, Fact]]:
@@ -246,9 +248,9 @@ def _of_single_types(facts: Iterable[Fact], single: Collection[str]) -> Iterator
     for fact in facts:
         if fact.type in single:
             groups[fact.head, fact.type].append(fact)
-    for own in groups.values():
-        for old in own:
-            yield from ((old, new) for new in own if new.tail != old.tail and is_later(new, old))
+    for group in groups.values():
+        for old in group:
+            yield from ((old, new) for new in group if new.tail != old.tail and is_later(new, old))
 
 
 def _leads(found: Mapping[Place, Ending], start: Fact, end: Fact) -> bool:

@@ -83,25 +83,27 @@ class Read:
     @property
     def digest(self) -> str:
         """What `ViewUpdate.merged` keeps, to see whether rows are still those of what is stored."""
-        read = [_values(made) for made in (*self.contributions, *self.edits)]
-        made = repr((VERSION, read, self.accepted, self.said_at))
-        return hashlib.blake2b(made.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        read = [_values(serialised) for serialised in (*self.contributions, *self.edits)]
+        serialised = repr((VERSION, read, self.accepted, self.said_at))
+        return hashlib.blake2b(
+            serialised.encode("utf-8", "surrogatepass"), digest_size=12
+        ).hexdigest()
 
 
 def _values(made: Contribution) -> Sequence[object]:
     """Return all that a contribution says, in a fraction of the time that its `repr` takes."""
-    said = [_REST(made), [*map(_MENTION, made.mentions)], [*map(_STATEMENT, made.statements)]]
+    values = [_REST(made), [*map(_MENTION, made.mentions)], [*map(_STATEMENT, made.statements)]]
     # Apart, so that what has none keeps the digest that it had before there were any.
     typed = [
         *((m.name, m.properties) for m in made.mentions if m.properties),
         *((s.type, s.properties, s) for s in made.statements if s.type),
     ]
-    return [*said, typed] if typed else said
+    return [*values, typed] if typed else values
 
 
 def decided(extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
     """Accept questions as a build does: the user's question, if there was one, is in the pool."""
-    seeds = dict.fromkeys(question for made in extractions for question in made.asked)
+    seeds = dict.fromkeys(question for extraction in extractions for question in extraction.asked)
     return accept_in_order(extractions, tuple(seeds))
 
 
@@ -123,25 +125,29 @@ def readings(
     edits: dict[str, list[Contribution]] = defaultdict(list)
     extractions: dict[str, Contribution] = {}
     supplements: dict[str, list[Contribution]] = defaultdict(list)
-    for made in contributions:
-        if made.kind == "extraction":
-            extractions[made.segment_id] = made
-        elif made.kind == "supplement":
-            supplements[made.segment_id].append(made)
-        elif made.kind == "edit":
-            edits[made.segment_id].append(made)
+    for contribution in contributions:
+        if contribution.kind == "extraction":
+            extractions[contribution.segment_id] = contribution
+        elif contribution.kind == "supplement":
+            supplements[contribution.segment_id].append(contribution)
+        elif contribution.kind == "edit":
+            edits[contribution.segment_id].append(contribution)
     accepted: dict[str, tuple[str, ...]] = {}
     for _, group in groupby(segments, key=attrgetter("document_id")):
         firsts = [extractions[s.id] for s in group if s.id in extractions]
         accepted |= zip((f.segment_id for f in firsts), decided(firsts), strict=True)
-    found = []
+    result = []
     for segment in segments:
-        asked = accepted.get(segment.id, ())
+        questions = accepted.get(segment.id, ())
         counting = [extractions[segment.id]] if segment.id in extractions else []
-        counting += [made for made in supplements[segment.id] if made.asked == asked]
-        own, moment = tuple(edits[segment.id]), moments.get(segment.document_id, "")
-        found.append(Read(segment, tuple(counting), tuple(asked), own, moment))
-    return found
+        counting += [
+            contribution
+            for contribution in supplements[segment.id]
+            if contribution.asked == questions
+        ]
+        segment_edits, moment = tuple(edits[segment.id]), moments.get(segment.document_id, "")
+        result.append(Read(segment, tuple(counting), tuple(questions), segment_edits, moment))
+    return result
 
 
 def rows_of(read: Read) -> Rows:
@@ -155,18 +161,23 @@ def rows_of(read: Read) -> Rows:
     segment = read.segment
     names = _Names(segment.text)
     counting = {"", *read.accepted}
-    for made in read.contributions:
-        for mention in made.mentions:
+    for contribution in read.contributions:
+        for mention in contribution.mentions:
             if mention.question in counting:
                 names.add(mention)
-    stated = [s for made in read.contributions for s in made.statements if s.question in counting]
+    statements = [
+        s
+        for contribution in read.contributions
+        for s in contribution.statements
+        if s.question in counting
+    ]
     facts: dict[tuple[str, str, str], Statement] = {}
-    for statement in stated:
+    for statement in statements:
         ends = names.key_of(statement.head, statement), names.key_of(statement.tail, statement)
         description = " ".join(statement.description.split())
         if ends[0] and ends[1] and ends[0] != ends[1] and description:
-            known = facts.setdefault((ends[0], ends[1], description), statement)
-            if statement.type and not known.type:
+            first_statement = facts.setdefault((ends[0], ends[1], description), statement)
+            if statement.type and not first_statement.type:
                 facts[ends[0], ends[1], description] = statement
     return Rows(
         mentions=names.rows(segment.id),
@@ -185,7 +196,7 @@ def statement_key(head: str, tail: str, description: str) -> tuple[str, str, str
 def _fact_rows(read: Read, facts: Mapping[tuple[str, str, str], Statement]) -> list[FactRow]:
     """Return the rows of statements, as the user edited them; one keeps its number for good."""
     times = _Times(read.segment.text, read.said_at)
-    edited = {made.asked: made.statements for made in read.edits}
+    edited = {edit.asked: edit.statements for edit in read.edits}
     rows = []
     for n, ((head, tail, description), statement) in enumerate(facts.items()):
         key = statement_key(head, tail, description)
@@ -217,8 +228,8 @@ def _fact_rows(read: Read, facts: Mapping[tuple[str, str, str], Statement]) -> l
 def _given_validity(statement: Statement) -> Validity:
     """Return when a statement holds by its own dates; an end before its beginning is left out."""
     dates = statement.valid_from, statement.valid_until
-    given = Validity(*(when if is_date(when) else "" for when in dates))
-    return given._replace(last="") if is_backwards(given) else given
+    validity = Validity(*(when if is_date(when) else "" for when in dates))
+    return validity._replace(last="") if is_backwards(validity) else validity
 
 
 class _Times:
@@ -231,9 +242,9 @@ class _Times:
 
     def of(self, statement: Statement) -> Validity:
         """Return when a statement holds."""
-        given = _given_validity(statement)
-        if any(given) or not has_bounds(self._text):
-            return given
+        validity = _given_validity(statement)
+        if any(validity) or not has_bounds(self._text):
+            return validity
         ends = statement.head, statement.tail
         sentence = next((one for one in self._lines() if all(end in one for end in ends)), "")
         return stated_validity(sentence, ends, self._said_at) if sentence else Validity()
@@ -262,19 +273,21 @@ class _Names:
         A form that the rules know for an alias of the name becomes a name of its own: that the two
         are one entity is then decided over the whole namespace, where a user can see and undo it.
         """
-        wanted = dict.fromkeys((mention.name, *mention.forms))
-        found = {form: self._in_text.spelled(form) for form in wanted}
+        forms = dict.fromkeys((mention.name, *mention.forms))
+        spellings = {form: self._in_text.spelled(form) for form in forms}
         if mention.forms == SPEAKER:
-            found = {mention.name: found[mention.name] or mention.name}
-        spelled = [s for s in dict.fromkeys(found.values()) if s is not None and normalise_name(s)]
+            spellings = {mention.name: spellings[mention.name] or mention.name}
+        spelled = [
+            s for s in dict.fromkeys(spellings.values()) if s is not None and normalise_name(s)
+        ]
         if not spelled:
             return
-        is_named = found[mention.name] == spelled[0]
+        is_named = spellings[mention.name] == spelled[0]
         name = spelled[0] if is_named else max(spelled, key=lambda form: (len(form), form))
         for form in [form for form in spelled if _is_decided_elsewhere(form, name)]:
             spelled.remove(form)
             self.add(replace(mention, name=form, forms=(form,)))
-        key = self._placed(normalise_name(name), " ".join(mention.type.split()).upper())
+        key = self._key_of(normalise_name(name), " ".join(mention.type.split()).upper())
         self._forms.setdefault(key, {}).update(dict.fromkeys(spelled))
         self._keys[split_key(key)[0]].add(key)
         before = self._question.get(key, mention.question)
@@ -305,7 +318,7 @@ class _Names:
             for key in sorted(self._forms)
         ]
 
-    def _placed(self, norm: str, type: str) -> str:
+    def _key_of(self, norm: str, type: str) -> str:
         """Return the key for a name; within a segment an untyped and a typed one are one name."""
         key = name_key(norm, type)
         alike = [k for k in self._keys[norm] if k != key]
@@ -346,8 +359,8 @@ def forms_of(mentions: Iterable[MentionRow]) -> dict[str, dict[str, int]]:
 def uses_of(mentions: Iterable[MentionRow]) -> list[NameUse]:
     """Return the names of some mentions, as often as these say."""
     return [
-        NameUse(key, best_form(key, own.items()), sum(own.values()))
-        for key, own in forms_of(mentions).items()
+        NameUse(key, best_form(key, forms.items()), sum(forms.values()))
+        for key, forms in forms_of(mentions).items()
     ]
 
 

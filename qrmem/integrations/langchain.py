@@ -46,27 +46,27 @@ def tools(
         raise UsageError(f"tools need an open memory, not {type(memory).__name__}")
     if isinstance(names, str):
         raise UsageError(f"names is a list of tools, not one text: [{names!r}]")
-    known = Toolset.functions(write=True, user=user)
-    names = names or [name for name in TOOLS if name in known]
-    if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"no tool is called {unknown[0]!r}; there are {', '.join(known)}")
+    functions = Toolset.functions(write=True, user=user)
+    names = names or [name for name in TOOLS if name in functions]
+    if unknown := [name for name in names if name not in functions]:
+        raise UsageError(f"no tool is called {unknown[0]!r}; there are {', '.join(functions)}")
     return [_tool(memory, name, user) for name in names]
 
 
 def _tool(memory: Memory | sync.Memory, name: str, user: str) -> StructuredTool:
     async def coroutine(**options: Any) -> str:
-        with _told():
+        with _errors_as_text():
             text: str = await _acall(memory, lambda m: getattr(Toolset(m, user), name)(**options))
         return text
 
     def function(**options: Any) -> str:
-        with _told():
+        with _errors_as_text():
             if isinstance(memory, Memory):
                 raise UsageError(_AWAITED)
             text: str = memory.call(lambda m: getattr(Toolset(m, user), name)(**options))
         return text
 
-    made = StructuredTool.from_function(
+    structured_tool = StructuredTool.from_function(
         func=function,
         coroutine=coroutine,
         name=name,
@@ -77,13 +77,13 @@ def _tool(memory: Memory | sync.Memory, name: str, user: str) -> StructuredTool:
     def invalid(error: Any) -> str:
         return f"error: {Toolset.wrong(name, error.errors())}"
 
-    made.handle_validation_error = invalid
-    made.handle_tool_error = True
-    return made
+    structured_tool.handle_validation_error = invalid
+    structured_tool.handle_tool_error = True
+    return structured_tool
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _errors_as_text() -> Iterator[None]:
     """Turn an error into text for the model, so that the agent can go on without its memory."""
     try:
         yield
@@ -111,14 +111,14 @@ class MemoryRetriever(BaseRetriever):
     ) -> list[Document]:
         if isinstance(self.memory, Memory):
             raise UsageError(_AWAITED)
-        wanted = self.k if k is None else k
-        return _documents(self.memory.search(query, k=wanted, where=self.where))
+        most = self.k if k is None else k
+        return _documents(self.memory.search(query, k=most, where=self.where))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        wanted = self.k if k is None else k
-        hits = await _acall(self.memory, lambda m: m.search(query, k=wanted, where=self.where))
+        most = self.k if k is None else k
+        hits = await _acall(self.memory, lambda m: m.search(query, k=most, where=self.where))
         return _documents(hits)
 
 

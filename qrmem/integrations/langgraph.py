@@ -87,8 +87,8 @@ class MemoryStore(BaseStore):
             raise UsageError(
                 "this memory is asynchronous: use abatch, or open it with qrmem.sync.open"
             )
-        listed = list(ops)
-        return self._memory.call(lambda memory: self._carry_out(memory, listed))
+        operations = list(ops)
+        return self._memory.call(lambda memory: self._carry_out(memory, operations))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations; reads see the state before the batch.
@@ -96,10 +96,10 @@ class MemoryStore(BaseStore):
         Raises:
             UsageError: a value is not JSON.
         """
-        listed = list(ops)
+        operations = list(ops)
         if isinstance(self._memory, Memory):
-            return await self._carry_out(self._memory, listed)
-        return await self._memory.acall(lambda memory: self._carry_out(memory, listed))
+            return await self._carry_out(self._memory, operations)
+        return await self._memory.acall(lambda memory: self._carry_out(memory, operations))
 
     async def _carry_out(self, memory: Memory, ops: Sequence[Op]) -> list[Result]:
         results: list[Result] = []
@@ -128,19 +128,19 @@ class MemoryStore(BaseStore):
             for id, op in puts.items()
             if op.value is not None
         ]
-        gone = [id for id, op in puts.items() if op.value is None and before[id]]
-        if gone:
-            await memory.delete(*gone)
+        deleted_ids = [id for id, op in puts.items() if op.value is None and before[id]]
+        if deleted_ids:
+            await memory.delete(*deleted_ids)
         if documents:
             report = await memory.add(documents, update=True)
-            lost = [reason for _, index, reason in report.problems if index < 0]
-            if lost:
-                raise UsageError(f"not kept: {'; '.join(lost)}")
+            reasons = [reason for _, index, reason in report.problems if index < 0]
+            if reasons:
+                raise UsageError(f"not kept: {'; '.join(reasons)}")
 
     def _document(
         self, id: str, op: PutOp, value: Mapping[str, Any], before: Item | None
     ) -> Document:
-        written = _written(op.key, value)
+        as_text = _as_text(op.key, value)
         now = datetime.now(UTC).isoformat()
         created = before.created_at.isoformat() if before else now
         paths = self._fields if op.index is None else op.index
@@ -149,7 +149,7 @@ class MemoryStore(BaseStore):
         metadata: dict[str, Scalar] = {
             **levels,
             _KEY: op.key,
-            _VALUE: written,
+            _VALUE: as_text,
             _AT: f"{created} {now}",
             _INDEXED: op.index is not False and bool(texts),
         }
@@ -186,7 +186,7 @@ def _require_tuples(op: Op) -> None:
             raise UsageError(f"a namespace is a tuple of texts: ({given!r},), not {given!r}")
 
 
-def _written(key: str, value: Any) -> str:
+def _as_text(key: str, value: Any) -> str:
     if not isinstance(value, Mapping):
         raise UsageError(f"the value of {key!r} must be a dict, not {type(value).__name__}")
     try:
@@ -237,8 +237,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _at(value: Mapping[str, Any], paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
-        found = get_text_at_path(value, tokenize_path(path))
-        yield from filter(_has_text, found)
+        value_at = get_text_at_path(value, tokenize_path(path))
+        yield from filter(_has_text, value_at)
 
 
 def _has_text(text: str) -> bool:
@@ -251,10 +251,10 @@ def _has_text(text: str) -> bool:
 
 async def _get(memory: Memory, id: str) -> Item | None:
     try:
-        found = await memory.document(id)
+        stored_document = await memory.document(id)
     except NotFound:
         return None
-    return _item(id, found.metadata)
+    return _item(id, stored_document.metadata)
 
 
 def _item(id: str, metadata: Mapping[str, MetaValue]) -> Item | None:
@@ -283,24 +283,29 @@ async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
         if len(scores) >= end:
             read = [(await _get(memory, id), scores[id]) for id in [*scores][:end]]
             prefix = op.namespace_prefix
-            shown = [_found(one, score) for one, score in read if one and _begins(one, prefix)]
-            if len(shown) == len(read):
-                return shown[op.offset :]
-    found = await _below(memory, op.namespace_prefix)
+            items_shown = [
+                _search_item(one, score) for one, score in read if one and _begins(one, prefix)
+            ]
+            if len(items_shown) == len(read):
+                return items_shown[op.offset :]
+    items = await _below(memory, op.namespace_prefix)
     fitting = {
         id: item
-        for id, (item, _) in sorted(found.items(), key=lambda pair: pair[1][0].created_at)
-        if all(_fits(item.value.get(name), wanted) for name, wanted in (op.filter or {}).items())
+        for id, (item, _) in sorted(items.items(), key=lambda pair: pair[1][0].created_at)
+        if all(
+            _fits(item.value.get(name), condition_value)
+            for name, condition_value in (op.filter or {}).items()
+        )
     }
-    ranked = [id for id in fitting if found[id][1]]
+    ranked = [id for id in fitting if items[id][1]]
     scores = {}
     if ranked and _has_text(op.query or ""):
         scores = await _scores(memory, op.query or "", documents=ranked, wanted=end)
     order = [*scores, *(id for id in fitting if id not in scores)]
-    return [_found(fitting[id], scores.get(id)) for id in order[op.offset : end]]
+    return [_search_item(fitting[id], scores.get(id)) for id in order[op.offset : end]]
 
 
-def _found(item: Item, score: float | None) -> SearchItem:
+def _search_item(item: Item, score: float | None) -> SearchItem:
     return SearchItem(item.namespace, item.key, item.value, item.created_at, item.updated_at, score)
 
 
@@ -333,10 +338,10 @@ async def _below(memory: Memory, prefix: Sequence[str]) -> dict[str, tuple[Item,
     """Return by id all items whose namespace begins so, and whether each is indexed."""
     where = {_LEVEL.format(len(prefix)): _level(prefix)}
     infos = await memory.documents(where=where)
-    found = ((info, _item(info.id, info.metadata)) for info in infos if info.id.startswith(_ID))
+    items = ((info, _item(info.id, info.metadata)) for info in infos if info.id.startswith(_ID))
     return {
         info.id: (item, bool(info.metadata.get(_INDEXED)))
-        for info, item in found
+        for info, item in items
         if item is not None and _begins(item, prefix)
     }
 
@@ -371,12 +376,12 @@ def _compared(value: Any, operator: str, other: Any) -> bool:
 
 
 async def _namespaces(memory: Memory, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-    found = {item.namespace for item, _ in (await _below(memory, ())).values()}
+    namespaces = {item.namespace for item, _ in (await _below(memory, ())).values()}
     for condition in op.match_conditions or ():
-        found = {namespace for namespace in found if _matches(namespace, condition)}
+        namespaces = {namespace for namespace in namespaces if _matches(namespace, condition)}
     if op.max_depth is not None:
-        found = {namespace[: op.max_depth] for namespace in found}
-    return sorted(found)[op.offset : op.offset + op.limit]
+        namespaces = {namespace[: op.max_depth] for namespace in namespaces}
+    return sorted(namespaces)[op.offset : op.offset + op.limit]
 
 
 def _matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
@@ -385,4 +390,6 @@ def _matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
         return False
     is_prefix = condition.match_type == "prefix"
     labels = namespace[: len(path)] if is_prefix else namespace[len(namespace) - len(path) :]
-    return all(wanted in ("*", label) for label, wanted in zip(labels, path, strict=True))
+    return all(
+        label_wanted in ("*", label) for label, label_wanted in zip(labels, path, strict=True)
+    )

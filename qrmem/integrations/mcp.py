@@ -65,19 +65,19 @@ def server(memory: "Memory", *, write: bool = False, user: str = "") -> "MCPServ
         """A server whose errors name the wrong argument of a call in a sentence."""
 
         async def call_tool(self, name: str, arguments: dict[str, Any], *args: Any) -> Any:
-            own = next((own for own, public in NAMES.items() if public == name), "")
+            own_name = next((own_name for own_name, public in NAMES.items() if public == name), "")
             try:
-                given = Toolset.checked(own, arguments) if own else arguments
+                checked_arguments = Toolset.checked(own_name, arguments) if own_name else arguments
             except UsageError as exc:
                 raise ToolError(f"{name}: {exc}") from None
-            return await super().call_tool(name, given, *args)
+            return await super().call_tool(name, checked_arguments, *args)
 
-    made = Server("qrmem", instructions=_ABOUT, version=version("qrmem"), log_level="ERROR")
+    mcp_server = Server("qrmem", instructions=_ABOUT, version=version("qrmem"), log_level="ERROR")
     for name in Toolset.functions(write=write, user=user):
-        _offer(made, memory, Toolset(memory, user), name)
+        _offer(mcp_server, memory, Toolset(memory, user), name)
     if not user:
-        _offer_resources(made, memory)
-    return made
+        _offer_resources(mcp_server, memory)
+    return mcp_server
 
 
 def _offer(made: "MCPServer[Any]", memory: "Memory", tools: Toolset, name: str) -> None:
@@ -108,30 +108,30 @@ def _offer(made: "MCPServer[Any]", memory: "Memory", tools: Toolset, name: str) 
 
 
 def _offer_resources(made: "MCPServer[Any]", memory: "Memory") -> None:
-    told = partial(_told, memory)
+    errors_told = partial(_errors_for_client, memory)
 
     @made.resource("qrmem://documents", mime_type="text/plain")
     async def documents() -> str:
         """All documents: id and title."""
-        with told():
-            listed = await memory.documents()
-        return "\n".join(f"{one_line(info.id)}\t{one_line(info.title)}" for info in listed)
+        with errors_told():
+            infos = await memory.documents()
+        return "\n".join(f"{one_line(info.id)}\t{one_line(info.title)}" for info in infos)
 
     @made.resource("qrmem://documents/{document_id}", mime_type="text/plain")
     async def document(document_id: str) -> str:
         """The whole text of a document."""
-        with told():
+        with errors_told():
             return (await memory.document(document_id)).text
 
     @made.resource("qrmem://trails/{trail_id}", mime_type="text/plain")
     async def trail(trail_id: str) -> str:
         """How a question was answered, step by step; `last` for the last one."""
-        with told():
+        with errors_told():
             return trail_text(await memory.trail(None if trail_id == "last" else trail_id))
 
 
 @contextmanager
-def _told(memory: "Memory") -> Iterator[None]:
+def _errors_for_client(memory: "Memory") -> Iterator[None]:
     from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
     try:

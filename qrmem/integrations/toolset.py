@@ -88,8 +88,8 @@ class Toolset:
             user: the user of the toolset; "" for a toolset over all users.
         """
         user = clean_name(user, "user")
-        found = READING + (WRITING if write else ())
-        return tuple(name for name in found if not (user and name in SHARED))
+        names = READING + (WRITING if write else ())
+        return tuple(name for name in names if not (user and name in SHARED))
 
     @classmethod
     def described(cls, name: str) -> str:
@@ -102,13 +102,13 @@ class Toolset:
         from pydantic import BeforeValidator, ConfigDict, create_model
 
         kinds = {int: Annotated[int, BeforeValidator(_no_truth)]}
-        _, *taken = signature(getattr(cls, name)).parameters.values()
+        _, *parameters = signature(getattr(cls, name)).parameters.values()
         fields: dict[str, Any] = {
             p.name: (
                 kinds.get(p.annotation, p.annotation),
                 ... if p.default is p.empty else p.default,
             )
-            for p in taken
+            for p in parameters
         }
         return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
 
@@ -135,10 +135,10 @@ class Toolset:
             name: the function's name.
             errors: Pydantic's errors.
         """
-        taken = ", ".join(cls.arguments(name).model_fields) or "none"
-        return f"{refused(errors)} (arguments: {taken})"
+        arguments_taken = ", ".join(cls.arguments(name).model_fields) or "none"
+        return f"{refused(errors)} (arguments: {arguments_taken})"
 
-    async def _found(self, reading: Awaitable[R]) -> R | None:
+    async def _read_or_none(self, reading: Awaitable[R]) -> R | None:
         """Return the result of a read; `None`, not an error, for a user without documents."""
         try:
             return await reading
@@ -155,19 +155,19 @@ class Toolset:
             k: how many passages, from 1 to 50.
             types: only passages about these types, such as Person, Company; empty for all.
         """
-        query, k = _said(query, "query"), _count(k)
-        hits = await self._found(
+        query, k = _require_text(query, "query"), _count(k)
+        hits = await self._read_or_none(
             self._memory.search(query, k=k, where=self._where, types=_types(types))
         )
         if hits is None:
             return hits_text([])
         corrected = await self._memory.corrections({hit.document_id for hit in hits})
         later = {turn.id: turn for turns in corrected.values() for turn in turns}
-        said = [
+        lines = [
             f"- [{t.at}] {t.speaker or t.role}: {continued(t.text[:EXCERPT], '  ')}"
             for t in later.values()
         ]
-        corrected_by = ["Corrected later by:", fenced("\n".join(said))] if said else []
+        corrected_by = ["Corrected later by:", fenced("\n".join(lines))] if lines else []
         cut = cut_note(query)
         return "\n".join([*([cut] if cut else []), hits_text(hits), *corrected_by])
 
@@ -178,8 +178,8 @@ class Toolset:
             question: one question, complete in itself.
             types: only from passages about these types, such as Person, Company; empty for all.
         """
-        question = _said(question, "question")
-        answer = await self._found(
+        question = _require_text(question, "question")
+        answer = await self._read_or_none(
             self._memory.ask(question, where=self._where, types=_types(types))
         )
         return _NO_ANSWER if answer is None else answer_text(answer)
@@ -195,14 +195,14 @@ class Toolset:
             tokens: upper bound of what the turns take, with speakers and times.
             types: only turns about these types, such as Person, Company; empty for all.
         """
-        found = await self._memory.recall(
-            _said(prompt, "prompt"),
+        recalled = await self._memory.recall(
+            _require_text(prompt, "prompt"),
             session=session,
             tokens=tokens,
             user=self.user or None,
             types=_types(types),
         )
-        return recalled_text(found)
+        return recalled_text(recalled)
 
     async def look_up_entity(self, name: str) -> str:
         """Show what the memory knows of a person, place or thing: relations and where it occurs.
@@ -210,7 +210,7 @@ class Toolset:
         Args:
             name: any name of it.
         """
-        return entity_text(await self._memory.entity(_said(name, "name")))
+        return entity_text(await self._memory.entity(_require_text(name, "name")))
 
     async def list_facts(self, name: str = "", as_of: str = "", superseded: bool = False) -> str:
         """List what the memory holds for true, each with its id, times, source and quotation.
@@ -220,10 +220,10 @@ class Toolset:
             as_of: a date such as 2026-05-03, 2026-05 or 2026, to see what held then; empty for now.
             superseded: also what no longer holds.
         """
-        found = await self._found(
+        facts_found = await self._read_or_none(
             self._memory.facts(entity=name, user=self.user, as_of=as_of, superseded=superseded)
         )
-        return facts_text(found or [])
+        return facts_text(facts_found or [])
 
     async def edit_fact(
         self, fact_id: str, text: str = "", valid_from: str = "", valid_until: str = ""
@@ -236,10 +236,10 @@ class Toolset:
             valid_from: a date such as 2026-05-03, 2026-05 or 2026; empty to leave it as it is.
             valid_until: the same.
         """
-        made = await self._memory.edit_fact(
+        fact = await self._memory.edit_fact(
             fact_id, text or None, valid_from=valid_from or None, valid_until=valid_until or None
         )
-        return facts_text([made])
+        return facts_text([fact])
 
     async def end_fact(self, fact_id: str, on: str = "") -> str:
         """Say that a fact holds no longer.
@@ -290,19 +290,19 @@ class Toolset:
         id = document_id
         if self.user:
             digest = sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
-            id = await self._own(id or digest)
+            id = await self._users_id(id or digest)
         document = {
-            "text": _said(text, "text"),
+            "text": _require_text(text, "text"),
             "title": title,
             "id": id or None,
             "metadata": self._where or {},
         }
         report = await self._memory.add(document, update=bool(document_id))
-        kept = [*report.added, *report.updated, *report.unchanged]
+        document_ids = [*report.added, *report.updated, *report.unchanged]
         problems = "".join(f" Not read: {reason}." for _, _, reason in report.problems)
-        return f"Kept as {', '.join(kept)}.{problems}"
+        return f"Kept as {', '.join(document_ids)}.{problems}"
 
-    async def _own(self, id: str) -> str:
+    async def _users_id(self, id: str) -> str:
         """Return the id that a user's document is kept under, so that none replaces another's.
 
         Raises:
@@ -338,13 +338,13 @@ def openai_tools(*, write: bool = False, user: str = "") -> list[dict[str, Any]]
         user: the user of the toolset that will run them (`Toolset(memory, user)`); "" for a
             toolset over all users.
     """
-    found = []
+    tools_found = []
     for name in Toolset.functions(write=write, user=user):
         schema = Toolset.arguments(name).model_json_schema()
         del schema["title"]
-        told = {"name": name, "description": Toolset.described(name), "parameters": schema}
-        found.append({"type": "function", "function": told})
-    return found
+        function = {"name": name, "description": Toolset.described(name), "parameters": schema}
+        tools_found.append({"type": "function", "function": function})
+    return tools_found
 
 
 async def as_text(tools: Toolset, name: str, /, *args: Any, **options: Any) -> str:
@@ -353,11 +353,13 @@ async def as_text(tools: Toolset, name: str, /, *args: Any, **options: Any) -> s
     No `QrmemError` is raised, so that an agent can go on without its memory.
     """
     if name not in tools.functions(write=True, user=tools.user):
-        known = ", ".join(tools.functions(write=True, user=tools.user))
-        return f"error: there is no function {name!r}; there are {known}"
+        names = ", ".join(tools.functions(write=True, user=tools.user))
+        return f"error: there is no function {name!r}; there are {names}"
     try:
-        given = dict(zip(tools.arguments(name).model_fields, args, strict=False)) | options
-        text: str = await getattr(tools, name)(**tools.checked(name, given))
+        arguments_given = (
+            dict(zip(tools.arguments(name).model_fields, args, strict=False)) | options
+        )
+        text: str = await getattr(tools, name)(**tools.checked(name, arguments_given))
     except QrmemError as exc:
         return f"error: {exc}"
     return text
@@ -372,7 +374,7 @@ def _no_truth(value: object) -> object:
     return value
 
 
-def _said(text: str, what: str) -> str:
+def _require_text(text: str, what: str) -> str:
     if not text.strip():
         raise UsageError(f"{what} is empty")
     return text
@@ -393,13 +395,13 @@ def _count(k: int) -> int:
 
 def hits_text(hits: Sequence[Hit]) -> str:
     """Return passages with their ids, each between tags; a long passage is cut to its excerpt."""
-    shown = [
+    lines = [
         f"{_place(hit.segment_id, hit.title or hit.document_id, hit.part)}\n"
         f"{fenced(hit.text if len(hit.text) <= EXCERPT else hit.excerpt or hit.text[:EXCERPT])}"
         + "".join(f"\nNo longer: {fenced(words[:EXCERPT])}" for words in hit.ended)
         for hit in hits
     ]
-    return "\n\n".join(shown) or "Nothing in the memory matches."
+    return "\n\n".join(lines) or "Nothing in the memory matches."
 
 
 def _place(segment_id: str, title: str, part: str) -> str:
@@ -433,9 +435,11 @@ def entity_text(view: EntityView) -> str:
     lines = [one_line(f"{view.entity.name} ({view.entity.type or 'type unknown'})")]
     for relation in view.relations[:_RELATIONS]:
         other = relation.tail if relation.head == view.entity.key else relation.head
-        told = one_line(relation.description)[:EXCERPT]
+        description = one_line(relation.description)[:EXCERPT]
         arrow = "" if relation.head == view.entity.key else "← "
-        lines.append(f"- {one_line(view.neighbours.get(other, view.entity.name))}: {arrow}{told}")
+        lines.append(
+            f"- {one_line(view.neighbours.get(other, view.entity.name))}: {arrow}{description}"
+        )
     places = dict.fromkeys(
         one_line(f"{segment.document_id} {segment.part}") for segment in view.segments
     )
@@ -449,12 +453,16 @@ def facts_text(found: Sequence[FactView]) -> str:
     """Return at most `MOST` facts with their ids, times, sources and quotations."""
     lines = []
     for fact in found[:MOST]:
-        said = one_line(f"{fact.head} — {fact.description[:EXCERPT]} — {fact.tail}")
+        sentence = one_line(f"{fact.head} — {fact.description[:EXCERPT]} — {fact.tail}")
         times = (("said", fact.said_at), ("from", fact.valid_from), ("until", fact.valid_until))
-        told = ", ".join(f"{word} {when}" for word, when in times if when)
+        times_in_words = ", ".join(f"{word} {when}" for word, when in times if when)
         since = f" {fact.superseded_at[:10]}" if fact.superseded_at else ""
         later = f"; superseded{since}: {fact.then[:EXCERPT]}" if fact.superseded_by else ""
-        lines.append(one_line(f"[{fact.id}] {said}{f' ({told})' if told else ''}{later}"))
+        lines.append(
+            one_line(
+                f"[{fact.id}] {sentence}{f' ({times_in_words})' if times_in_words else ''}{later}"
+            )
+        )
         quoted = continued(fact.quotation[:EXCERPT], "  ")
         lines.append(f'  "{quoted}" ({one_line(fact.document_id)[:_TITLE]})')
     more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []

@@ -88,12 +88,12 @@ def _earlier(folder: Path) -> set[str]:
         return set()
     if not folder.is_dir():
         raise UsageError(f"{folder} is a file; notes need a folder")
-    kept = folder / _LIST
-    if kept.is_symlink() or not kept.is_file():
+    list_file = folder / _LIST
+    if list_file.is_symlink() or not list_file.is_file():
         if any(folder.iterdir()):
             raise UsageError(f"{folder} contains other files; choose an empty folder for the notes")
         return set()
-    names = kept.read_text(encoding="utf-8", errors="replace").splitlines()
+    names = list_file.read_text(encoding="utf-8", errors="replace").splitlines()
     return {n for n in names if re.fullmatch(r"(documents/|entities/)?[^/\\\x00]+\.md", n)}
 
 
@@ -120,8 +120,8 @@ def made_of(contents: Contents) -> dict[str, str]:
 class _Pages:
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
-        self.documents = _named((d.id, d.title or d.id) for d in contents.documents)
-        self.entities = _named((e.key, e.name) for e in contents.entities)
+        self.documents = _file_names((d.id, d.title or d.id) for d in contents.documents)
+        self.entities = _file_names((e.key, e.name) for e in contents.entities)
         self._by_name = {e.name: self.entities[e.key] for e in reversed(contents.entities)}
         self._segments = {segment.id: segment for segment in contents.segments}
         self._parts: dict[str, list[Segment]] = defaultdict(list)
@@ -159,18 +159,18 @@ class _Pages:
     def entity(self, entity: Entity) -> str:
         forms = [name for name, _ in entity.forms if name != entity.name]
         kind = {"type": entity.type} if entity.type else {}
-        named = ", ".join(dict.fromkeys(map(self._segment, entity.segments)))
+        segment_links = ", ".join(dict.fromkeys(map(self._segment, entity.segments)))
         return _note(
             {"key": entity.key, **kind, **({"aliases": forms} if forms else {})},
             entity.name,
             "\n".join(f"- {_line(p.name)}: {_line(str(p.value))}" for p in entity.properties),
             "\n".join(self._fact(fact, entity.name) for fact in self._facts[entity.name]),
-            f"Named in: {named}" if named else "",
+            f"Named in: {segment_links}" if segment_links else "",
         )
 
     def _fact(self, fact: FactView, about: str) -> str:
         other = fact.tail if fact.head == about else fact.head
-        said = f"- {self._name(other)}: {_line(fact.description)}"
+        line = f"- {self._name(other)}: {_line(fact.description)}"
         times = [
             f"said {_line(fact.said_at[:10])}" if fact.said_at else "",
             f"from {_line(fact.valid_from)}" if fact.valid_from else "",
@@ -180,7 +180,7 @@ class _Pages:
         when = "; ".join(filter(None, times))
         is_said = fact.quotation.rstrip(".").casefold() in fact.description.casefold()
         quoted = "" if is_said else f"\n  > {plain(fact.quotation)}"
-        return f"{said}{f' ({when})' if when else ''} {self._segment(fact.segment_id)}{quoted}"
+        return f"{line}{f' ({when})' if when else ''} {self._segment(fact.segment_id)}{quoted}"
 
     def _name(self, name: str) -> str:
         page = self._by_name.get(name)
@@ -215,20 +215,20 @@ def _mark(segment: Segment) -> str:
     return f"s{segment.index + 1}"
 
 
-def _named(named: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _file_names(named: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return a file name for each key, without its ending: readable, allowed everywhere, unique."""
-    taken: set[str] = set()
-    found = {}
+    names_taken: set[str] = set()
+    file_names = {}
     for key, name in named:
         base = " ".join(_NO_NAME.sub(" ", name).split())[:_LONGEST].strip(" .") or "unnamed"
         base = f"_{base}" if _RESERVED.match(base) else base
-        chosen, number = base, 1
-        while _folded(chosen) in taken:  # some file systems take Ann and ann for one
+        file_name, number = base, 1
+        while _folded(file_name) in names_taken:  # some file systems take Ann and ann for one
             number += 1
-            chosen = f"{base} ({number})"
-        taken.add(_folded(chosen))
-        found[key] = chosen
-    return found
+            file_name = f"{base} ({number})"
+        names_taken.add(_folded(file_name))
+        file_names[key] = file_name
+    return file_names
 
 
 def _folded(name: str) -> str:
@@ -271,10 +271,10 @@ async def write_graphml(
     import networkx
 
     graph: networkx.MultiDiGraph[str] = networkx.MultiDiGraph(name=ns)
-    listed = await store.list_entities(ns, _ALL)
-    told = await store.entities(ns, [entity.key for entity in listed])
-    properties = {entity.key: _latest(entity) for entity in told if entity.properties}
-    for entity in listed:
+    entities_listed = await store.list_entities(ns, _ALL)
+    entities_told = await store.entities(ns, [entity.key for entity in entities_listed])
+    properties = {entity.key: _latest(entity) for entity in entities_told if entity.properties}
+    for entity in entities_listed:
         graph.add_node(
             entity.key,
             label=_xml(entity.name),
@@ -282,7 +282,7 @@ async def write_graphml(
             segments=entity.segments,
             **properties.get(entity.key, {}),
         )
-    for relation in await store.relations(ns, [entity.key for entity in listed]):
+    for relation in await store.relations(ns, [entity.key for entity in entities_listed]):
         if relation.head in graph and relation.tail in graph:
             graph.add_edge(
                 relation.head,
@@ -291,13 +291,13 @@ async def write_graphml(
                 label=_xml(relation.description),
                 weight=len(relation.facts),
                 segments=" ".join(relation.segments),
-                **_told(relation),
+                **_edge_data(relation),
             )
-    written = BytesIO()
-    networkx.write_graphml(graph, written)
-    data, what = written.getvalue(), "a GraphML file"
+    buffer = BytesIO()
+    networkx.write_graphml(graph, buffer)
+    data, what = buffer.getvalue(), "a GraphML file"
     write_whole(Path(path), data, b"<?xml", what, overwrite=overwrite)
-    return len(listed)
+    return len(entities_listed)
 
 
 def _latest(entity: Entity) -> dict[str, Any]:
@@ -305,12 +305,12 @@ def _latest(entity: Entity) -> dict[str, Any]:
     return {f"property_{one.name}": _plain(one.value) for one in entity.properties}
 
 
-def _told(relation: Relation) -> dict[str, Any]:
+def _edge_data(relation: Relation) -> dict[str, Any]:
     """Return a relation's type, questions and properties, where it has any."""
-    said = {f"property_{k}": _plain(v) for fact in relation.facts for k, v in fact.properties}
+    properties = {f"property_{k}": _plain(v) for fact in relation.facts for k, v in fact.properties}
     type_ = {"type": relation.type} if relation.type else {}
-    asked = {"questions": _xml(" ".join(relation.questions))} if relation.questions else {}
-    return type_ | asked | said
+    questions = {"questions": _xml(" ".join(relation.questions))} if relation.questions else {}
+    return type_ | questions | properties
 
 
 def _plain(value: Scalar) -> str:

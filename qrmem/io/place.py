@@ -18,10 +18,10 @@ def part_of(path: Path) -> Path:
 
     Abandoned partial files of killed runs, which may hold any text, are deleted.
     """
-    for left in path.parent.glob(f".{escape(path.name)}.????????.part"):
+    for leftover in path.parent.glob(f".{escape(path.name)}.????????.part"):
         with suppress(OSError):
-            if time.time() - left.stat().st_mtime > _FORSAKEN:
-                left.unlink()
+            if time.time() - leftover.stat().st_mtime > _FORSAKEN:
+                leftover.unlink()
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
 
 
@@ -79,10 +79,10 @@ def check_place(path: Path, begins: bytes, what: str, *, overwrite: bool = True)
     if not path.is_file():
         raise UsageError(f"{path} is not a file that can be overwritten; choose another name")
     with path.open("rb") as file:
-        found = file.read(len(begins))
-    if found not in (b"", begins):
+        first_bytes = file.read(len(begins))
+    if first_bytes not in (b"", begins):
         raise UsageError(f"{path} exists and is not {what}; choose another name")
-    if found and not overwrite:
+    if first_bytes and not overwrite:
         raise UsageError(
             f"{path} exists already: choose another name; --force (overwrite=True) replaces it"
         )

@@ -115,31 +115,31 @@ async def documents(
         BadDocument: the file does not exist, is empty or binary, or cannot be decoded.
         UsageError: the source is not one that `add` accepts.
     """
-    taken = _taken(source, glob, follow_links)
+    items = _take(source, glob, follow_links)
     if crew is not None:
-        async for found in _ahead(taken, crew):
-            yield found
+        async for item in _ahead(items, crew):
+            yield item
         return
-    async for one in taken:
+    async for one in items:
         # In a thread: other tasks go on while a file is read, and servers refuse what blocks them.
-        for found in await asyncio.to_thread(_parsed, one) if isinstance(one, _File) else (one,):
-            yield found
+        for item in await asyncio.to_thread(_parsed, one) if isinstance(one, _File) else (one,):
+            yield item
 
 
-async def _taken(
+async def _take(
     source: Source, glob: str | None, follow_links: bool
 ) -> AsyncIterator[Found | _File]:
     if isinstance(source, AsyncIterable):
         async for item in source:
-            for found in await _looked_up(_each, item, glob, follow_links):
-                yield found
+            for found_item in await _looked_up(_each, item, glob, follow_links):
+                yield found_item
     elif isinstance(source, Iterable) and not isinstance(source, str | bytes | bytearray | Mapping):
         for item in source:
-            for found in await _looked_up(_each, item, glob, follow_links):
-                yield found
+            for found_item in await _looked_up(_each, item, glob, follow_links):
+                yield found_item
     else:
-        for found in await _looked_up(_one, source, glob, follow_links):
-            yield found
+        for found_item in await _looked_up(_one, source, glob, follow_links):
+            yield found_item
 
 
 async def _looked_up(
@@ -168,8 +168,8 @@ def identified(document: Document) -> Document:
     try:
         clean = normalised(document)
     except UsageError as exc:
-        named = document.id or document.title or "a document"
-        raise BadDocument(f"metadata of {named}: {exc}") from None
+        label = document.id or document.title or "a document"
+        raise BadDocument(f"metadata of {label}: {exc}") from None
     if not clean.text.strip():
         raise BadDocument(f"{document.id or document.title or 'the document'} is empty")
     if clean.id is not None:
@@ -189,12 +189,12 @@ def _require_kept(document: Document) -> None:
     id = document.id
     if id is not None and (not id.strip() or len(id) > 1000 or "\x00" in id):
         raise BadDocument("a document's id has 1 to 1,000 characters, not all blank, and no NUL")
-    named = id or document.title or "a document"
+    label = id or document.title or "a document"
     if not isinstance(document.metadata, Mapping):
         kind = type(document.metadata).__name__
-        raise BadDocument(f"metadata of {named} are names with values, not a {kind}")
+        raise BadDocument(f"metadata of {label} are names with values, not a {kind}")
     for key, value in document.metadata.items():
-        _require_value(f"metadata {key!r} of {named}", value, is_named=isinstance(key, str))
+        _require_value(f"metadata {key!r} of {label}", value, is_named=isinstance(key, str))
 
 
 def _require_value(place: str, value: object, *, is_named: bool) -> None:
@@ -214,10 +214,10 @@ def _require_value(place: str, value: object, *, is_named: bool) -> None:
 
 def _each(item: object, glob: str | None, follow_links: bool) -> Iterator[Found | _File]:
     try:
-        for found in _one(item, glob, follow_links):
-            if isinstance(found, _File) and not found.refused_as:
-                found = replace(found, refused_as=_name(item))
-            yield found
+        for found_item in _one(item, glob, follow_links):
+            if isinstance(found_item, _File) and not found_item.refused_as:
+                found_item = replace(found_item, refused_as=_name(item))
+            yield found_item
     except QrmemError as exc:
         yield Refused(_name(item), exc)
 
@@ -289,10 +289,12 @@ def _of_path(path: Path, glob: str | None, follow_links: bool) -> Iterator[Found
     for folder, reason in discovered.unreadable:
         count += 1
         yield Refused(str(folder), BadDocument(f"{folder} cannot be read: {reason}"))
-    for found in discovered:
+    for discovered_file in discovered:
         count += 1
-        name = found.relative_to(path).as_posix()
-        yield _File(str(found), name, os.path.abspath(found), str(found))
+        name = discovered_file.relative_to(path).as_posix()
+        yield _File(
+            str(discovered_file), name, os.path.abspath(discovered_file), str(discovered_file)
+        )
     if not count:
         raise BadDocument(f"nothing to read in {path}" + (f" by {glob!r}" if glob else ""))
 
@@ -317,12 +319,12 @@ def _parsed(file: _File, data: bytes | None = None) -> list[Document | Refused]:
         document = files.from_bytes(data, file.path, file.source)
         name = unicodedata.normalize("NFC", file.name)
         title = name if CODE_KEY in document.metadata else document.title
-        made = identified(file_document(replace(document, title=title), name))
+        document_made = identified(file_document(replace(document, title=title), name))
     except QrmemError as exc:
         return [_refused(file, exc)]
     left_out = document.metadata.get(LEFT_OUT)
     broken = BadDocument(f"broken parts were left out: {left_out}")
-    return [made, *([Refused(name, broken)] if left_out else [])]
+    return [document_made, *([Refused(name, broken)] if left_out else [])]
 
 
 def _refused(file: _File, error: QrmemError) -> Refused:
@@ -348,13 +350,13 @@ async def _ahead(taken: AsyncIterator[Found | _File], crew: Crew) -> AsyncIterat
                     asyncio.create_task(_by_worker(crew, part)) if isinstance(part, list) else part
                 )
                 while len(waiting) > crew.at_once:
-                    for found in await _ready(waiting.popleft()):
-                        yield found
+                    for item in await _ready(waiting.popleft()):
+                        yield item
         except Exception as exc:
             broken = exc  # what the source gave before it broke is yielded
         while waiting:
-            for found in await _ready(waiting.popleft()):
-                yield found
+            for item in await _ready(waiting.popleft()):
+                yield item
         if broken is not None:
             raise broken
     finally:
@@ -401,25 +403,25 @@ def _size(file: _File) -> int:
 
 async def _by_worker(crew: Crew, together: Sequence[_File]) -> list[Document | Refused]:
     """Parse a group of files; if the worker is lost, parse each file alone."""
-    found: list[list[Document | Refused]] = [[] for _ in together]
-    given: dict[int, tuple[_File, bytes]] = {}
+    results: list[list[Document | Refused]] = [[] for _ in together]
+    files_given: dict[int, tuple[_File, bytes]] = {}
     for n, file in enumerate(together):
         try:
-            given[n] = file, files.content(file.path)
+            files_given[n] = file, files.content(file.path)
         except QrmemError as exc:
-            found[n] = [_refused(file, exc)]
+            results[n] = [_refused(file, exc)]
     try:
-        made = await crew.do(parse_files, list(given.values()))
+        results_of_crew = await crew.do(parse_files, list(files_given.values()))
     except WorkerLost:
-        made = [await _again(crew, file, data) for file, data in given.values()]
-    for n, parsed in zip(given, made, strict=True):
-        found[n] = parsed
-    return [one for parsed in found for one in parsed]
+        results_of_crew = [await _again(crew, file, data) for file, data in files_given.values()]
+    for n, parsed in zip(files_given, results_of_crew, strict=True):
+        results[n] = parsed
+    return [one for parsed in results for one in parsed]
 
 
 async def _again(crew: Crew, file: _File, data: bytes) -> list[Document | Refused]:
     try:
-        made: list[list[Document | Refused]] = await crew.do(parse_files, [(file, data)])
+        parsed: list[list[Document | Refused]] = await crew.do(parse_files, [(file, data)])
     except WorkerLost:
         return [_refused(file, BadDocument(f"{file.path}: {LOST_TWICE}"))]
-    return made[0]
+    return parsed[0]

@@ -52,13 +52,13 @@ async def fetched(address: str) -> Document:
     """
     import httpx
 
-    shown = address.partition("#")[0]
+    address_shown = address.partition("#")[0]
     try:
-        url = httpx.URL(shown)
+        url = httpx.URL(address_shown)
     except httpx.InvalidURL as exc:
-        raise BadDocument(f"{shown} is not an address: {exc}") from exc
+        raise BadDocument(f"{address_shown} is not an address: {exc}") from exc
     if url.scheme not in ("http", "https") or not url.host:
-        raise BadDocument(f"{shown}: only addresses with http:// or https:// are read")
+        raise BadDocument(f"{address_shown}: only addresses with http:// or https:// are read")
     if url.userinfo:
         raise BadDocument(
             f"the address at {url.host} holds a password, which would be kept with the document:"
@@ -66,18 +66,18 @@ async def fetched(address: str) -> Document:
         )
     try:
         async with asyncio.timeout(SECONDS):
-            answer, data = await _got(url, ByteBudget(shown))
+            answer, data = await _got(url, ByteBudget(address_shown))
     except TimeoutError as exc:
-        raise OutOfReach(f"{shown} did not answer within {SECONDS} s") from exc
+        raise OutOfReach(f"{address_shown} did not answer within {SECONDS} s") from exc
     except httpx.HTTPError as exc:
         reason = " ".join(str(exc).split()) or type(exc).__name__
-        raise OutOfReach(f"{shown} cannot be reached: {reason}") from exc
+        raise OutOfReach(f"{address_shown} cannot be reached: {reason}") from exc
     kind, charset = _kind(answer)
     if kind in ("", "html", "markdown", "csv"):
         data = _in_utf8(data, charset)
     name = PurePosixPath(url.path).name or url.host
-    read = files.from_bytes(data, name, shown, kind)
-    return Document(read.text, read.title, shown, read.metadata, read.parts)
+    read = files.from_bytes(data, name, address_shown, kind)
+    return Document(read.text, read.title, address_shown, read.metadata, read.parts)
 
 
 async def _got(url: "httpx.URL", budget: ByteBudget) -> "tuple[httpx.Response, bytes]":
@@ -104,8 +104,8 @@ async def _got(url: "httpx.URL", budget: ByteBudget) -> "tuple[httpx.Response, b
 
 async def _body(answer: "httpx.Response", budget: ByteBudget) -> bytes:
     if answer.status_code != 200:
-        said = f"{answer.status_code} {answer.reason_phrase}".strip()
-        raise BadDocument(f"{budget.name} cannot be read: the server answers {said}")
+        status_line = f"{answer.status_code} {answer.reason_phrase}".strip()
+        raise BadDocument(f"{budget.name} cannot be read: the server answers {status_line}")
     pieces = []
     async for piece in answer.aiter_bytes():
         budget.take(len(piece))
@@ -148,8 +148,10 @@ def _is_outside(server: str) -> bool:
 
 def _kind(answer: "httpx.Response") -> tuple[str, str]:
     """Return what kind of file a server says that it sent, and in which encoding; "": not said."""
-    stated = answer.headers.get("content-type", "")
-    return _KINDS.get(stated.partition(";")[0].strip().lower(), ""), answer.charset_encoding or ""
+    content_type = answer.headers.get("content-type", "")
+    return _KINDS.get(
+        content_type.partition(";")[0].strip().lower(), ""
+    ), answer.charset_encoding or ""
 
 
 def _in_utf8(data: bytes, encoding: str) -> bytes:

@@ -22,10 +22,10 @@ from qrmem.graph.superseding import (
     holds,
     judged_pairs,
     kept_endings,
-    marked,
     may_clash,
     pair_key,
     place_of,
+    with_time,
 )
 from qrmem.graph.view_rows import readings, rows_of, statement_key
 from qrmem.graphstore.protocol import Around, FactRow
@@ -133,7 +133,7 @@ async def ended_in(
         ending = ends.get(place_of(fact))
         if ending and ending.by.segment_id in later_ids and not holds(fact, ending, now):
             fact_in_words = replace(fact, description=_fact_sentence(fact, names))
-            words = marked(fact_in_words, ending, _fact_sentence(ending.by, names))
+            words = with_time(fact_in_words, ending, _fact_sentence(ending.by, names))
             ended_by.setdefault(fact.segment_id, {})[words] = None
     return {id_: tuple(fact_ids) for id_, fact_ids in ended_by.items()}
 

@@ -59,10 +59,10 @@ def identifiers(question: str) -> list[str]:
     alone = _SIMPLE.fullmatch(question.strip())
     if alone:
         return [alone.group()]
-    odd = (found.group() for found in _WORD.finditer(question) if _ODD.search(found.group()))
+    odd = (match.group() for match in _WORD.finditer(question) if _ODD.search(match.group()))
     names = [re.split(r"\.|::", word.strip("`()!"))[-1] for word in odd]
-    told = (word for pattern in _TOLD for word in pattern.findall(question))
-    names += [word for word in told if word.lower() not in STOP_WORDS]
+    words_defined = (word for pattern in _TOLD for word in pattern.findall(question))
+    names += [word for word in words_defined if word.lower() not in STOP_WORDS]
     return [name for name in dict.fromkeys(names) if name]
 
 
@@ -94,7 +94,7 @@ async def find(near: "Neighbourhood", question: str, texts: "Texts") -> dict[str
 
     They are taken into the neighbourhood.
     """
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for name in identifiers(question):
         groups = [[term] for term in dict.fromkeys(terms(name))]
         limit = MOST + 1
@@ -109,6 +109,6 @@ async def find(near: "Neighbourhood", question: str, texts: "Texts") -> dict[str
             continue
         for segment, _ in (await texts.read(languages)).values():
             if defines(segment.text, name, languages[segment.id]):
-                found.setdefault(segment.id, name)
-    await near.add(found)
-    return found
+                labels.setdefault(segment.id, name)
+    await near.add(labels)
+    return labels

@@ -65,13 +65,13 @@ async def rank(
 
 def _titles(rows: "NDArray[np.int64]", links: "Links") -> Edges:
     """Return the edges between candidates that a title makes."""
-    kept = links.chosen(
+    title_links = links.chosen(
         links.entitled & np.isin(links.sources, rows) & np.isin(links.targets, rows)
     )
     return (
-        np.searchsorted(rows, kept.sources),
-        np.searchsorted(rows, kept.targets),
-        _TITLE_LINK * kept.worth,
+        np.searchsorted(rows, title_links.sources),
+        np.searchsorted(rows, title_links.targets),
+        _TITLE_LINK * title_links.worth,
     )
 
 
@@ -192,26 +192,30 @@ async def _ask_again(
     it lacks, are a new query.
     """
     bags = {row: _bag(near, names.read.get(near.entries[row].id, ())) for row in seeds.tolist()}
-    wanted = dict.fromkeys(sorted({term for bag in bags.values() for term in bag}), 1.0)
-    if not wanted:
+    query_terms = dict.fromkeys(sorted({term for bag in bags.values() for term in bag}), 1.0)
+    if not query_terms:
         return np.zeros(near.size), np.full(near.size, -1, dtype=np.int64)
-    known = await near.store.vocabulary(near.ns, list(wanted))
-    rarity = scoring.weighted(wanted, known)
+    vocabulary = await near.store.vocabulary(near.ns, list(query_terms))
+    rarity = scoring.weighted(query_terms, vocabulary)
     bags = {row: _rarest(bag, rarity) for row, bag in bags.items()}
 
     async def asked(row: int, bag: Mapping[str, float]) -> tuple[int, Sequence[str]]:
         lacking = 1 - np.minimum(near.profiles[row], 1)
-        missing = [term for term, left in zip(near.question.weights, lacking, strict=True) if left]
+        missing = [
+            term
+            for term, is_lacking in zip(near.question.weights, lacking, strict=True)
+            if is_lacking
+        ]
         groups = [missing, list(bag)]
         only = near.question
         return row, await near.store.matching(
             near.ns, groups, _ASKED, only.documents, among=only.segments
         )
 
-    found = dict(await asyncio.gather(*(asked(row, bag) for row, bag in bags.items())))
-    await near.add(id_ for ids in found.values() for id_ in ids)
+    answers = dict(await asyncio.gather(*(asked(row, bag) for row, bag in bags.items())))
+    await near.add(id_ for ids in answers.values() for id_ in ids)
     result, sources = np.zeros(near.size), np.full(near.size, -1, dtype=np.int64)
-    for row, ids in found.items():
+    for row, ids in answers.items():
         rows = near.rows(id_ for id_ in ids if id_ != near.entries[row].id)
         weights = {term: count * rarity[term] for term, count in bags[row].items()}
         scores = near.direct[row] * _together(near, row, rows, weights)

@@ -64,15 +64,15 @@ class Texts:
 
     async def read(self, ids: Iterable[str]) -> "Mapping[str, tuple[Segment, Sequence[Sentence]]]":
         """Return segments with their sentences; those deleted meanwhile are left out."""
-        wanted = list(dict.fromkeys(ids))
-        missing = [id_ for id_ in wanted if id_ not in self._read]
+        ids_wanted = list(dict.fromkeys(ids))
+        missing = [id_ for id_ in ids_wanted if id_ not in self._read]
         for segment in await self._store.segments(self._ns, missing) if missing else ():
             cut = [segment.text[start:end].strip() for start, end in sentences(segment.text)]
             self._read[segment.id] = segment, [_sentence(text) for text in cut]
-        found = {id_: self._read[id_] for id_ in wanted if id_ in self._read}
+        texts = {id_: self._read[id_] for id_ in ids_wanted if id_ in self._read}
         while len(self._read) > _KEPT:
             self._read.popitem(last=False)
-        return found
+        return texts
 
 
 def _sentence(text: str) -> Sentence:
@@ -99,17 +99,17 @@ class Names:
 
     def targets(self, name: str) -> list[tuple[str, float, bool]]:
         """Return the segments that a name leads to, how surely, and whether it is their title."""
-        meant = self.titled.get(name, ())
-        found = [
-            (id_, one.sure / math.sqrt(len(meant)), True)
-            for one in meant[:HOMONYMS]
+        titled_documents = self.titled.get(name, ())
+        targets = [
+            (id_, one.sure / math.sqrt(len(titled_documents)), True)
+            for one in titled_documents[:HOMONYMS]
             for id_ in one.segments
         ]
         for key in self.entities.get(name, ()):
             ids = self.places.get(key, ())
             if len(ids) >= 2:
-                found += [(id_, 1 / math.log2(1 + len(ids)), False) for id_ in ids]
-        return found
+                targets += [(id_, 1 / math.log2(1 + len(ids)), False) for id_ in ids]
+        return targets
 
 
 async def names_in(near: "Neighbourhood", texts: Texts, ids: Sequence[str]) -> Names:
@@ -127,32 +127,34 @@ async def names_in(near: "Neighbourhood", texts: Texts, ids: Sequence[str]) -> N
     } - near.question.names
     titled = await near.store.titled(near.ns, sorted(forms))
     entities: dict[str, dict[str, None]] = {}
-    own: dict[str, set[str]] = {}
+    names_by_segment: dict[str, set[str]] = {}
     mentions = await near.store.mentions(near.ns, list(read), RARE)
     for id_, pairs in mentions.named.items():
         for form, key in pairs:
             name = plain(form)
             if name and name not in near.question.names:
                 entities.setdefault(name, {})[key] = None
-                own.setdefault(id_, set()).add(name)
+                names_by_segment.setdefault(id_, set()).add(name)
     return Names(
         {
-            id_: [_with_names(sentence, titled, own.get(id_, set())) for sentence in cut]
+            id_: [
+                _with_names(sentence, titled, names_by_segment.get(id_, set())) for sentence in cut
+            ]
             for id_, cut in read.items()
         },
         titled,
-        {name: list(found) for name, found in entities.items()},
+        {name: list(segment_ids) for name, segment_ids in entities.items()},
         mentions.places,
     )
 
 
 def _with_names(sentence: Sentence, titled: "Mapping[str, object]", entities: set[str]) -> Sentence:
-    found = dict.fromkeys(
+    names_found = dict.fromkeys(
         name
-        for known in (titled.keys(), entities)
-        for name in longest_names(sentence.words, sentence.places, known)
+        for known_names in (titled.keys(), entities)
+        for name in longest_names(sentence.words, sentence.places, known_names)
     )
-    return replace(sentence, names=tuple(found))
+    return replace(sentence, names=tuple(names_found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +192,8 @@ class Links:
 
     def scores_of(self, rows: "NDArray[np.int64]") -> "NDArray[np.float64]":
         """Return the best score of a link to each of some rows, 0 where none leads."""
-        found = dict(sorted(zip(self.targets.tolist(), self.scores.tolist(), strict=True)))
-        return np.array([found.get(row, 0.0) for row in rows.tolist()])
+        score_of = dict(sorted(zip(self.targets.tolist(), self.scores.tolist(), strict=True)))
+        return np.array([score_of.get(row, 0.0) for row in rows.tolist()])
 
 
 async def follow(near: "Neighbourhood", names: Names) -> Links:
@@ -200,20 +202,20 @@ async def follow(near: "Neighbourhood", names: Names) -> Links:
     Links within a document by its own title are left out.
     """
     question = near.question
-    found = []
+    link_rows = []
     for id_, cut in names.read.items():
         for number, sentence in enumerate(cut):
             worth = _AS_IT_IS + question.share(sentence.terms)
             for name in sentence.names:
-                found += [
+                link_rows += [
                     (id_, target, name, number, worth * sure, entitled)
                     for target, sure, entitled in names.targets(name)
                     if target != id_
                 ]
-    await near.add(target for _, target, *_ in found)
+    await near.add(target for _, target, *_ in link_rows)
     rows = [
         (source, target, *rest)
-        for source_id, target_id, *rest in found
+        for source_id, target_id, *rest in link_rows
         if (target := near.row_of.get(target_id)) is not None
         and (source := near.row_of.get(source_id)) is not None
         and not (rest[3] and _same_document(near, source, target))
@@ -260,9 +262,9 @@ def weigh(
     missing = 1 - np.minimum([covered[int(row)] for row in sources], 1)
     top = float(near.bm25.max(initial=0.0)) or 1.0
     rest = (near.profiles[targets] * near.weights) @ missing.T / top
-    needed = _AS_IT_IS + rest[by_target, by_source] + 0.5 * near.dense[links.targets]
+    weight_needed = _AS_IT_IS + rest[by_target, by_source] + 0.5 * near.dense[links.targets]
     start = np.array([weight[int(row)] for row in sources])[by_source]
-    scored = replace(links, scores=start * links.worth * needed)
+    scored = replace(links, scores=start * links.worth * weight_needed)
     order = np.lexsort((links.sources, -scored.scores, links.targets, links.entitled))
     ordered = scored.chosen(order)
     first = np.ones(order.size, dtype=bool)

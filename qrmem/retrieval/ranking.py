@@ -33,13 +33,17 @@ def _logged(values: "NDArray[np.float64]", floor: float) -> "NDArray[np.float64]
 
 def _novelty(found: "Exploration") -> "NDArray[np.float64]":
     """Return how much of the question a candidate adds to one of the five best seeds."""
-    near, seeds = found.near, found.seeds[:5]
-    if not seeds.size or not near.question.total:
+    neighbourhood, seeds = found.near, found.seeds[:5]
+    if not seeds.size or not neighbourhood.question.total:
         return np.zeros(found.rows.size)
-    have = np.minimum(near.profiles[found.rows], 1)
-    known = np.minimum(near.profiles[seeds], 1)
-    added = np.maximum(have[None] - known[:, None], 0) @ near.weights / near.question.total
-    best: NDArray[np.float64] = (added * near.direct[seeds][:, None]).max(axis=0)
+    have = np.minimum(neighbourhood.profiles[found.rows], 1)
+    profiles_known = np.minimum(neighbourhood.profiles[seeds], 1)
+    added = (
+        np.maximum(have[None] - profiles_known[:, None], 0)
+        @ neighbourhood.weights
+        / neighbourhood.question.total
+    )
+    best: NDArray[np.float64] = (added * neighbourhood.direct[seeds][:, None]).max(axis=0)
     return best
 
 
@@ -59,10 +63,12 @@ def _telling(found: "Exploration") -> "NDArray[np.float64]":
     one rare word has nearly all there, also beside common ones, and what holds the word goes before
     what names lead to. Spread over ten words the feature is next to nothing.
     """
-    near = found.near
-    shares = near.weights / (near.question.total or 1.0)
-    squares = near.weights**2 / ((near.weights**2).sum() or 1.0)
-    has: NDArray[np.float64] = np.minimum(near.profiles[found.rows], 1) @ (shares * squares)
+    neighbourhood = found.near
+    shares = neighbourhood.weights / (neighbourhood.question.total or 1.0)
+    squares = neighbourhood.weights**2 / ((neighbourhood.weights**2).sum() or 1.0)
+    has: NDArray[np.float64] = np.minimum(neighbourhood.profiles[found.rows], 1) @ (
+        shares * squares
+    )
     return has
 
 
@@ -100,15 +106,15 @@ def ranked(found: "Exploration") -> "NDArray[np.float64]":
 
     Candidates come before all others, which keep the order of their direct scores.
     """
-    near = found.near
+    neighbourhood = found.near
     if not found.rows.size:
-        return near.direct
+        return neighbourhood.direct
     sums = np.zeros(found.rows.size)
     for name, weight in WEIGHTS.items():
         sums += weight * FEATURES[name](found)
     # Half the slope of a logistic curve, so that far lower sums still differ after rounding.
     likely = 2 / (1 + np.exp((sums.max() - sums) / 2))
-    scores = near.direct * float(likely.min()) * 0.99
+    scores = neighbourhood.direct * float(likely.min()) * 0.99
     scores[found.rows] = likely
     return _led(scores, found)
 
@@ -119,11 +125,11 @@ def _led(scores: "NDArray[np.float64]", found: "Exploration") -> "NDArray[np.flo
     A link is only as good as where it starts. In a small memory everything is linked with
     everything, and what was fitted on large ones would let a neighbour lead.
     """
-    near, rows = found.near, found.rows
-    own = (near.bm25[rows] > 0) | (near.named[rows] > 0)
-    if own.any() and not own.all():
-        ahead = rows[own][np.argmax(scores[rows[own]])]
-        if scores[rows[~own]].max() > scores[ahead] - _TIE:
+    neighbourhood, rows = found.near, found.rows
+    has_own_words = (neighbourhood.bm25[rows] > 0) | (neighbourhood.named[rows] > 0)
+    if has_own_words.any() and not has_own_words.all():
+        ahead = rows[has_own_words][np.argmax(scores[rows[has_own_words]])]
+        if scores[rows[~has_own_words]].max() > scores[ahead] - _TIE:
             top = scores[rows].max()
             scores *= 1 - 2 * _TIE
             scores[ahead] = top
@@ -152,18 +158,18 @@ async def reason(
     steps: list[_Step] = []
     if found is not None and near.direct[row] < _STRONG:
         steps = await _way(found, texts, row)
-    told = "; ".join([*(told for told, _ in steps), *_itself(near, row)])
-    return told or "near what the question names", [source for _, source in steps]
+    step_in_words = "; ".join([*(step_in_words for step_in_words, _ in steps), *_itself(near, row)])
+    return step_in_words or "near what the question names", [source for _, source in steps]
 
 
 def _itself(near: "Neighbourhood", row: int) -> list[str]:
     question, parts = near.question, []
     if near.named[row] > 0:
         parts.append(f'the question names "{near.entries[row].title}"')
-    own = set(near.entries[row].terms)
-    shared = [term for term in question.weights if term in own]
-    chosen = sorted(shared, key=lambda term: -question.weights[term])[:_WORDS]
-    spelled = [question.spelled.get(term, term) for term in shared if term in chosen]
+    own_terms = set(near.entries[row].terms)
+    shared = [term for term in question.weights if term in own_terms]
+    terms_chosen = sorted(shared, key=lambda term: -question.weights[term])[:_WORDS]
+    spelled = [question.spelled.get(term, term) for term in shared if term in terms_chosen]
     if spelled:
         parts.append(f"has the question's words {', '.join(dict.fromkeys(spelled))}")
     if near.dense[row] > 0:
@@ -183,7 +189,7 @@ async def _way(found: "Exploration", texts: "Texts", row: int) -> list[_Step]:
         return [*steps, await _step(found, texts, found.second, second[0])]
     if row < found.uncovered.size and found.uncovered[row] > 0:
         source = int(found.asked_by[row])
-        title = await _called(found.near, texts, source)
+        title = await _label_of(found.near, texts, source)
         return [(f"shares names with {title} and has what the question still needs", source)]
     return []
 
@@ -203,10 +209,10 @@ async def _step(found: "Exploration", texts: "Texts", links: "Links", place: int
     number = int(links.sentences[place])
     sentence = " ".join(cut[number].text.split()) if number < len(cut) else ""
     name = _as_written(str(links.names[place]), sentence)
-    told = _around(sentence, name)
+    words_around = _around(sentence, name)
     to = "its title" if links.entitled[place] else "named here too"
-    title = await _called(found.near, texts, source)
-    return f'from {title}, "{told}", over "{name}" ({to})', source
+    title = await _label_of(found.near, texts, source)
+    return f'from {title}, "{words_around}", over "{name}" ({to})', source
 
 
 def _around(sentence: str, name: str) -> str:
@@ -215,10 +221,14 @@ def _around(sentence: str, name: str) -> str:
         return sentence
     start = max(0, sentence.find(name) + len(name) - _SENTENCE // 2)
     start = min(start, len(sentence) - _SENTENCE)
-    told = sentence[start : start + _SENTENCE]
+    words_around = sentence[start : start + _SENTENCE]
     if start:
-        told = "… " + told.partition(" ")[2]
-    return told if start + _SENTENCE == len(sentence) else told.rpartition(" ")[0] + " …"
+        words_around = "… " + words_around.partition(" ")[2]
+    return (
+        words_around
+        if start + _SENTENCE == len(sentence)
+        else words_around.rpartition(" ")[0] + " …"
+    )
 
 
 def _as_written(name: str, sentence: str) -> str:
@@ -231,7 +241,7 @@ def _as_written(name: str, sentence: str) -> str:
     return name
 
 
-async def _called(near: "Neighbourhood", texts: "Texts", row: int) -> str:
+async def _label_of(near: "Neighbourhood", texts: "Texts", row: int) -> str:
     """Return what a segment is called: its document's title, and its chapter or its number."""
     entry = near.entries[row]
     segment, _ = (await texts.read([entry.id])).get(entry.id, (None, ()))

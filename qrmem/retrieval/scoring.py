@@ -44,11 +44,11 @@ def saturated(
         wanted: `t` terms.
         mean_length: terms of a text in the collection.
     """
-    known = frozenset(wanted)
+    terms_known = frozenset(wanted)
     rows = []
     for bag in bags:
-        held = known.intersection(bag)  # most texts have few of the terms
-        rows.append([len(bag), *(bag.count(term) if term in held else 0 for term in wanted)])
+        terms_held = terms_known.intersection(bag)  # most texts have few of the terms
+        rows.append([len(bag), *(bag.count(term) if term in terms_held else 0 for term in wanted)])
     table = np.array(rows, dtype=np.float64).reshape(-1, len(wanted) + 1)
     norms = K1 * (1 - B + B * table[:, :1] / mean_length)
     counts = table[:, 1:]

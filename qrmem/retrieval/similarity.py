@@ -58,7 +58,7 @@ class EdgeScorer:
         if self._embedder is None:
             return await self._edges_by_words(query, edges)
         vectors = await self._edge_vectors(list(edges.values()))
-        return dict(zip(edges, await self._near(query, vectors), strict=True))
+        return dict(zip(edges, await self._similarities(query, vectors), strict=True))
 
     async def score_segments(self, query: str, segment_ids: Sequence[str]) -> dict[str, float]:
         """Score segments; those that the memory doesn't hold are left out.
@@ -66,13 +66,15 @@ class EdgeScorer:
         Returns:
             Segment id to score: cosine in [-1, 1], or BM25 over the maximum among those given.
         """
-        found = await self._searcher.score(query, segment_ids)
-        scores = np.array(list(found.values()))
+        segment_scores = await self._searcher.score(query, segment_ids)
+        scores = np.array(list(segment_scores.values()))
         if self._embedder is None:
             scores = scoring.normalised(scores)
-        return {id_: round(float(score), 4) for id_, score in zip(found, scores, strict=True)}
+        return {
+            id_: round(float(score), 4) for id_, score in zip(segment_scores, scores, strict=True)
+        }
 
-    async def _near(self, query: str, vectors: "NDArray[np.float32]") -> list[float]:
+    async def _similarities(self, query: str, vectors: "NDArray[np.float32]") -> list[float]:
         assert self._embedder is not None
         vector = await scoring.embed_query(self._embedder, query, vectors.shape[1])
         return [round(float(score), 4) for score in vectors @ vector]
@@ -81,24 +83,26 @@ class EdgeScorer:
         """Return one vector per text; those that the store lacks are made and kept there."""
         assert self._embedder is not None
         owners = {vector_owner(text): text for text in texts}
-        known = await self._store.vectors(self._ns, "relation", list(owners))
-        row_of = {owner: row for row, owner in enumerate(known.owners)}
+        stored_vectors = await self._store.vectors(self._ns, "relation", list(owners))
+        row_of = {owner: row for row, owner in enumerate(stored_vectors.owners)}
         missing = [owner for owner in owners if owner not in row_of]
-        matrix = known.matrix
+        matrix = stored_vectors.matrix
         if missing:
-            made = await scoring.embed_texts(self._embedder, [owners[owner] for owner in missing])
-            await self._best_effort.write(
-                lambda: self._store.put_vectors(self._ns, "relation", missing, made)
+            new_vectors = await scoring.embed_texts(
+                self._embedder, [owners[owner] for owner in missing]
             )
-            matrix = np.concatenate([matrix, made]) if row_of else made
-            row_of |= {owner: len(known.owners) + n for n, owner in enumerate(missing)}
+            await self._best_effort.write(
+                lambda: self._store.put_vectors(self._ns, "relation", missing, new_vectors)
+            )
+            matrix = np.concatenate([matrix, new_vectors]) if row_of else new_vectors
+            row_of |= {owner: len(stored_vectors.owners) + n for n, owner in enumerate(missing)}
         return matrix[[row_of[vector_owner(text)] for text in texts]]
 
     async def _edges_by_words(self, query: str, edges: Mapping[str, str]) -> dict[str, float]:
         """Score by BM25 over the maximum; how rare a word is, the namespace's segments say."""
-        wanted = scoring.query_terms(query)
-        known = await self._searcher.vocabulary(list(wanted))
-        weights = scoring.weighted(wanted, known)
+        query_weights = scoring.query_terms(query)
+        vocabulary = await self._searcher.vocabulary(list(query_weights))
+        weights = scoring.weighted(query_weights, vocabulary)
         bags = [terms(text) for text in edges.values()]
         length = max(sum(map(len, bags)) / len(bags), 1.0)
         counts = scoring.saturated(bags, list(weights), length)

@@ -90,8 +90,11 @@ def _parsed(name: str) -> _Name:
         words = words[1:]
     titles, rest = split_titles(words)
     rest = tuple(word for i, word in enumerate(rest) if not i or word != "the")
-    found = tuple(canonical_number(rest, i) or word for i, word in enumerate(rest))
-    core, generation = [BASE_NAMES.get(word, word) for word in found[:1]] + list(found[1:]), ""
+    parsed_words = tuple(canonical_number(rest, i) or word for i, word in enumerate(rest))
+    core, generation = (
+        [BASE_NAMES.get(word, word) for word in parsed_words[:1]] + list(parsed_words[1:]),
+        "",
+    )
     if len(core) > 1 and core[-1] in _GENERATIONS:
         generation = _GENERATIONS[core.pop()]
     while len(core) > 1 and core[-1] in _COMPANY:
@@ -102,7 +105,7 @@ def _parsed(name: str) -> _Name:
     compounds = tuple(frozenset(normalise_name(word).split()) for word in joined)
     return _Name(
         titles,
-        words=found,
+        words=parsed_words,
         core=tuple(core),
         generation=generation,
         numerals=numerals,
@@ -149,8 +152,8 @@ def plain_spelling(words: Sequence[str]) -> str:
 
 def _is_without_numeral(a: _Name, b: _Name) -> bool:
     """Henry for King Henry IV; not Rocky for Rocky II, which is another thing."""
-    kept = tuple(word for i, word in enumerate(b.core) if i not in b.numerals)
-    if a.numbers or numbers(kept) or not b.numerals:
+    words_kept = tuple(word for i, word in enumerate(b.core) if i not in b.numerals)
+    if a.numbers or numbers(words_kept) or not b.numerals:
         return False
     place = min(b.numerals)
     is_person = bool(b.titles) or b.core[place + 1 : place + 2] == ("of",)

@@ -42,20 +42,20 @@ def table_lines(rows: Iterable[Sequence[object]], budget: ByteBudget) -> Iterato
     labels: Sequence[str] | None = None
     for row in rows:
         budget.take(_EMPTY * (1 + row.count(None)))
-        cells = ["" if cell is None else _shown(cell) for cell in row]
+        cells = ["" if cell is None else _cell_text(cell) for cell in row]
         if not any(cells):
             continue
         if labels is None and len(list(filter(None, cells))) > 1:  # a title may stand above
             labels = _labels(cells)
             if labels:
                 continue
-        shown = []
+        rows_shown = []
         for n, cell in enumerate(cells):
             if cell:
                 label = labels[n] if labels and n < len(labels) else ""
                 budget.take(len(label) + len(cell))
-                shown.append(f"{label}: {cell}" if label else cell)
-        yield ("; " if labels else "\t").join(shown)
+                rows_shown.append(f"{label}: {cell}" if label else cell)
+        yield ("; " if labels else "\t").join(rows_shown)
 
 
 def csv_lines(text: str, budget: ByteBudget) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _labels(cells: Sequence[str]) -> Sequence[str]:
     return cells if are_names and is_table else ()
 
 
-def _shown(cell: object) -> str:
+def _cell_text(cell: object) -> str:
     if isinstance(cell, datetime):
         return str(cell).removesuffix(" 00:00:00")
     return " ".join(str(cell).split())
@@ -154,10 +154,10 @@ def _pdf(data: bytes, budget: ByteBudget) -> Reading:
     pages: list[tuple[str, str]] = []
     left_out: list[str] = []
     for number, page in enumerate(reader.pages, 1):
-        found, is_broken = "", False
+        page_text, is_broken = "", False
         try:
             steps.unpack(page)
-            found = normalise(page.extract_text(visitor_operand_before=steps.count)).strip()
+            page_text = normalise(page.extract_text(visitor_operand_before=steps.count)).strip()
         except Exception:  # one broken page must not cost the others
             is_broken = True
             steps.left -= _BROKEN
@@ -167,13 +167,17 @@ def _pdf(data: bytes, budget: ByteBudget) -> Reading:
         if is_broken:
             left_out.append(f"page {number} (broken)")
             continue
-        budget.take(len(found))
-        pages.append((f"page {number}", found))
+        budget.take(len(page_text))
+        pages.append((f"page {number}", page_text))
     text, parts = _joined(pages)
     if not text:
-        why = f"its pages cannot be read: {_noted(left_out)[LEFT_OUT]}" if left_out else _SCANNED
+        why = (
+            f"its pages cannot be read: {_left_out_metadata(left_out)[LEFT_OUT]}"
+            if left_out
+            else _SCANNED
+        )
         raise BadDocument(f"{budget.name} has no text in it, {why}")
-    return text, _title_of(reader), parts, _noted(left_out)
+    return text, _title_of(reader), parts, _left_out_metadata(left_out)
 
 
 class _Steps:
@@ -209,9 +213,13 @@ def _title_of(reader: Any) -> str:
         return ""
 
 
-def _noted(left_out: Sequence[str]) -> dict[str, str]:
-    shown = [*left_out[:_SHOWN], f"{len(left_out) - _SHOWN} more"]
-    return {LEFT_OUT: ", ".join(shown if len(left_out) > _SHOWN else left_out)} if left_out else {}
+def _left_out_metadata(left_out: Sequence[str]) -> dict[str, str]:
+    names_shown = [*left_out[:_SHOWN], f"{len(left_out) - _SHOWN} more"]
+    return (
+        {LEFT_OUT: ", ".join(names_shown if len(left_out) > _SHOWN else left_out)}
+        if left_out
+        else {}
+    )
 
 
 def _opens(reader: Any) -> bool:
@@ -331,7 +339,7 @@ def _epub(data: bytes, budget: ByteBudget) -> Reading:
     if not text:
         why = "its chapters are missing or broken" if left_out else "its spine is empty"
         raise BadDocument(f"{budget.name} contains no text: {why}")
-    return text, _line(book.title), parts, _noted(left_out)
+    return text, _line(book.title), parts, _left_out_metadata(left_out)
 
 
 def _joined(pieces: list[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:

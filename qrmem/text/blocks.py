@@ -70,11 +70,11 @@ def _initialled(words: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Return a person's name with initials: J. Whitlow, J. R. Whitlow, John R. Whitlow."""
     first, *middle, last = words
     heads = [word[0] for word in middle]
-    found: list[tuple[str, ...]] = [(first[0], last)]
+    forms: list[tuple[str, ...]] = [(first[0], last)]
     if middle:
-        found += [(first[0], *heads, last), (first, *heads, last), (first[0], *middle, last)]
-        found.append((f"{first[0]}{''.join(heads)}", last))
-    return [form for form in found if form != words and len(last) > 1]
+        forms += [(first[0], *heads, last), (first, *heads, last), (first[0], *middle, last)]
+        forms.append((f"{first[0]}{''.join(heads)}", last))
+    return [form for form in forms if form != words and len(last) > 1]
 
 
 def _acronyms(words: tuple[str, ...]) -> set[str]:
@@ -89,5 +89,5 @@ def _acronyms(words: tuple[str, ...]) -> set[str]:
 
 
 def _number(form: str) -> int:
-    made = hashlib.blake2b(form.encode("utf-8", "surrogatepass"), digest_size=6)
-    return int.from_bytes(made.digest(), "big")
+    digest = hashlib.blake2b(form.encode("utf-8", "surrogatepass"), digest_size=6)
+    return int.from_bytes(digest.digest(), "big")

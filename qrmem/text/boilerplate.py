@@ -33,12 +33,12 @@ def headings(text: str) -> list[Part]:
     follow each other without a text are one: up to three are stacked (Part I, Chapter 1), more are
     a table of contents, from which only the last leads on to a text.
     """
-    found = [match for match in _CHAPTER_LINE.finditer(text) if _stands(text, match)]
+    matches = [match for match in _CHAPTER_LINE.finditer(text) if _stands(text, match)]
     if "#" in text:
         fences = [fence.start() for fence in _FENCE.finditer(text)]
-        found = [match for match in found if bisect(fences, match.start()) % 2 == 0]
+        matches = [match for match in matches if bisect(fences, match.start()) % 2 == 0]
     parts: list[Part] = []
-    for run in _runs(text, found):
+    for run in _runs(text, matches):
         parts += [_part(run[0])]
         if len(run) > _STACKED:
             parts += [_part(run[-1])]
@@ -238,15 +238,15 @@ def apparatus(text: str) -> tuple[tuple[int, int], ...]:
         return ((0, len(text)),)
     blocks = [match.span() for match in _BLOCK.finditer(text, start, max(start, finish))]
     kinds = [_kind_of_block(text[a:b]) for a, b in blocks]
-    found = [(0, start)] if start else []
+    spans = [(0, start)] if start else []
     for n, (span, kind) in enumerate(zip(blocks, kinds, strict=True)):
         following = kinds[n + 1] if n + 1 < len(kinds) else "heading"
         before = kinds[n - 1] if n else ""
         # Of lines alone that follow each other nobody knows whether they are names in a list.
         is_one = kind == "heading" and following != "heading" and before != "heading"
         if is_one or kind == "apparatus":
-            found.append(span)
-    return (*found, (finish, len(text))) if finish < len(text) else tuple(found)
+            spans.append(span)
+    return (*spans, (finish, len(text))) if finish < len(text) else tuple(spans)
 
 
 def _is_apparatus(text: str) -> bool:

@@ -97,10 +97,10 @@ def checked_validity(first: str, last: str) -> Validity:
     Raises:
         UsageError: one is no date, or the end lies before the beginning.
     """
-    found = Validity(checked(first, "valid_from"), checked(last, "valid_until"))
-    if is_backwards(found):
-        raise UsageError(f"valid_until {found.last} lies before valid_from {found.first}")
-    return found
+    validity = Validity(checked(first, "valid_from"), checked(last, "valid_until"))
+    if is_backwards(validity):
+        raise UsageError(f"valid_until {validity.last} lies before valid_from {validity.first}")
+    return validity
 
 
 def is_backwards(validity: Validity) -> bool:
@@ -111,14 +111,14 @@ def is_backwards(validity: Validity) -> bool:
 
 def start_of(text: str) -> str:
     """Return the first second of a date or moment, in UTC; texts compare as times do."""
-    found = _instant(text)
-    return found or f"{_span(text)[0].isoformat()}T00:00:00"
+    instant = _instant(text)
+    return instant or f"{_span(text)[0].isoformat()}T00:00:00"
 
 
 def end_of(text: str) -> str:
     """Return the last second of a date or moment, in UTC."""
-    found = _instant(text)
-    return found or f"{_span(text)[1].isoformat()}T23:59:59"
+    instant = _instant(text)
+    return instant or f"{_span(text)[1].isoformat()}T23:59:59"
 
 
 def said_at(metadata: Mapping[str, object]) -> str:
@@ -128,14 +128,14 @@ def said_at(metadata: Mapping[str, object]) -> str:
         A date or moment in ISO form; "" where there is none that can be understood.
     """
     for name in ("at", "date"):
-        given = metadata.get(name)
-        if isinstance(given, bool) or not isinstance(given, str | int):
+        value = metadata.get(name)
+        if isinstance(value, bool) or not isinstance(value, str | int):
             continue
-        text = f"{given:04d}" if isinstance(given, int) else given.strip()
+        text = f"{value:04d}" if isinstance(value, int) else value.strip()
         if text and (is_date(text) or _instant(text)):
             return text
-        if named := _named(text):
-            return _written(named, is_end=False)
+        if period := _one_period(text):
+            return _period_text(period, is_end=False)
     return ""
 
 
@@ -146,14 +146,16 @@ def read_date(text: str) -> str:
         return text
     if _instant(text):
         return text[:10]
-    named = _named(text)
-    return _written(named, is_end=False) if named and named.text == text else ""
+    period = _one_period(text)
+    return _period_text(period, is_end=False) if period and period.text == text else ""
 
 
-def _named(text: str) -> Period | None:
+def _one_period(text: str) -> Period | None:
     """Return the one time that a text names, with its year."""
-    named = periods(text, _UNDATED)
-    return named[0] if len(named) == 1 and not named[0].is_relative else None
+    periods_named = periods(text, _UNDATED)
+    return (
+        periods_named[0] if len(periods_named) == 1 and not periods_named[0].is_relative else None
+    )
 
 
 def day_of(moment: str) -> date | None:
@@ -181,29 +183,31 @@ def stated_validity(sentence: str, ends: Iterable[str], moment: str) -> Validity
     """
     if not has_bounds(sentence):
         return Validity()
-    said = day_of(moment)
+    day_said = day_of(moment)
     behind = max(sentence.find(end) + len(end) for end in ends)
-    found, place = Validity(), 0
-    for period in periods(sentence, said or _UNDATED):
+    validity, place = Validity(), 0
+    for period in periods(sentence, day_said or _UNDATED):
         start = sentence.find(period.text, place)
         place = start + len(period.text)
         lead = _PREPOSITION.match(period.text)
         before = sentence[:start] + (lead.group() if lead else "")
         bound = _BOUND.search(before)
-        if bound is None or (period.is_relative and said is None):
+        if bound is None or (period.is_relative and day_said is None):
             continue
-        is_opening = not sentence[: bound.start()].strip() and not found.first
+        is_opening = not sentence[: bound.start()].strip() and not validity.first
         between = sentence[behind : bound.start()]
         is_near = bound.start() >= behind and not _CLAUSE.search(between)
         if bound["until"] and (is_near or is_opening):
-            is_alone = bound["until"].lower() == "to" and not found.first
-            found = found if is_alone else found._replace(last=_written(period, is_end=True))
+            is_alone = bound["until"].lower() == "to" and not validity.first
+            validity = (
+                validity if is_alone else validity._replace(last=_period_text(period, is_end=True))
+            )
         elif bound["since"] and (is_near or is_opening):
-            found = found._replace(first=_written(period, is_end=False))
-    return Validity() if is_backwards(found) else found
+            validity = validity._replace(first=_period_text(period, is_end=False))
+    return Validity() if is_backwards(validity) else validity
 
 
-def _written(period: Period, *, is_end: bool) -> str:
+def _period_text(period: Period, *, is_end: bool) -> str:
     """Return a period as a day, month or year where it is one, else its first or last day."""
     first, last = period.first, period.last
     is_months = first.day == 1 and last.day == monthrange(last.year, last.month)[1]

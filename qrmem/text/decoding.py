@@ -179,11 +179,11 @@ def _guessed(data: bytes, name: str) -> tuple[str, str]:
     sample = data[:_SAMPLE]
     if len(data) > _SAMPLE:
         sample = sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
-    found = from_bytes(sample)
-    best = found.best()
+    guess = from_bytes(sample)
+    best = guess.best()
     if best is None:
         raise _no_text(name)
-    western = next((match for match in found if match.encoding == "cp1252"), best)
+    western = next((match for match in guess if match.encoding == "cp1252"), best)
     if (western.chaos, -western.coherence) <= (best.chaos, -best.coherence):
         best = western
     text = _strict(data, best.encoding)

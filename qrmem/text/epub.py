@@ -50,16 +50,16 @@ def open_book(archive: zipfile.ZipFile, budget: ByteBudget) -> Book:
     paths = {id: _path(package, item.get("href", "")) for id, item in items.items()}
     contents = {id for id, item in items.items() if _is_contents(item)}
     spine = [e.get("idref", "") for e in _below(root, "itemref")]
-    listed = dict.fromkeys(paths[id] for id in spine if id in items and id not in contents)
+    paths_listed = dict.fromkeys(paths[id] for id in spine if id in items and id not in contents)
     left_out: list[str] = []
     labels: dict[str, str] = {}
     for path in dict.fromkeys(paths[id] for id in sorted(contents)):
         data = _unpacked(archive, path, budget, left_out)
         labels = {**_labels(data, path), **labels} if data else labels
-    found = [(path, _unpacked(archive, path, budget, left_out)) for path in listed]
+    pages = [(path, _unpacked(archive, path, budget, left_out)) for path in paths_listed]
     return Book(
         title=next((_text(e) for e in _below(root, "title")), ""),
-        chapters=tuple((path, data) for path, data in found if data is not None),
+        chapters=tuple((path, data) for path, data in pages if data is not None),
         labels=labels,
         left_out=tuple(left_out),
     )
@@ -107,14 +107,14 @@ def _is_contents(item: Element) -> bool:
 
 def _labels(data: bytes, path: str) -> Mapping[str, str]:
     """Return path to title, from a table of contents: NCX, or the `nav` of EPUB 3."""
-    found = _Contents()
+    contents = _Contents()
     # The stubs know other names for a target's arguments.
-    target: Any = found
+    target: Any = contents
     parser = etree.XMLParser(target=target, recover=True, resolve_entities=False, huge_tree=True)
     parser.feed(data)
     with suppress(etree.XMLSyntaxError):  # what stands before a place that cannot be read counts
         parser.close()
-    return {_path(path, link): title for link, title in found.titles.items()}
+    return {_path(path, link): title for link, title in contents.titles.items()}
 
 
 class _Contents:

@@ -68,10 +68,10 @@ class IgnoreRules:
     def reason(self, path: Path) -> str:
         """Return why a file is not read, or ""; what is counted is asked once."""
         relative = PurePosixPath(path.relative_to(self._root).as_posix())
-        found = self._reason(path, relative)
-        if found:
-            self.passed_over[found] += 1
-        return found
+        cause = self._reason(path, relative)
+        if cause:
+            self.passed_over[cause] += 1
+        return cause
 
     def _reason(self, path: Path, relative: PurePosixPath) -> str:
         if _VENDORED & set(relative.parts[:-1]):
@@ -149,22 +149,22 @@ def read(path: str | Path) -> Document:
 def content(path: str | Path) -> bytes:
     """Return what a file holds; `read` says what is refused."""
     place = Path(path)
-    shown = normalise(str(path))
+    name_shown = normalise(str(path))
     if place.is_dir():
-        raise BadDocument(f"{shown} is a folder, not a file")
-    budget = ByteBudget(shown)
+        raise BadDocument(f"{name_shown} is a folder, not a file")
+    budget = ByteBudget(name_shown)
     try:
         if not stat.S_ISREG(place.stat().st_mode):
             raise BadDocument(
-                f"{shown} is a pipe or a device, not a file: use - for standard input"
+                f"{name_shown} is a pipe or a device, not a file: use - for standard input"
             )
         with place.open("rb") as file:
             return budget.read(file)
     except FileNotFoundError:
-        raise BadDocument(f"no such file: {shown}") from None
+        raise BadDocument(f"no such file: {name_shown}") from None
     except (OSError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or "not a path"
-        raise BadDocument(f"{shown} cannot be read: {reason}") from exc
+        raise BadDocument(f"{name_shown} cannot be read: {reason}") from exc
 
 
 def from_bytes(data: bytes, name: str, source: str = "", kind: str = "") -> Document:
@@ -178,28 +178,28 @@ def from_bytes(data: bytes, name: str, source: str = "", kind: str = "") -> Docu
         BadDocument: empty, binary, broken, encrypted, or too large.
         MissingError: the kind of file needs the extra `files`.
     """
-    shown = normalise(name)
-    ByteBudget(shown).take(len(data))
+    name_shown = normalise(name)
+    ByteBudget(name_shown).take(len(data))
     language = "" if kind else language_of(name)
     kind = "code" if language else kind or KINDS.get(PurePath(name).suffix.lower()) or _kind(data)
     if not data:
-        raise BadDocument(f"{shown} is empty")
+        raise BadDocument(f"{name_shown} is empty")
     if kind not in PLAIN:
         from qrmem.text.binary_documents import read_binary
 
-        text, title, parts, extra = read_binary(kind, data, shown, ByteBudget(shown))
+        text, title, parts, extra = read_binary(kind, data, name_shown, ByteBudget(name_shown))
     else:
-        text, title, parts, extra = _read_text(kind, data, shown)
+        text, title, parts, extra = _read_text(kind, data, name_shown)
     if not text.strip():
-        raise BadDocument(f"{shown} contains no text")
+        raise BadDocument(f"{name_shown} contains no text")
     if language:
-        title, parts, extra = PurePath(shown).name, (), {**extra, CODE_KEY: language}
+        title, parts, extra = PurePath(name_shown).name, (), {**extra, CODE_KEY: language}
     return Document(
         text=text,
         title=title[:MOST_TITLE].rstrip()
-        or unicodedata.normalize("NFC", PurePath(shown).stem)
-        or shown,
-        metadata={**extra, "source": normalise(source) or shown},
+        or unicodedata.normalize("NFC", PurePath(name_shown).stem)
+        or name_shown,
+        metadata={**extra, "source": normalise(source) or name_shown},
         parts=parts,
     )
 
@@ -219,8 +219,8 @@ def _read_text(
     if kind == "markdown":
         fields, text = split_front_matter(text)
         # Whose a document is, its reader says; a file's own word is kept under another name.
-        own = {f"file_{k}" if k in SCOPES else k: value for k, value in fields.items()}
-        extra = own | extra
+        fields_of_file = {f"file_{k}" if k in SCOPES else k: value for k, value in fields.items()}
+        extra = fields_of_file | extra
     return text, extra.get("title") or _title(kind, text), tuple(headings(text)), extra
 
 
@@ -290,22 +290,22 @@ def discover(folder: Path, glob: str | None = None, *, follow_links: bool = Fals
     """
     walk = _Walk(folder.resolve(), follow_links)
     below = sorted(walk.files(folder), key=lambda file: file.relative_to(folder).as_posix())
-    wanted = [file for file in below if _is_wanted(file.relative_to(folder), glob)]
+    files_wanted = [file for file in below if _is_wanted(file.relative_to(folder), glob)]
     rules = IgnoreRules(folder)
-    kept = [file for file in wanted if not (language_of(file) and rules.reason(file))]
+    files_kept = [file for file in files_wanted if not (language_of(file) and rules.reason(file))]
     passed_over = walk.passed_over + rules.passed_over
-    if glob is None and len(wanted) < len(below):
-        known = set(wanted)
-        others = [file for file in below if file not in known]
+    if glob is None and len(files_wanted) < len(below):
+        files_known = set(files_wanted)
+        others = [file for file in below if file not in files_known]
         passed_over[f"{_OTHER} ({_kinds(others)})"] += len(others)
-    return Found(tuple(kept), passed_over, tuple(walk.unreadable))
+    return Found(tuple(files_kept), passed_over, tuple(walk.unreadable))
 
 
 def _kinds(files: Iterable[Path]) -> str:
     """Return the commonest endings of some files."""
     endings = Counter(file.suffix.lower() or file.name for file in files)
-    named = [normalise(ending)[:20] for ending, _ in endings.most_common(_NAMED)]
-    return ", ".join([*named, *(["…"] if len(endings) > _NAMED else [])])
+    kinds_named = [normalise(ending)[:20] for ending, _ in endings.most_common(_NAMED)]
+    return ", ".join([*kinds_named, *(["…"] if len(endings) > _NAMED else [])])
 
 
 @dataclass(slots=True)

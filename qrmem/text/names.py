@@ -126,15 +126,15 @@ def occurrences(name: str, text: str) -> list[str]:
 def _plain_occurrences(name: str, text: str) -> list[str]:
     """Do the same without a pattern, whose making takes longer than a text's reading."""
     text, low = _unbroken(text)
-    wanted, found, at = name.lower(), list[str](), 0
-    while (at := low.find(wanted, at)) >= 0:
-        end = at + len(wanted)
+    lower_name, occurrences, at = name.lower(), list[str](), 0
+    while (at := low.find(lower_name, at)) >= 0:
+        end = at + len(lower_name)
         if _is_whole(low, at, end):
-            found.append(text[at:end])
+            occurrences.append(text[at:end])
             at = end
         else:
             at += 1
-    return found
+    return occurrences
 
 
 def _is_whole(text: str, start: int, end: int) -> bool:
@@ -207,8 +207,8 @@ class Words:
 
 def words_of(text: str) -> Words:
     """Return a text's words."""
-    found = list(_each_word(text))
-    return Words(*zip(*found, strict=True)) if found else Words((), (), (), ())
+    words = list(_each_word(text))
+    return Words(*zip(*words, strict=True)) if words else Words((), (), (), ())
 
 
 def _each_word(text: str) -> Iterator[tuple[str, int, int, bool]]:
@@ -241,11 +241,11 @@ def forms_of(title: str, text: str) -> dict[str, float]:
         title: of the document.
         text: its beginning; the name that it opens with counts if it shares a word with the title.
     """
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for form, weight in title_forms(title):
-        found.setdefault(form, weight)
-    found.setdefault(lead_name(text, title), 0.7)
-    return {form: weight for form, weight in found.items() if form and form.count(" ") < LONGEST}
+        weights.setdefault(form, weight)
+    weights.setdefault(lead_name(text, title), 0.7)
+    return {form: weight for form, weight in weights.items() if form and form.count(" ") < LONGEST}
 
 
 def title_forms(title: str) -> Iterator[tuple[str, float]]:
@@ -282,11 +282,11 @@ def lead_name(text: str, title: str) -> str:
     """Return the name that a text opens with, if it shares a word with the title; else ""."""
     words: list[str] = []
     last = 0
-    for word, start, end, marked in _each_word(text[:_LEAD]):
+    for word, start, end, is_marked in _each_word(text[:_LEAD]):
         gap = text[last:start] if words else ""
         if len(gap) > 2 or not _PARTING.isdisjoint(gap) or len(words) == _LONGEST_LEAD:
             break
-        if not (marked or word in _JOINING):
+        if not (is_marked or word in _JOINING):
             break
         words.append(word)
         last = end
@@ -294,8 +294,8 @@ def lead_name(text: str, title: str) -> str:
         words.pop()
     if words and words[0] in {"the", "a", "an"}:
         words = words[1:]
-    own = set(plain(title).split(" "))
-    return " ".join(words) if own & set(words) - _JOINING else ""
+    title_words = set(plain(title).split(" "))
+    return " ".join(words) if title_words & set(words) - _JOINING else ""
 
 
 def possible_names(
@@ -383,11 +383,11 @@ class Occurrences:
         It must stand as a word of its own, or open one if an ending may follow it.
         """
         name = " ".join(name.split())
-        for text, wanted in ((self._text, name), (self._lower, name.lower())):
+        for text, name_wanted in ((self._text, name), (self._lower, name.lower())):
             for is_whole in (True, False):
-                at = _place(wanted, text, 0, is_whole)
+                at = _place(name_wanted, text, 0, is_whole)
                 if at >= 0:
-                    return self._text[at : at + len(wanted)]
+                    return self._text[at : at + len(name_wanted)]
         return None
 
     def counted(self, forms: Iterable[str]) -> dict[str, int]:
@@ -396,12 +396,12 @@ class Occurrences:
         A form that occurs within longer ones only counts once.
         """
         counts: dict[str, int] = {}
-        taken = bytearray(len(self._text))
+        is_taken = bytearray(len(self._text))
         for form in sorted(set(forms), key=lambda form: (-len(form), form)):
             places = _places(form, self._text, True) or _places(form, self._text, False)
-            free = [at for at in places if not taken[at]]
+            free = [at for at in places if not is_taken[at]]
             for at in free:
-                taken[at : at + len(form)] = b"\x01" * len(form)
+                is_taken[at : at + len(form)] = b"\x01" * len(form)
             counts[form] = max(1, len(free))
         return counts
 

@@ -74,8 +74,8 @@ def normalised(document: Document) -> Document:
 
 
 def _normalised_values(values: Mapping[str, MetaValue]) -> dict[str, MetaValue]:
-    named = {normalise(name): value for name, value in values.items()}
-    return {name: normalise_value(name, value) for name, value in named.items()}
+    values_by_name = {normalise(name): value for name, value in values.items()}
+    return {name: normalise_value(name, value) for name, value in values_by_name.items()}
 
 
 def normalise_where(where: Where | None) -> dict[str, dict[str, Any]]:

@@ -32,17 +32,17 @@ _AFTER_REGNAL = {"of", "and", "the", "in", "at"}
 
 def numbers(words: Sequence[str]) -> tuple[str, ...]:
     """Return the numbers among the words of a normalised name, in order, in digits."""
-    found: list[str] = []
+    digits: list[str] = []
     last = -1
     for at, word in enumerate(words):
         if (one := canonical_number(words, at)) is None:
-            found += _digits(word)
-        elif last == at - 1 >= 0 and (joint := _joined(int(found[-1]), word, int(one))):
-            found[-1], last = joint, at
+            digits += _digits(word)
+        elif last == at - 1 >= 0 and (joint := _joined(int(digits[-1]), word, int(one))):
+            digits[-1], last = joint, at
         else:
-            found.append(one)
+            digits.append(one)
             last = at
-    return tuple(found)
+    return tuple(digits)
 
 
 def canonical_number(words: Sequence[str], at: int) -> str | None:
@@ -83,10 +83,10 @@ def designate_apart(first: Sequence[str], second: Sequence[str]) -> bool:
     """
     if len(first) != len(second):
         return False
-    apart = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
-    if len(apart) != 1 or len(first) == 1:
+    differing = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
+    if len(differing) != 1 or len(first) == 1:
         return False
-    a, b = apart[0]
+    a, b = differing[0]
     return (len(a) == 1 and len(b) == 1) or (roman(a) > 0 and roman(b) > 0)
 
 

@@ -102,26 +102,26 @@ def quantities(text: str) -> tuple[Quantity, ...]:
 
 
 def _quantity(sentence: str, match: re.Match[str]) -> Quantity | None:
-    found = match.groupdict()
-    named = next((kind for kind in ("date", "time", "money", "share") if found[kind]), "")
-    named = found["money"].strip() if named == "money" else named
-    units = frozenset({named}) if named else frozenset(terms(found["unit"] or "")[:2])
+    groups = match.groupdict()
+    kind_named = next((kind for kind in ("date", "time", "money", "share") if groups[kind]), "")
+    kind_named = groups["money"].strip() if kind_named == "money" else kind_named
+    units = frozenset({kind_named}) if kind_named else frozenset(terms(groups["unit"] or "")[:2])
     if not units and _COUNTED_BEFORE.search(sentence[: match.start()]):
         units = frozenset(terms(sentence[: match.start()])[-_ABOUT:]) - _EMPTY
     if not units:
         return None
-    value = found["date"] or found["time"] or found["number"]
-    end = match.end() if found["date"] or found["time"] else match.end("number")
-    behind = match.end("share") if found["share"] else end
+    value = groups["date"] or groups["time"] or groups["number"]
+    end = match.end() if groups["date"] or groups["time"] else match.end("number")
+    behind = match.end("share") if groups["share"] else end
     before, after = sentence[: match.start()].split(), sentence[end:].split()
     about = terms(" ".join([*before[-_ABOUT:], *after[:_ABOUT]]))
     marks = " ".join([*before[-_MARK:], "#", *after[: _MARK - 2]])
-    lead, said = " ".join(before[-4:]) + " ", sentence[: match.start()]
+    lead, text_before = " ".join(before[-4:]) + " ", sentence[: match.start()]
     return Quantity(
         units,
         _plain(value),
         frozenset(term for term in about if not term.isdigit()) - _EMPTY,
-        bool(_DATED_ANEW.search(said) if named == "date" else _CHANGED.search(marks)),
+        bool(_DATED_ANEW.search(text_before) if kind_named == "date" else _CHANGED.search(marks)),
         not (
             _GONE.search(lead)
             or _WISHED.search(" ".join(before[-_ABOUT:]))
@@ -133,8 +133,8 @@ def _quantity(sentence: str, match: re.Match[str]) -> Quantity | None:
 
 def _was(lead: str) -> str:
     """Return the value after the last "from" of some words: a month with its day, or a number."""
-    found = [*_FROM.finditer(lead)][-1:]
-    words = [one for match in found for one in match.groups() if one]
+    from_match = [*_FROM.finditer(lead)][-1:]
+    words = [one for match in from_match for one in match.groups() if one]
     is_value = any(any(char.isdigit() for char in word) for word in words)
     return _plain("".join(words)) if is_value else ""
 
@@ -152,8 +152,8 @@ def updated_by(earlier: str, later: str) -> tuple[frozenset[str], ...]:
     A text that repeats the earlier number, or whose number the earlier one has, replaces nothing.
     """
     old, new = quantities(earlier), quantities(later)
-    known = {(unit, one.value) for one in old for unit in one.units}
-    kept = {(unit, one.value) for one in new if one.is_current for unit in one.units}
+    old_values = {(unit, one.value) for one in old for unit in one.units}
+    new_values = {(unit, one.value) for one in new if one.is_current for unit in one.units}
     return tuple(
         one.about & other.about
         for other in new
@@ -161,7 +161,7 @@ def updated_by(earlier: str, later: str) -> tuple[frozenset[str], ...]:
         for one in old
         if one.is_current and other.was in ("", one.value)
         for units in [one.units & other.units]
-        if units and all((unit, other.value) not in known for unit in units)
-        if all((unit, one.value) not in kept for unit in units)
+        if units and all((unit, other.value) not in old_values for unit in units)
+        if all((unit, one.value) not in new_values for unit in units)
         if len(one.about & other.about) > 1
     )

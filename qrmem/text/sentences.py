@@ -111,8 +111,8 @@ def _full_stop_ends(text: str, at: int, word: str) -> bool:
 def _last(text: str, at: int) -> str:
     """Return the word that ends at `at`, inner dots kept, or ""."""
     pieces = text[max(0, at - _REACH) : at].rsplit(None, 1)
-    found = _LAST.search(pieces[-1]) if pieces and not text[at - 1].isspace() else None
-    return found[0] if found else ""
+    match = _LAST.search(pieces[-1]) if pieces and not text[at - 1].isspace() else None
+    return match[0] if match else ""
 
 
 def _is_plain_word(last: str) -> bool:

@@ -95,10 +95,10 @@ def normalise_name(name: str) -> str:
     """
     if name.isascii() and name.replace(" ", "").isalpha():
         return _without_article(name.lower().split())
-    done, text = "", name
-    while (done := _normalised(text)) != text:
-        text = done
-    return done or _bare(name)
+    normalised, text = "", name
+    while (normalised := _normalised(text)) != text:
+        text = normalised
+    return normalised or _bare(name)
 
 
 def _normalised(name: str) -> str:

@@ -78,10 +78,10 @@ def direction(text: str, start: int, end: int) -> Direction:
         return Direction(-1, True)
     if _MOVED.search(before):
         return Direction(1)
-    if found := _last_verb(before, _BESIDE):
-        return Direction(found, True)
-    if found := _last_verb(before, _NEAR) or _first_verb(after):
-        return Direction(found)
+    if verb := _last_verb(before, _BESIDE):
+        return Direction(verb, True)
+    if verb := _last_verb(before, _NEAR) or _first_verb(after):
+        return Direction(verb)
     if _LIMIT.search(before) or _PLAIN.search(f"{before} … {after}"):
         return Direction(1)
     return Direction(_last_verb(text[first:start], _NEAR) or _first_verb(text[end:last]))
@@ -96,9 +96,9 @@ def _around(breaks: re.Pattern[str], text: str, start: int, end: int) -> tuple[i
 
 def _last_verb(before: str, words: int) -> int:
     """Return what the last verb among some last words says."""
-    near = [*_WORD.finditer(before)][-words:]
+    words_near = [*_WORD.finditer(before)][-words:]
     verbs = [*_VERBS.finditer(before)][-1:]
-    return _step([verb for verb in verbs if verb.end() > near[0].start()])
+    return _step([verb for verb in verbs if verb.end() > words_near[0].start()])
 
 
 def _first_verb(after: str) -> int:
@@ -185,10 +185,10 @@ def periods(text: str, said: date) -> list[Period]:
         text: in English.
         said: the day on which it was said.
     """
-    found: list[Period] = []
+    result: list[Period] = []
     folded = text.casefold()
     if not (_YEAR.search(text) or any(word in folded for word in _TELLING)):
-        return found  # most texts: a hundredth of the time that the whole pattern takes
+        return result  # most texts: a hundredth of the time that the whole pattern takes
     for match in _TIME.finditer(text):
         try:
             days = _days(match, said)
@@ -197,29 +197,29 @@ def periods(text: str, said: date) -> list[Period]:
         if days is not None:
             groups = match.groupdict()
             is_relative = not any(groups[name] for name in ("iso", "y1", "y2", "y3", "year"))
-            found.append(Period(match.group(), *days, is_relative))
-    return found
+            result.append(Period(match.group(), *days, is_relative))
+    return result
 
 
 def _days(match: re.Match[str], said: date) -> _Days | None:
-    found = match.groupdict()
-    if found["iso"]:
-        return _day(date.fromisoformat(found["iso"]))
-    if found["year"]:
-        return _months(int(found["year"]), 1, 12)
-    if found["near"]:
-        return _day(said - timedelta(_days_back(found["near"].lower())))
-    if found["count"]:
-        return _away(-1, found["count"].lower(), found["unit"].lower(), said)
-    if found["ahead"]:  # "we built it in two weeks" is no date
+    groups = match.groupdict()
+    if groups["iso"]:
+        return _day(date.fromisoformat(groups["iso"]))
+    if groups["year"]:
+        return _months(int(groups["year"]), 1, 12)
+    if groups["near"]:
+        return _day(said - timedelta(_days_back(groups["near"].lower())))
+    if groups["count"]:
+        return _away(-1, groups["count"].lower(), groups["unit"].lower(), said)
+    if groups["ahead"]:  # "we built it in two weeks" is no date
         is_ahead = _direction(match, "ahead").step > 0
-        return _away(1, found["ahead"].lower(), found["step"].lower(), said) if is_ahead else None
-    if found["what"]:
-        return _beside(_STEP[found["which"].lower()], found["what"].lower(), said)
-    if found["weekday"]:
+        return _away(1, groups["ahead"].lower(), groups["step"].lower(), said) if is_ahead else None
+    if groups["what"]:
+        return _beside(_STEP[groups["which"].lower()], groups["what"].lower(), said)
+    if groups["weekday"]:
         return _named_weekday(match, said)
-    if found["season"]:
-        begins = _SEASONS[found["season"].lower()]
+    if groups["season"]:
+        begins = _SEASONS[groups["season"].lower()]
         years = [_months(said.year + n, begins, 3) for n in range(-2, 3)]
         return _meant(years, _direction(match, "season"), said)
     return _dated(match, said)
@@ -239,10 +239,10 @@ def _named_weekday(match: re.Match[str], said: date) -> _Days | None:
 
 def _dated(match: re.Match[str], said: date) -> _Days | None:
     """Return a day or a month that is named; "may" and "march" alone are no months."""
-    found = match.groupdict()
-    group = next(name for name in ("m1", "m2", "m3") if found[name])
-    name, day, year = found[group], found["d1"] or found["d2"], found[f"y{group[1]}"]
-    before = (found["before"] or "").lower()
+    groups = match.groupdict()
+    group = next(name for name in ("m1", "m2", "m3") if groups[name])
+    name, day, year = groups[group], groups["d1"] or groups["d2"], groups[f"y{group[1]}"]
+    before = (groups["before"] or "").lower()
     if not name[0].isupper() or not (day or year or before or name.lower() not in ("march", "may")):
         return None
     month = MONTHS.index(name.lower()) + 1

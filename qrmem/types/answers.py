@@ -39,10 +39,10 @@ class Hit(Short):
     ended: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
-        shown = self.excerpt or self.text
+        text_shown = self.excerpt or self.text
         score = f"{self.score:.3f}"
         place = (self.title or self.document_id, self.part, score, self.via, *self.ended)
-        return quoted(shown, self.matches if self.excerpt else (), *place)
+        return quoted(text_shown, self.matches if self.excerpt else (), *place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +235,8 @@ class Answer(Short):
     reason: str = ""
 
     def _repr_html_(self) -> str:
-        said = self.text or "The text does not answer this."
-        head = "" if self.status == "passages" else f"<p><b>{escape(said)}</b></p>"
+        answer_text = self.text or "The text does not answer this."
+        head = "" if self.status == "passages" else f"<p><b>{escape(answer_text)}</b></p>"
         why = f"<p>{escape(self.reason)}</p>" if self.reason else ""
         cited = "".join(citation._repr_html_() for citation in self.citations)
         steps = f"{len(self.trail.steps)} steps, {self.usage.calls} calls"

@@ -63,26 +63,28 @@ def _of_name(place: str, value: object) -> dict[str, Any]:
         raise UsageError(f"{place} has no condition; use one of {' '.join(OPERATORS)}")
     for operator in value:
         if operator not in OPERATORS:
-            known = " ".join(OPERATORS)
-            raise UsageError(f"{place}: no operator is called {str(operator)[:40]!r}; use {known}")
-    found = {name: _operand(f"{place} {name}", name, of) for name, of in value.items()}
-    bounds = {isinstance(found[name], str) for name in RANGES if name in found}
+            operators = " ".join(OPERATORS)
+            raise UsageError(
+                f"{place}: no operator is called {str(operator)[:40]!r}; use {operators}"
+            )
+    operands = {name: _operand(f"{place} {name}", name, of) for name, of in value.items()}
+    bounds = {isinstance(operands[name], str) for name in RANGES if name in operands}
     if len(bounds) > 1:
         raise UsageError(f"{place}: a range lies between two numbers or two texts, not one of each")
-    return found
+    return operands
 
 
 def _operand(place: str, operator: str, value: object) -> Any:
     if operator != "in":
-        found = _scalar(place, value)
-        if operator in RANGES and isinstance(found, bool):
+        scalar = _scalar(place, value)
+        if operator in RANGES and isinstance(scalar, bool):
             raise UsageError(f"{place}: true and false cannot be bounds; use a number or a text")
-        if operator in RANGES and isinstance(found, str) and max(found, default="") > _LAST:
+        if operator in RANGES and isinstance(scalar, str) and max(scalar, default="") > _LAST:
             raise UsageError(
                 f"{place}: a bound must not have emoji or full-width letters, which databases order"
                 " differently"
             )
-        return found
+        return scalar
     if isinstance(value, str) or not isinstance(value, Sequence | set | frozenset):
         raise UsageError(f"{place} takes a list of values, not {type(value).__name__}")
     if not value:
@@ -109,8 +111,8 @@ def written(where: Conditions) -> str:
         f"{name}{operator}{_word(value)}"
         if operator in ("=", *RANGES)
         else f"{name} {operator} {_word(value)}"
-        for name, own in where.items()
-        for operator, value in own.items()
+        for name, condition in where.items()
+        for operator, value in condition.items()
     )
 
 

@@ -85,8 +85,8 @@ class FragmentSettings:
             raise UsageError(f"cutoff must be above 0 and at most 1, not {self.cutoff}")
         for name, allowed in (("score", get_args(Score)), ("order", get_args(Order))):
             if getattr(self, name) not in allowed:
-                chosen = getattr(self, name)
-                raise UsageError(f"{name} is {chosen!r}; choose one of {', '.join(allowed)}")
+                value = getattr(self, name)
+                raise UsageError(f"{name} is {value!r}; choose one of {', '.join(allowed)}")
         for name in ("top", "words"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1")
@@ -222,8 +222,8 @@ class AskOptions:
         require_strategy(self.strategy)
         for name, allowed in _ALLOWED.items():
             if getattr(self, name) not in allowed:
-                chosen, known = getattr(self, name), ", ".join(filter(None, allowed))
-                raise UsageError(f"{name} is {chosen!r}; choose one of {known}")
+                value, names_allowed = getattr(self, name), ", ".join(filter(None, allowed))
+                raise UsageError(f"{name} is {value!r}; choose one of {names_allowed}")
         if self.orientation == "full":
             raise UsageError("orientation full shapes a memory while it is built: add(question=…)")
         if self.types is not None and self.strategy in _WHOLE:
@@ -275,8 +275,8 @@ def require_strategy(name: str) -> None:
         UsageError: the strategy is unknown; the message lists the known ones.
     """
     if name and name not in get_args(Strategy):
-        known = ", ".join(get_args(Strategy))
-        raise UsageError(f"no strategy is called {name!r}; choose one of {known}")
+        strategies = ", ".join(get_args(Strategy))
+        raise UsageError(f"no strategy is called {name!r}; choose one of {strategies}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,8 +324,8 @@ def options_of(kind: type[Options], given: Mapping[str, Any], **more: Any) -> Op
     rest = {name: value for name, value in given.items() if name not in caps}
     if unknown := sorted(rest.keys() - {one.name for one in fields(kind)}):
         raise UsageError(f"there is no such option: {unknown[0]!r}")
-    chosen = {name: value for name, value in rest.items() if value is not None}
-    return kind(**more, **chosen, caps=cast(CapOptions, caps))
+    values = {name: value for name, value in rest.items() if value is not None}
+    return kind(**more, **values, caps=cast(CapOptions, caps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,20 +36,20 @@ def brief(value: Any) -> str:
 
 
 def _joined(items: Sequence[str], count: int) -> str:
-    left = count - len(items)
-    return ", ".join([*items, *([f"… {left:,} more"] if left else [])])
+    count_left = count - len(items)
+    return ", ".join([*items, *([f"… {count_left:,} more"] if count_left else [])])
 
 
 def _telling(value: Any) -> list[tuple[str, Any]]:
     """Return the fields that have another value than their default."""
-    found = []
+    parts = []
     for field in dataclasses.fields(value):
         default = field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
-        if (held := getattr(value, field.name)) != default:
-            found.append((field.name, held))
-    return found
+        if (field_value := getattr(value, field.name)) != default:
+            parts.append((field.name, field_value))
+    return parts
 
 
 # --- notebooks ------------------------------------------------------------------------------------

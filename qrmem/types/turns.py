@@ -119,10 +119,10 @@ _NOBODY = frozenset(
 
 def speaker_of(metadata: Mapping[str, object]) -> str:
     """Return the name of a turn's speaker; "" if it has none, or an id that is not a name."""
-    named = metadata.get("speaker") or (
+    speaker_name = metadata.get("speaker") or (
         metadata.get(USER_KEY) if metadata.get(ROLE_KEY) == "user" else ""
     )
-    name = " ".join(str(named or "").split())
+    name = " ".join(str(speaker_name or "").split())
     if not _NAME.fullmatch(name) or name.casefold() in _NOBODY:
         return ""
     return name.title() if name.islower() else name

@@ -195,8 +195,8 @@ class Plan(Short):
     @property
     def cost(self) -> Range | None:
         """Money of the stages whose price is known, or `None` if no price is known."""
-        known = [stage.cost for stage in self.stages if stage.cost is not None]
-        return total(known) if known or not self.stages else None
+        costs = [stage.cost for stage in self.stages if stage.cost is not None]
+        return total(costs) if costs or not self.stages else None
 
 
 def total(ranges: Iterable[Range]) -> Range:

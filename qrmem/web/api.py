@@ -148,15 +148,15 @@ async def _unknown(request: "Request") -> list[str]:
 
     A name with a slip in it would search everything, or keep half of a turn.
     """
-    known = request.scope["route"].dependant
-    unknown = set(request.query_params) - {one.alias for one in known.query_params}
-    if known.body_params and "json" in request.headers.get("content-type", ""):
+    dependant = request.scope["route"].dependant
+    unknown = set(request.query_params) - {one.alias for one in dependant.query_params}
+    if dependant.body_params and "json" in request.headers.get("content-type", ""):
         try:
             body = await request.json()
         except (ValueError, RecursionError):  # none, or of a type that is not read as JSON
             body = None
-        given = set(body if isinstance(body, dict) else ())
-        unknown |= given - {one.alias for one in known.body_params}
+        names_given = set(body if isinstance(body, dict) else ())
+        unknown |= names_given - {one.alias for one in dependant.body_params}
     return sorted(unknown)
 
 
@@ -186,9 +186,9 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
 
     @get("/status", summary="The memory's size and state", responses=of(MemoryStatus))
     async def status(problems: some = None) -> Any:
-        found = await memory.status()
-        name = PurePath(found.location).name  # no client needs to know where it is
-        return replace(found, location=name, problems=found.problems[:problems])
+        status_found = await memory.status()
+        name = PurePath(status_found.location).name  # no client needs to know where it is
+        return replace(status_found, location=name, problems=status_found.problems[:problems])
 
     @get(
         "/merges",
@@ -198,10 +198,12 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     async def merges(
         response: Response, name: str = "", offset: offset = 0, limit: some = None
     ) -> Any:
-        wanted = name.casefold()
-        named = [m for m in await memory.merges() if wanted in f"{m.name}\n{m.into}".casefold()]
-        found = sorted(named, key=lambda one: (_DOUBT[one.reason], one.score))
-        return part(found, offset, limit, response)
+        folded_name = name.casefold()
+        merges_named = [
+            m for m in await memory.merges() if folded_name in f"{m.name}\n{m.into}".casefold()
+        ]
+        merges_found = sorted(merges_named, key=lambda one: (_DOUBT[one.reason], one.score))
+        return part(merges_found, offset, limit, response)
 
     @get("/usage", summary="The usage of all runs", responses=of(list[UsageRow]))
     async def usage(by: By = "stage") -> Any:
@@ -215,8 +217,8 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     async def segments(
         response: Response, document: str, query: str = "", offset: offset = 0, limit: some = None
     ) -> Any:
-        shown = part(await memory.segments(document=document), offset, limit, response)
-        return _marked(query, shown) if query else shown
+        segments_shown = part(await memory.segments(document=document), offset, limit, response)
+        return _mark_segments(query, segments_shown) if query else segments_shown
 
     @app.post(
         "/segments",
@@ -235,8 +237,8 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         response: Response, turns: bool = True, offset: offset = 0, limit: some = None
     ) -> Any:
         only = None if turns else False
-        found = await memory.documents(turns=only, offset=offset, limit=limit)
-        return counted(found, response)
+        infos = await memory.documents(turns=only, offset=offset, limit=limit)
+        return counted(infos, response)
 
     @get(
         "/documents/{id:whole}",
@@ -244,9 +246,13 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         responses=of(Document),
     )
     async def document(id: str, text: bool = True) -> Any:
-        found = await memory.document(id)
-        length = {"characters": len(found.text)}
-        return found if text else asdict(replace(found, text="", parts=())) | length
+        stored_document = await memory.document(id)
+        length = {"characters": len(stored_document.text)}
+        return (
+            stored_document
+            if text
+            else asdict(replace(stored_document, text="", parts=())) | length
+        )
 
     # A browser takes `..` in a path for the folder above.
     other = "The same, for an id that no path can hold, such as `..`"
@@ -276,7 +282,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         offset: offset = 0,
         limit: some = None,
     ) -> Any:
-        found = await memory.facts(
+        facts_found = await memory.facts(
             entity=entity,
             user=user,
             as_of=as_of,
@@ -284,14 +290,14 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
             offset=offset,
             limit=limit,
         )
-        return counted(found, response)
+        return counted(facts_found, response)
 
     @get("/trees", summary="Trees of summaries, without their nodes", responses=of(list[TreeTop]))
     async def trees(
         response: Response, document: str = "", offset: offset = 0, limit: some = None
     ) -> Any:
-        found = [top for top in await memory.tree_tops() if document in ("", top.document_id)]
-        return part(found, offset, limit, response)
+        tops = [top for top in await memory.tree_tops() if document in ("", top.document_id)]
+        return part(tops, offset, limit, response)
 
     @app.post(
         "/trees/nodes",
@@ -307,8 +313,8 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
         responses=of(list[Trail] | list[BriefTrail]),
     )
     async def trails(limit: limit = 20, offset: offset = 0, brief: bool = False) -> Any:
-        found = (await memory.trails(offset + limit))[offset:]
-        return [_brief(trail) for trail in found] if brief else found
+        trails_found = (await memory.trails(offset + limit))[offset:]
+        return [_brief(trail) for trail in trails_found] if brief else trails_found
 
     @get("/trails/{id}", summary="A recorded run; `last` is the newest", responses=of(Trail))
     async def trail(id: str) -> Any:
@@ -327,7 +333,7 @@ def _brief(trail: Trail) -> BriefTrail:
     )
 
 
-def _marked(query: str, segments: Sequence[Segment]) -> list[MarkedSegment]:
+def _mark_segments(query: str, segments: Sequence[Segment]) -> list[MarkedSegment]:
     from qrmem.answering.excerpts import matches  # which loads what searches
 
     return [MarkedSegment(**asdict(one), matches=matches(query, one.text)) for one in segments]
@@ -353,7 +359,7 @@ def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
         types: several = None,
         as_of: Annotated[str, Body()] = "",
     ) -> Any:
-        found = await memory.search(
+        hits = await memory.search(
             query,
             k=k,
             documents=documents,
@@ -361,8 +367,8 @@ def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
             types=types,
             as_of=as_of,
         )
-        note_length(query, response, miss=scant(query, (hit.text for hit in found)))
-        return found
+        note_length(query, response, miss=scant(query, (hit.text for hit in hits)))
+        return hits
 
     @app.post(
         "/recall",
@@ -383,7 +389,7 @@ def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
         if of_user and user not in (None, of_user):
             raise UsageError(f"this token recalls only {of_user}'s turns: leave out user")
         user = of_user or user
-        found = await memory.recall(
+        recalled = await memory.recall(
             prompt,
             session=session,
             tokens=tokens,
@@ -392,4 +398,4 @@ def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
             as_of=as_of,
             types=types,
         )
-        return RecalledTurns(found.text, found.messages, found.tokens, found.scores)
+        return RecalledTurns(recalled.text, recalled.messages, recalled.tokens, recalled.scores)

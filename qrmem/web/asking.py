@@ -94,14 +94,14 @@ async def _unless_left(request: "Request", work: Coroutine[Any, Any, Any]) -> An
     from starlette.responses import Response
 
     running: asyncio.Future[Any] = asyncio.ensure_future(work)
-    left: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
+    disconnect: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
     try:
-        await asyncio.wait((running, left), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((running, disconnect), return_when=asyncio.FIRST_COMPLETED)
         return await running if running.done() else Response(status_code=_LEFT)
     finally:
-        left.cancel()
+        disconnect.cancel()
         running.cancel()
-        await asyncio.wait((running, left))
+        await asyncio.wait((running, disconnect))
 
 
 _Items = AsyncGenerator[Step | Words | Answer, None]
@@ -139,9 +139,9 @@ def error_of(memory: Memory, exc: QrmemError) -> tuple[Refusal, int]:
     status = next((code for kind, code in _STATUS if isinstance(exc, kind)), 500)
     if status >= 500:
         log(str(exc))
-    said = whole(exc.public(memory.location))
-    near = exc.near if isinstance(exc, NotFound) else ()
-    return Refusal(said, type(exc).__name__, near), status
+    message = whole(exc.public(memory.location))
+    suggestions = exc.near if isinstance(exc, NotFound) else ()
+    return Refusal(message, type(exc).__name__, suggestions), status
 
 
 def own(user: str, where: Where | None, documents: Sequence[str] | None) -> Where | None:

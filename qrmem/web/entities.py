@@ -72,11 +72,12 @@ def naming(app: "FastAPI", memory: Memory) -> None:
         responses=of(GraphPart),
     )
     async def graph(name: str = "", limit: few = 40) -> Any:
-        found = await memory.graph(name, limit=limit)
+        graph_part = await memory.graph(name, limit=limit)
         short = [
-            replace(one, description=_cut(one.description, _LONGEST_EDGE)) for one in found.edges
+            replace(one, description=_cut(one.description, _LONGEST_EDGE))
+            for one in graph_part.edges
         ]
-        return replace(found, edges=tuple(short[:_EDGES]))
+        return replace(graph_part, edges=tuple(short[:_EDGES]))
 
 
 def _neighbourhood(view: EntityView, sources: Sequence[Segment], offset: int, limit: int) -> Around:
@@ -166,15 +167,17 @@ def conversing(app: "FastAPI", memory: Memory) -> None:
         corrections: bool = True,
     ) -> Any:
         every = await memory.turns(session, user=user or None)
-        said = [turn for turn in every if turn.user == user]
-        shown: list[Turn] = part(said, offset, limit, response)
-        later = await memory.corrections([turn.id for turn in shown]) if corrections else {}
-        noted = await _noted(memory, session, shown)
+        turns_said = [turn for turn in every if turn.user == user]
+        turns_shown: list[Turn] = part(turns_said, offset, limit, response)
+        later = await memory.corrections([turn.id for turn in turns_shown]) if corrections else {}
+        facts_by_turn = await _facts_of_turns(memory, session, turns_shown)
         return [
             SaidTurn(
-                **asdict(turn), facts=noted.get(turn.id, ()), corrected_by=later.get(turn.id, ())
+                **asdict(turn),
+                facts=facts_by_turn.get(turn.id, ()),
+                corrected_by=later.get(turn.id, ()),
             )
-            for turn in shown
+            for turn in turns_shown
         ]
 
 
@@ -185,12 +188,12 @@ def is_turn(info: DocumentInfo) -> bool:
 
 def sessions_of(infos: Iterable[DocumentInfo]) -> list[Session]:
     """Return the conversations of some documents, latest first."""
-    found: dict[tuple[str, str], list[DocumentInfo]] = {}
+    infos_by_session: dict[tuple[str, str], list[DocumentInfo]] = {}
     for info in infos:
         if is_turn(info) and FACT_KEY not in info.metadata:
             of_whom = str(info.metadata.get(USER_KEY, "")), str(info.metadata[CHAT_KEY])
-            found.setdefault(of_whom, []).append(info)
-    rows = [_session(*of_whom, turns) for of_whom, turns in found.items()]
+            infos_by_session.setdefault(of_whom, []).append(info)
+    rows = [_session(*of_whom, turns) for of_whom, turns in infos_by_session.items()]
     return sorted(rows, key=lambda row: (row.last, row.user, row.session), reverse=True)
 
 
@@ -203,12 +206,14 @@ def _session(user: str, session: str, turns: Sequence[DocumentInfo]) -> Session:
     return Session(session, user, len(turns), first, last, tuple(speakers)[:_SPEAKERS])
 
 
-async def _noted(memory: Memory, session: str, turns: Sequence[Turn]) -> dict[str, list[str]]:
+async def _facts_of_turns(
+    memory: Memory, session: str, turns: Sequence[Turn]
+) -> dict[str, list[str]]:
     """Return the facts that a chat model extracted from turns, by turn id."""
-    wanted = {turn.id for turn in turns}
-    found: dict[str, list[str]] = {}
+    turn_ids = {turn.id for turn in turns}
+    facts_by_turn: dict[str, list[str]] = {}
     for info in await memory.documents({CHAT_KEY: session}):
         of_turn = str(info.metadata.get(FACT_KEY, ""))
-        if of_turn in wanted and is_turn(info):
-            found.setdefault(of_turn, []).append((await memory.document(info.id)).text)
-    return found
+        if of_turn in turn_ids and is_turn(info):
+            facts_by_turn.setdefault(of_turn, []).append((await memory.document(info.id)).text)
+    return facts_by_turn

@@ -78,12 +78,12 @@ class Guard:
         path = scope["path"]
         answer: ASGIApp | None = first
         if path not in self._open_paths and not path.startswith(self._open_folders):
-            scheme, _, given = headers.get("authorization", "").partition(" ")
-            given = given if scheme.lower() == "bearer" else ""
-            answer = self._doors.get(digest("")) or self._doors.get(digest(given))
+            scheme, _, token_given = headers.get("authorization", "").partition(" ")
+            token_given = token_given if scheme.lower() == "bearer" else ""
+            answer = self._doors.get(digest("")) or self._doors.get(digest(token_given))
         refused = self._refused(path, headers)
         if refused is None and answer is None:
-            what = "this token is unknown" if given else "the token is missing"
+            what = "this token is unknown" if token_given else "the token is missing"
             refused = f"{what}; send Authorization: Bearer TOKEN", 401
         if refused is not None:
             error, status = refused
@@ -320,19 +320,22 @@ def grants(path: Path, namespace: str) -> Sequence[Grant]:
         if list(rows) != ["token"]:
             raise UsageError(f"no table of tokens: {_EXAMPLE}")
         try:
-            found = TypeAdapter(list[Grant]).validate_python(rows["token"])
+            grants_found = TypeAdapter(list[Grant]).validate_python(rows["token"])
         except ValidationError as exc:
             raise UsageError(refused(exc.errors())) from None
-        if found and all(grant.metrics for grant in found):
+        if grants_found and all(grant.metrics for grant in grants_found):
             raise UsageError("no token opens a memory")
-        return [_checked(n, grant, found[: n - 1], namespace) for n, grant in enumerate(found, 1)]
+        return [
+            _check_grant(n, grant, grants_found[: n - 1], namespace)
+            for n, grant in enumerate(grants_found, 1)
+        ]
     except UsageError as exc:
         raise UsageError(
             f"--tokens {path}: {str(exc).removeprefix(f'settings file {path}: ')}"
         ) from None
 
 
-def _checked(n: int, grant: Grant, before: Sequence[Grant], namespace: str) -> Grant:
+def _check_grant(n: int, grant: Grant, before: Sequence[Grant], namespace: str) -> Grant:
     sha256 = grant.sha256.lower()
     if len(sha256) != len(digest("")) or set(sha256) - set("0123456789abcdef"):
         raise UsageError(

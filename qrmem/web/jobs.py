@@ -125,7 +125,7 @@ class Jobs:
         try:
             if self._folder is not None and await asyncio.to_thread(self._folder.is_dir):
                 with suppress(StoreConflict):  # said to the client who comes with a job
-                    await self._own()
+                    await self._claim_folder()
                     await self._resume(memories)
             yield
         finally:
@@ -152,7 +152,7 @@ class Jobs:
             StoreConflict: another server uses the folder.
             StoreUnavailable: the folder cannot be written.
         """
-        await self._own()
+        await self._claim_folder()
         job = _Job(
             job=uuid.uuid4().hex,
             namespace=memory.settings.namespace,
@@ -165,7 +165,9 @@ class Jobs:
         ended = self._make_room(job)
         self._jobs[job.job] = job  # before anything is waited for, so that the next one counts it
         try:
-            await asyncio.to_thread(self._write, job, texts=[_written(one) for one in documents])
+            await asyncio.to_thread(
+                self._write, job, texts=[_document_data(one) for one in documents]
+            )
         except BaseException:
             del self._jobs[job.job]
             raise
@@ -188,9 +190,9 @@ class Jobs:
         Raises:
             NotFound: the token may see no job with this id.
         """
-        job = self._found(memory, user, id)
-        kept = await asyncio.to_thread(self._read, job) if job.ended else {}
-        return job.shown(kept.get("report"))
+        job = self._find(memory, user, id)
+        job_kept = await asyncio.to_thread(self._read, job) if job.ended else {}
+        return job.shown(job_kept.get("report"))
 
     async def cancel(self, memory: Memory, user: str, id: str) -> Job:
         """Cancel a job; the segments that it read are kept. A finished job is not changed.
@@ -198,7 +200,7 @@ class Jobs:
         Raises:
             NotFound: the token may see no job with this id.
         """
-        job = self._found(memory, user, id)
+        job = self._find(memory, user, id)
         await self._stop(job)
         return job.shown()
 
@@ -210,19 +212,19 @@ class Jobs:
                 await self._stop(job)
                 await self._forget(job)
 
-    def _found(self, memory: Memory, user: str, id: str) -> _Job:
+    def _find(self, memory: Memory, user: str, id: str) -> _Job:
         job = self._jobs.get(id)
         if job is None or job not in self._of(memory.settings.namespace, user):
             raise NotFound(f"no job {id!r}")
         return job
 
     def _of(self, namespace: str, user: str = "") -> list[_Job]:
-        found = [
+        jobs_found = [
             job
             for job in self._jobs.values()
             if job.namespace == namespace and user in ("", job.user)
         ]
-        return sorted(found, key=lambda job: (job.created, job.job), reverse=True)
+        return sorted(jobs_found, key=lambda job: (job.created, job.job), reverse=True)
 
     def _make_room(self, job: _Job) -> list[_Job]:
         """Return jobs to forget, as a new one comes.
@@ -259,8 +261,8 @@ class Jobs:
                 documents = [Document(**one) for one in texts]
                 if job.user and job.update:
                     await _check_owner(memory, job.user, documents)
-                done = await memory.listening(job).add(documents, update=job.update)
-                report, state, error = asdict(done), *_outcome(done)
+                add_report = await memory.listening(job).add(documents, update=job.update)
+                report, state, error = asdict(add_report), *_outcome(add_report)
             except QrmemError as exc:
                 error = exc.public(memory.location)
             except Exception as exc:
@@ -287,7 +289,7 @@ class Jobs:
 
     # --- files ----------------------------------------------------------------------------------
 
-    async def _own(self) -> None:
+    async def _claim_folder(self) -> None:
         """Create and lock the folder."""
         if self._folder is None:
             raise MissingError("this service has no folder for jobs: start it with --jobs FOLDER")
@@ -310,7 +312,7 @@ class Jobs:
 
     def _load(self) -> list[_Job]:
         assert self._folder is not None
-        found = []
+        jobs_found = []
         for path in self._folder.glob("*.json"):
             try:
                 if path.is_symlink() or not path.is_file():
@@ -323,8 +325,8 @@ class Jobs:
                 continue
             if not job.ended:
                 job.state, job.segments, job.read = "waiting", 0, 0
-            found.append(job)
-        return found
+            jobs_found.append(job)
+        return jobs_found
 
     async def _forget(self, job: _Job) -> None:
         self._jobs.pop(job.job, None)
@@ -362,15 +364,15 @@ async def _check_owner(memory: Memory, user: str, documents: Sequence[Document])
     Raises:
         UsageError: there is such a document.
     """
-    own = {info.id for info in await memory.documents(where={USER_KEY: user})}
+    own_ids = {info.id for info in await memory.documents(where={USER_KEY: user})}
     for id in (one.id or "" for one in documents):
-        if id not in own:
+        if id not in own_ids:
             with suppress(NotFound):
                 await memory.document(id)
                 raise UsageError(f"document {id!r} exists, and does not belong to {user}")
 
 
-def _written(document: Document) -> dict[str, Any]:
+def _document_data(document: Document) -> dict[str, Any]:
     return {name: getattr(document, name) for name in ("text", "title", "id", "metadata")}
 
 
@@ -401,8 +403,8 @@ def handing_over(app: "FastAPI", memory: Memory, user: str, jobs: Jobs) -> None:
         documents: Annotated[list[dict[str, Any]], Body(min_length=1)],
         update: Annotated[bool, Body()] = False,
     ) -> Any:
-        given = [of_user(user, one) for one in documents] if user else documents
-        return await jobs.start(memory, user, await _identified(given), update=update)
+        documents_given = [of_user(user, one) for one in documents] if user else documents
+        return await jobs.start(memory, user, await _identified(documents_given), update=update)
 
     @app.get("/jobs", summary="Jobs, newest first, without reports", responses=of(list[Job]))
     async def listed(
@@ -429,10 +431,10 @@ async def _identified(given: Sequence[Mapping[str, Any]]) -> list[Document]:
     Raises:
         BadDocument: one of them is not a document; then nothing of the job is kept.
     """
-    found = []
+    documents_identified = []
     async for one in documents(given):
         if isinstance(one, Refused):
             raise one.error
         assert isinstance(one, Document)
-        found.append(one)
-    return found
+        documents_identified.append(one)
+    return documents_identified

@@ -38,27 +38,27 @@ class Metrics:
             ProcessCollector,
         )
 
-        self._registry = kept = CollectorRegistry()
-        ProcessCollector(registry=kept)
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
 
         def counter(name: str, what: str, *labels: str) -> Counter:
-            return Counter(f"qrmem_{name}", what, labels, registry=kept)
+            return Counter(f"qrmem_{name}", what, labels, registry=registry)
 
         of_request = ("method", "route", "status")
         self._requests = counter("requests", "Requests that were answered", *of_request)
-        self._running = Gauge("qrmem_requests_running", "Requests now", registry=kept)
+        self._running = Gauge("qrmem_requests_running", "Requests now", registry=registry)
         self._seconds = Histogram(
             "qrmem_request_seconds",
             "Time until the reply was complete",
             ["route"],
-            registry=kept,
+            registry=registry,
             buckets=_SECONDS,
         )
         self._calls = counter("model_calls", "Calls of models", "stage", "model", "outcome")
         self._tokens = counter("model_tokens", "Tokens of these calls", "stage", "model", "kind")
         self._segments = counter("segments_read", "Segments that were read")
         self._warnings = counter("warnings", "Warnings")
-        self._jobs = Gauge("qrmem_jobs", "Jobs by state", ["state"], registry=kept)
+        self._jobs = Gauge("qrmem_jobs", "Jobs by state", ["state"], registry=registry)
 
     def __call__(self, event: Event) -> None:
         """Count one event of a run."""
@@ -133,8 +133,8 @@ def figures(app: "FastAPI", page: Callable[[], bytes] | None) -> None:
 
     async def read() -> Any:
         if page is None:
-            needed = "a token with `metrics = true` in the table does"
-            return JSONResponse({"error": f"this token does not read {PATH}; {needed}"}, 403)
+            right_needed = "a token with `metrics = true` in the table does"
+            return JSONResponse({"error": f"this token does not read {PATH}; {right_needed}"}, 403)
         return _reply(page())
 
     app.get(PATH, include_in_schema=False, response_model=None)(read)

@@ -45,9 +45,9 @@ def _step(step: Step, segments: Mapping[str, Segment]) -> Iterator[str]:
     if step.entities:
         yield f'<p class="small">At {escape(", ".join(step.entities))}</p>'
     for edge in step.edges:
-        kind, taken = ("", "taken") if edge.taken else (" left", "not taken")
+        kind, taken_in_words = ("", "taken") if edge.taken else (" left", "not taken")
         yield f'<div class="scored{kind}"><span>{edge.score:.3f}</span>'
-        yield f"<span>{taken}: {escape(edge.description)}</span></div>"
+        yield f"<span>{taken_in_words}: {escape(edge.description)}</span></div>"
     for kind, scored in (("read", step.read), ("dropped", step.dropped)):
         for one in scored:
             yield f"<div>{_segment(kind, one, segments.get(one.segment_id))}</div>"
@@ -68,5 +68,7 @@ def _segment(kind: str, scored: ScoredSegment, segment: Segment | None) -> str:
     )
     what = "dropped: no room in the window" if kind == "dropped" else kind
     head = f'<span class="chip {kind}">{what}</span> <span class="quiet small">'
-    shown = escape(" · ".join(filter(None, about)))
-    return f'{head}{shown}</span><blockquote class="{kind}">{escape(segment.text)}</blockquote>'
+    text_shown = escape(" · ".join(filter(None, about)))
+    return (
+        f'{head}{text_shown}</span><blockquote class="{kind}">{escape(segment.text)}</blockquote>'
+    )

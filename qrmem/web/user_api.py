@@ -25,9 +25,9 @@ async def own_document(memory: Memory, user: str, id: str) -> Document:
         NotFound: the user has no document with this id, even if another user has.
     """
     with suppress(NotFound):
-        found = await memory.document(id)
-        if found.metadata.get(USER_KEY) == user:
-            return found
+        stored_document = await memory.document(id)
+        if stored_document.metadata.get(USER_KEY) == user:
+            return stored_document
     raise NotFound(f"no document {id!r} of {user}")
 
 
@@ -42,10 +42,10 @@ def of_user(user: str, document: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError("a document needs an id")
     if not isinstance(metadata, Mapping | None):
         raise UsageError(f"metadata of {id} are names with values")
-    if taken := SCOPES.intersection(map(normalise, metadata or ())):
-        raise UsageError(f"metadata {', '.join(sorted(taken))}: the service sets it")
-    kept = {"id": document_id_of(user, id), "metadata": {**(metadata or {}), USER_KEY: user}}
-    return {**document, **kept}
+    if scopes_taken := SCOPES.intersection(map(normalise, metadata or ())):
+        raise UsageError(f"metadata {', '.join(sorted(scopes_taken))}: the service sets it")
+    changes = {"id": document_id_of(user, id), "metadata": {**(metadata or {}), USER_KEY: user}}
+    return {**document, **changes}
 
 
 def looking(app: "FastAPI", memory: Memory, user: str) -> None:
@@ -59,8 +59,8 @@ def looking(app: "FastAPI", memory: Memory, user: str) -> None:
 
     @app.get("/documents", summary="The user's documents", responses=of(list[DocumentInfo]))
     async def documents(response: Response, offset: offset = 0, limit: some = None) -> Any:
-        found = await memory.documents({USER_KEY: user}, offset=offset, limit=limit)
-        return counted(found, response)
+        infos = await memory.documents({USER_KEY: user}, offset=offset, limit=limit)
+        return counted(infos, response)
 
     @app.get("/documents/{id:whole}", summary="A document of the user", responses=of(Document))
     async def document(id: str) -> Any:
@@ -83,7 +83,7 @@ def looking(app: "FastAPI", memory: Memory, user: str) -> None:
         offset: offset = 0,
         limit: some = None,
     ) -> Any:
-        found = await memory.facts(
+        facts_found = await memory.facts(
             entity=entity,
             user=user,
             as_of=as_of,
@@ -91,7 +91,7 @@ def looking(app: "FastAPI", memory: Memory, user: str) -> None:
             offset=offset,
             limit=limit,
         )
-        return counted(found, response)
+        return counted(facts_found, response)
 
 
 def writing(app: "FastAPI", memory: Memory, user: str) -> None:
@@ -106,8 +106,8 @@ def writing(app: "FastAPI", memory: Memory, user: str) -> None:
         metadata: Annotated[Mapping[str, MetaValue] | None, Body()] = None,
         update: Annotated[bool, Body()] = False,
     ) -> Any:
-        given = {"text": text, "title": title, "id": id, "metadata": metadata or {}}
-        document = of_user(user, given)
+        fields = {"text": text, "title": title, "id": id, "metadata": metadata or {}}
+        document = of_user(user, fields)
         try:
             await own_document(memory, user, document["id"])
         except NotFound:

@@ -208,9 +208,9 @@ async def open_crew(executor: str) -> Crew | None:
         MissingError: the extra is not installed.
         WorkersUnavailable: the cluster does not answer.
     """
-    found = EXECUTOR.fullmatch(executor)
-    assert found is not None, executor
-    kind, count = found[1], int(found[2] or 0)
+    match = EXECUTOR.fullmatch(executor)
+    assert match is not None, executor
+    kind, count = match[1], int(match[2] or 0)
     if kind == "processes":
         from qrmem.workers.processes import cores, hired
 

@@ -33,8 +33,8 @@ def _end_with_parent() -> None:
 
 def run(work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
     """Run a task; a coroutine runs in the event loop of this process."""
-    made = work(*given)
-    return _runner().run(made) if inspect.iscoroutine(made) else made
+    result = work(*given)
+    return _runner().run(result) if inspect.iscoroutine(result) else result
 
 
 @cache

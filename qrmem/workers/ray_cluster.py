@@ -27,8 +27,8 @@ class Actor:
     async def run(self, work: Callable[..., Any], *given: Any) -> tuple[bool, Any]:
         """Run a task; return true and its result, or false and its exception."""
         try:
-            made = work(*given)
-            return True, await made if inspect.isawaitable(made) else made
+            result = work(*given)
+            return True, await result if inspect.isawaitable(result) else result
         except Exception as exc:
             return False, exc
 
@@ -45,10 +45,10 @@ class RayWorker:
 
     async def submit(self, work: Callable[..., Any], given: tuple[Any, ...]) -> Any:
         """Run a task in the actor."""
-        is_good, made = await self.reply(self._actor.run.remote(work, *given))
+        is_good, result = await self.reply(self._actor.run.remote(work, *given))
         if not is_good:
-            raise made
-        return made
+            raise result
+        return result
 
     async def reply(self, waiting: Any) -> Any:
         """Wait for a reply of the actor.
@@ -70,7 +70,7 @@ class RayWorker:
             WorkerLost: the actor has died.
             WorkersUnavailable: the cluster has no room for it.
         """
-        own = versions()
+        ours = versions()
         try:
             theirs = await self.reply(self._actor.versions.remote())
         except WorkerLost as exc:
@@ -79,14 +79,14 @@ class RayWorker:
             raise
         except self._ray.exceptions.RayError as exc:
             raise UsageError(
-                f"a node of the Ray cluster cannot load qrmem {own['qrmem']}; install the same "
+                f"a node of the Ray cluster cannot load qrmem {ours['qrmem']}; install the same "
                 f"qrmem on each: {str(exc).strip().splitlines()[-1][:200]}"
             ) from None
-        if theirs != own:
+        if theirs != ours:
             differ = ", ".join(
-                f"{name} {theirs.get(name, 'none')} instead of {own[name]}"
-                for name in own
-                if theirs.get(name) != own[name]
+                f"{name} {theirs.get(name, 'none')} instead of {ours[name]}"
+                for name in ours
+                if theirs.get(name) != ours[name]
             )
             raise UsageError(
                 f"a node of the Ray cluster has {differ}; install the same qrmem on each"
@@ -128,7 +128,7 @@ async def open_cluster(count: int) -> Crew:
             await asyncio.to_thread(ray.shutdown)
 
     # By default Ray retries lost tasks without limit and runs 1,000 at the same time.
-    made = ray.remote(
+    actor_class = ray.remote(
         num_cpus=1,
         max_restarts=0,
         max_task_retries=0,
@@ -137,7 +137,7 @@ async def open_cluster(count: int) -> Crew:
     )(Actor)
 
     async def hired() -> RayWorker:
-        worker = RayWorker(ray, made.remote())
+        worker = RayWorker(ray, actor_class.remote())
         try:
             await worker.check()
         except BaseException:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.graph.superseding import endings, held_by, holds, marked, may_clash, place_of
+from qrmem.graph.superseding import endings, held_by, holds, may_clash, place_of, with_time
 from qrmem.types import Fact
 
 SINGLE = {"LIVES_IN"}
@@ -81,10 +81,12 @@ def test_what_was_said_and_held_at_a_time() -> None:
     assert not holds(old, ending, "2026-01-05")
     assert not holds(lives("x", since="2026"), None, "2025")
     assert not holds(lives("x", until="2024-12"), None, "2025")
-    assert marked(old, ending, "Ann lives in Oslo") == (
+    assert with_time(old, ending, "Ann lives in Oslo") == (
         "lives in (until 2026-01-05; then: Ann lives in Oslo)"
     )
-    assert marked(lives("x", since="2024", until="2025"), None) == "lives in (from 2024 until 2025)"
+    assert (
+        with_time(lives("x", since="2024", until="2025"), None) == "lives in (from 2024 until 2025)"
+    )
 
 
 def test_only_near_statements_of_two_times_may_clash() -> None:

@@ -79,12 +79,12 @@ class CorenlpEngine:
         """Return the spans of entities, without pronouns."""
         place = _code_points(text)
         for sentence in self._annotate(text, self._timeout)["sentences"]:
-            for found in sentence.get("entitymentions", ()):
-                if sentence["tokens"][found["tokenBegin"]]["pos"].startswith("PRP"):
+            for mention in sentence.get("entitymentions", ()):
+                if sentence["tokens"][mention["tokenBegin"]]["pos"].startswith("PRP"):
                     continue
-                start = place[found["characterOffsetBegin"]]
-                end = place[found["characterOffsetEnd"]]
-                kind = type_of(found["ner"], text[start:end])
+                start = place[mention["characterOffsetBegin"]]
+                end = place[mention["characterOffsetEnd"]]
+                kind = type_of(mention["ner"], text[start:end])
                 if kind is not None:
                     yield start, end, kind
 
@@ -152,8 +152,8 @@ class CorenlpEngine:
         """Return the line of what the server said that names an error, else its last."""
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").split("\n")
-        told = [line for line in lines if line.strip()] or ["it said nothing"]
-        return _short(next((line for line in told if "Error" in line), told[-1]))
+        output_lines = [line for line in lines if line.strip()] or ["it said nothing"]
+        return _short(next((line for line in output_lines if "Error" in line), output_lines[-1]))
 
     def _annotate(self, text: str, seconds: float) -> Mapping[str, Any]:
         module = server_module()

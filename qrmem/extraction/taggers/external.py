@@ -102,13 +102,13 @@ class ExternalTagger:
         await asyncio.shield(self._starting)
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
-        found = []
+        spans = []
         for start, end, kind in self._engine.spans(text):
             name = text[start:end]
             if bare := name.strip(_EDGES):  # CoreNLP finds ", 7" in "on Sunday, 7 March"
                 first = start + name.index(bare)
-                found.append((first, first + len(bare), kind))
-        return found
+                spans.append((first, first + len(bare), kind))
+        return spans
 
     def _run(self, work: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)

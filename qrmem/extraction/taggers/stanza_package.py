@@ -107,11 +107,11 @@ class StanzaEngine:
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Return the spans of entities."""
         try:
-            found = self._pipeline(text).ents
+            entities = self._pipeline(text).ents
         except Exception as exc:
             why = " ".join(str(exc).split()) or type(exc).__name__
             raise TaggerUnavailable(f"stanza's pipeline failed: {why[:160]}") from exc
-        for entity in found:
+        for entity in entities:
             kind = type_of(entity.type, text[entity.start_char : entity.end_char])
             if kind is not None:
                 yield entity.start_char, entity.end_char, kind
@@ -131,7 +131,7 @@ def language_of(folder: Path) -> str:
         raise MissingError(f"stanza's models: no folder {folder}")
     if not (folder / RESOURCES).is_file():
         raise MissingError(f"stanza's models: no {RESOURCES} in {folder}")
-    found = sorted(path.parent.name for path in folder.glob("*/ner"))
-    if not found:
+    languages = sorted(path.parent.name for path in folder.glob("*/ner"))
+    if not languages:
         raise MissingError(f"stanza's models: no language with a model for names in {folder}")
-    return found[0] if len(found) == 1 or "en" not in found else "en"
+    return languages[0] if len(languages) == 1 or "en" not in languages else "en"

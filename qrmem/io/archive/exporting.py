@@ -177,9 +177,9 @@ async def _write_vectors(
     """Write the vectors of some owners, in their order."""
     name = "vector" if kind == "segment" else "relation"
     for some in in_batches(owners, _BATCH):
-        found = await store.vectors(ns, kind, some)
-        marked = zip(found.owners, found.matrix, strict=True)
-        for owner, rows in groupby(marked, key=lambda pair: pair[0]):
+        vectors = await store.vectors(ns, kind, some)
+        owner_vectors = zip(vectors.owners, vectors.matrix, strict=True)
+        for owner, rows in groupby(owner_vectors, key=lambda pair: pair[0]):
             out.write(name, VectorLine(owner, tuple(encoded(row) for _, row in rows)))
 
 
@@ -195,8 +195,8 @@ async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
         names[row.entity].append(row.key)
     entities = await store.list_entities(ns, _ALL)
     for entity in sorted(entities, key=lambda entity: entity.key):
-        own = tuple(sorted(names[entity.key]))
-        out.write("entity", EntityLine(entity.key, entity.name, entity.type, own))
+        names_of_entity = tuple(sorted(names[entity.key]))
+        out.write("entity", EntityLine(entity.key, entity.name, entity.type, names_of_entity))
     if folded := await store.cached_keys(ns, "fold"):
         current = await current_folds(store, ns)
         await _write_cached(store, ns, out, "fold", [key for key in folded if key in current])

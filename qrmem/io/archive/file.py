@@ -246,11 +246,11 @@ def _end(path: Path, file: IO[bytes]) -> tuple[End, int]:
 
 def _sums(file: IO[bytes], size: int) -> tuple[int, str]:
     """Return the number of lines in the first `size` bytes, and their checksum."""
-    digest, lines, left = hashlib.sha256(), 0, size
-    while chunk := file.read(min(_CHUNK, left)):
+    digest, lines, bytes_left = hashlib.sha256(), 0, size
+    while chunk := file.read(min(_CHUNK, bytes_left)):
         digest.update(chunk)
         lines += chunk.count(b"\n")
-        left -= len(chunk)
+        bytes_left -= len(chunk)
     return lines, digest.hexdigest()
 
 
@@ -275,10 +275,10 @@ def ordered(reader: Reader) -> Iterator[tuple[str, Any]]:
     Raises:
         BadImport: a line is in the wrong place, repeats another, or has an unknown reference.
     """
-    seen = _Seen(reader.head)
+    parts_seen = _Seen(reader.head)
     for number, kind, value in reader.lines():
         try:
-            seen.take(kind, value)
+            parts_seen.take(kind, value)
         except Wrong as exc:
             raise reader.refused(number, str(exc)) from exc
         yield kind, value

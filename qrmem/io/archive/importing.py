@@ -79,7 +79,7 @@ async def import_archive(
     """
     reader = await asyncio.to_thread(_looked_through, path)
     head, token = reader.head, uuid.uuid4().hex
-    named = NamespaceInfo(
+    info_named = NamespaceInfo(
         name=ns,
         tokenizer=head.tokenizer,
         segment_tokens=head.segment_tokens,
@@ -87,8 +87,8 @@ async def import_archive(
         dimension=head.dimension,
         importing=token,
     )
-    info = accept(named)
-    filling = _Filling(store, info, listener, counted=info.tokenizer == named.tokenizer)
+    info = accept(info_named)
+    filling = _Filling(store, info, listener, counted=info.tokenizer == info_named.tokenizer)
     try:
         await _claim(store, ns, info)
         for kind, value in ordered(reader):
@@ -125,8 +125,8 @@ async def _claim(store: GraphStore, ns: str, info: NamespaceInfo) -> None:
         if not there.importing:
             await _require_empty(store, ns)
         await store.delete_namespace(ns, importing=there.importing)
-    made = await store.create_namespace(ns, info)
-    if made.importing != info.importing:
+    info_made = await store.create_namespace(ns, info)
+    if info_made.importing != info.importing:
         raise lost_import(ns)
 
 
@@ -187,8 +187,10 @@ class _Filling:
             case Contribution():
                 self._rows.append((self._states[value.segment_id], value))
             case VectorLine() if self._info.dimension:
-                found = self._vectors.setdefault("segment" if kind == "vector" else "relation", [])
-                found.append((value.owner, decoded(value, self._info.dimension)))
+                vectors_of_kind = self._vectors.setdefault(
+                    "segment" if kind == "vector" else "relation", []
+                )
+                vectors_of_kind.append((value.owner, decoded(value, self._info.dimension)))
             case MergeDecision():
                 await self._store.override_merge(self._ns, value)
             case CacheEntry():
@@ -257,9 +259,9 @@ class _Filling:
         self._rows, self._vectors, self._calls = [], {}, []
         if rows:
             await self._store.record(self._ns, rows)
-        for kind, found in vectors.items():
-            owners = [owner for owner, matrix in found for _ in matrix]
-            matrix = np.concatenate([matrix for _, matrix in found])
+        for kind, vectors_of_kind in vectors.items():
+            owners = [owner for owner, matrix in vectors_of_kind for _ in matrix]
+            matrix = np.concatenate([matrix for _, matrix in vectors_of_kind])
             await self._store.put_vectors(self._ns, kind, owners, matrix)
         if calls:
             await self._store.record(self._ns, (), calls)

@@ -80,16 +80,16 @@ def read_openie(path: str | PathLike[str]) -> Extraction:
         raise BadImport(f"cannot read {place}: {exc.strerror or exc}") from exc
     except UnicodeDecodeError as exc:
         raise BadImport(f"{place} is not UTF-8 text (byte {exc.start})") from exc
-    found = _Collected()
+    collected = _Collected()
     for where, item in _items(place, text):
         try:
-            found.take(where, item)
+            collected.take(where, item)
         except _Wrong as exc:
             raise BadImport(f"{place}, {where}: {exc}; nothing was imported") from exc
-    if not found.extraction.passages:
-        why = f" ({found.extraction.left_out[0]})" if found.extraction.left_out else ""
+    if not collected.extraction.passages:
+        why = f" ({collected.extraction.left_out[0]})" if collected.extraction.left_out else ""
         raise BadImport(f"{place} contains no passage and no triple{why}")
-    return found.extraction
+    return collected.extraction
 
 
 # --- forms ---------------------------------------------------------------------------------------
@@ -208,18 +208,18 @@ class _Collected:
         if id_ is not None and _word(id_) is None:
             raise _Wrong("its id is not text")
         passage = Passage(where, _word(id_) or "", text, title)
-        passage.entities += self._kept(item, "extracted_entities", _word)
-        passage.triples += self._kept(item, "extracted_triples", _triple)
+        passage.entities += self._keep(item, "extracted_entities", _word)
+        passage.triples += self._keep(item, "extracted_triples", _triple)
         self._add(passage)
 
-    def _kept(self, item: Mapping[str, Any], name: str, made: Any) -> list[Any]:
+    def _keep(self, item: Mapping[str, Any], name: str, made: Any) -> list[Any]:
         values = item.get(name)
         values = [] if values is None else values
         if not isinstance(values, list):
             raise _Wrong(f"its {name} are not a list")
-        found = [made(value) for value in values]
-        self.extraction.malformed += found.count(None)
-        return [value for value in found if value is not None]
+        values_kept = [made(value) for value in values]
+        self.extraction.malformed += values_kept.count(None)
+        return [value for value in values_kept if value is not None]
 
     def _add(self, passage: Passage) -> None:
         self.extraction.passages.append(passage)

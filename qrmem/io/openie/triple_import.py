@@ -59,23 +59,23 @@ def place(segments: Sequence[Segment], passage: Passage) -> Placed:
         passage: the passage.
     """
     pages = [_Page(segment) for segment in segments]
-    done = Placed([])
+    placed = Placed([])
     for name in dict.fromkeys(passage.entities):
-        found = [page for page in pages if page.add_name(name)]
-        done.entities += bool(found)
-        done.absent_entities += not found
+        pages_with_name = [page for page in pages if page.add_name(name)]
+        placed.entities += bool(pages_with_name)
+        placed.absent_entities += not pages_with_name
     for triple in dict.fromkeys(passage.triples):
         is_placed = any(page.add(triple) for page in pages)
-        done.triples += is_placed
-        done.absent_triples += not is_placed
-    done.contributions += [page.contribution for page in pages if page.is_filled]
-    return done
+        placed.triples += is_placed
+        placed.absent_triples += not is_placed
+    placed.contributions += [page.contribution for page in pages if page.is_filled]
+    return placed
 
 
 def united(before: Contribution, added: Contribution) -> Contribution:
     """Return a first extraction with the new entities and statements of another."""
-    known = {normalise_name(form) for m in before.mentions for form in (m.name, *m.forms)}
-    mentions = [m for m in added.mentions if normalise_name(m.name) not in known]
+    names_known = {normalise_name(form) for m in before.mentions for form in (m.name, *m.forms)}
+    mentions = [m for m in added.mentions if normalise_name(m.name) not in names_known]
     statements = [s for s in added.statements if s not in before.statements]
     return replace(
         before,
@@ -129,8 +129,8 @@ class _Page:
 
     def _find(self, name: str) -> str | None:
         if name not in self._spelled:
-            found = self._in_text.spelled(name)
-            self._spelled[name] = found if found and normalise_name(found) else None
+            spelling = self._in_text.spelled(name)
+            self._spelled[name] = spelling if spelling and normalise_name(spelling) else None
         return self._spelled[name]
 
 
@@ -165,16 +165,16 @@ async def planned(
         BadImport: a passage refers to an unknown document or segment, or its document has another
             text.
     """
-    known = {one.id: one.digest for one in await store.documents(info.name)}
+    digests = {one.id: one.digest for one in await store.documents(info.name)}
     jobs: dict[str, Job] = {}
     try:
         for passage in extraction.passages:
             if passage.text is not None:
-                _plan_text(jobs, known, passage, info, cutter)
-        named = [passage for passage in extraction.passages if passage.text is None]
-        wanted = sorted({p.id for p in named if p.id not in known})
-        of_segment = {s.id: s.document_id for s in await store.segments(info.name, wanted)}
-        _plan_named(jobs, known.keys(), of_segment, named)
+                _plan_text(jobs, digests, passage, info, cutter)
+        passages_named = [passage for passage in extraction.passages if passage.text is None]
+        ids_wanted = sorted({p.id for p in passages_named if p.id not in digests})
+        of_segment = {s.id: s.document_id for s in await store.segments(info.name, ids_wanted)}
+        _plan_named(jobs, digests.keys(), of_segment, passages_named)
     except _Unplaced as exc:
         raise BadImport(
             f"{path}, {exc.where}: {exc}; nothing was imported into namespace {info.name!r} of"
@@ -313,8 +313,8 @@ class _Work:
     async def make_namespace(self) -> None:
         """Make the namespace, if it is not there."""
         info = self._deps.info
-        made = await self._store.create_namespace(self._ns, info)
-        if replace(made, revision=info.revision) != info:
+        info_made = await self._store.create_namespace(self._ns, info)
+        if replace(info_made, revision=info.revision) != info:
             raise StoreConflict(
                 f"namespace {self._ns!r} was created meanwhile with other settings; run the "
                 "command again"
@@ -326,14 +326,16 @@ class _Work:
             await self._store.put_documents(self._ns, [(job.document, job.segments)])
         segments = job.segments or await self._store.segments(self._ns, documents=[job.document_id])
         rows = {r.segment_id: r for r in await self._store.ledger(self._ns, job.document_id)}
-        found = await self._store.contributions(self._ns, job.document_id, kinds=("extraction",))
-        before = {made.segment_id: made for made in found}
-        added = self._placed(job, segments)
+        contributions = await self._store.contributions(
+            self._ns, job.document_id, kinds=("extraction",)
+        )
+        before = {earlier.segment_id: earlier for earlier in contributions}
+        added = self._place(job, segments)
         for segment in segments:
-            row, made = rows[segment.id], before.get(segment.id)
+            row, earlier = rows[segment.id], before.get(segment.id)
             if segment.id in added or (job.is_carried and row.state not in _READ):
                 self._record(
-                    row, made, added.get(segment.id, Contribution(segment.id, "extraction"))
+                    row, earlier, added.get(segment.id, Contribution(segment.id, "extraction"))
                 )
         self._unmerged.append(job.document_id)
         self._ids += [segment.id for segment in segments]
@@ -341,31 +343,33 @@ class _Work:
         await self._commit(_ROWS, _DOCUMENTS)
         self._deps.listener(Event("segment", {"count": len(segments)}))
 
-    def _placed(self, job: Job, segments: Sequence[Segment]) -> dict[str, Contribution]:
+    def _place(self, job: Job, segments: Sequence[Segment]) -> dict[str, Contribution]:
         """Return what each segment gains, and count."""
         added: dict[str, Contribution] = {}
         for passage, segment_id in job.passages:
-            done = place([s for s in segments if segment_id in ("", s.id)], passage)
-            self.sums.entities += done.entities
-            self.sums.triples += done.triples
-            self.sums.absent_entities += done.absent_entities
-            self.sums.absent_triples += done.absent_triples
-            for made in done.contributions:
-                first = added.get(made.segment_id)
-                added[made.segment_id] = united(first, made) if first else made
+            placed = place([s for s in segments if segment_id in ("", s.id)], passage)
+            self.sums.entities += placed.entities
+            self.sums.triples += placed.triples
+            self.sums.absent_entities += placed.absent_entities
+            self.sums.absent_triples += placed.absent_triples
+            for contribution in placed.contributions:
+                first = added.get(contribution.segment_id)
+                added[contribution.segment_id] = (
+                    united(first, contribution) if first else contribution
+                )
         return added
 
     def _record(self, row: LedgerRow, before: Contribution | None, added: Contribution) -> None:
         """Note what a segment is after this, unless it is so already."""
-        made = united(before, added) if before and row.state in _READ else added
+        contribution = united(before, added) if before and row.state in _READ else added
         if row.state not in _READ:
             row = LedgerRow(row.segment_id, "ok", "", REASONER)
-        elif made == before:
+        elif contribution == before:
             return
         elif REASONER not in row.reasoner.split(" + "):
             row = replace(row, reasoner=f"{row.reasoner} + {REASONER}")
         self.segments += 1
-        self._rows.append((row, made))
+        self._rows.append((row, contribution))
 
     async def _commit(self, rows: int, documents: int) -> None:
         """Write and merge what waits, if there is as much of it."""

@@ -115,8 +115,8 @@ class CodeGraph:
 
     def strengths(self) -> Strengths:
         """Return the strengths between all pairs of fragments."""
-        found = [self._of_file(number) for number in range(len(self._paths))]
-        heads, tails, weights = (np.concatenate(part) for part in zip(*found, strict=True))
+        parts = [self._of_file(number) for number in range(len(self._paths))]
+        heads, tails, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
         return Strengths(
             paths=self._paths,
             sizes=np.bincount(self._owner, minlength=len(self._paths)).astype(np.int32),
@@ -151,18 +151,18 @@ class CodeGraph:
     ) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
         """Return the node numbers of all calls, and of the definitions that they call."""
         of_file = [len(edges.get(path, ())) for path in self._paths]
-        found = list(chain.from_iterable(edges.get(path, ()) for path in self._paths))
+        edges_found = list(chain.from_iterable(edges.get(path, ()) for path in self._paths))
         mine = np.repeat(np.arange(len(self._paths)), of_file)
-        theirs = np.array([self._number[edge.path] for edge in found], dtype=np.int64)
-        nodes = np.array([edge.node for edge in found], dtype=np.int64)
-        targets = np.array([edge.target for edge in found], dtype=np.int64)
+        theirs = np.array([self._number[edge.path] for edge in edges_found], dtype=np.int64)
+        nodes = np.array([edge.node for edge in edges_found], dtype=np.int64)
+        targets = np.array([edge.target for edge in edges_found], dtype=np.int64)
         # One ascending row of numbers for the nodes of all files.
         step = 1 + max((int(shape.numbers[-1]) for shape in self._shapes.values()), default=0)
-        known = np.concatenate(
+        node_numbers = np.concatenate(
             [n * step + shape.numbers for n, shape in enumerate(self._shapes.values())]
         )
-        callers = np.searchsorted(known, mine * step + nodes).astype(np.int64)
-        callees = np.searchsorted(known, theirs * step + targets).astype(np.int64)
+        callers = np.searchsorted(node_numbers, mine * step + nodes).astype(np.int64)
+        callees = np.searchsorted(node_numbers, theirs * step + targets).astype(np.int64)
         return callers, callees
 
     def _folders(self) -> tuple[list[tuple[int, int]], int]:
@@ -170,11 +170,11 @@ class CodeGraph:
         pairs: list[tuple[int, int]] = []
         for path in self._paths:
             above = [str(folder) for folder in PurePosixPath(path).parents]
-            known = [folder in numbers for folder in above]
+            known_above = [folder in numbers for folder in above]
             for folder in above:
                 numbers.setdefault(folder, self._count + len(numbers))
             pairs.append((self._starts[path], numbers[above[0]]))
-            for (inner, outer), is_known in zip(pairwise(above), known, strict=False):
+            for (inner, outer), is_known in zip(pairwise(above), known_above, strict=False):
                 if not is_known:
                     pairs.append((numbers[inner], numbers[outer]))
         return pairs, self._count + len(numbers)
@@ -222,9 +222,9 @@ class CodeGraph:
         first, after = np.searchsorted(self._owner, [number, number + 1])
         mine = np.arange(first, after)
         sources = np.unique(self._cover[mine].indices).astype(np.int64)
-        near = np.flatnonzero(np.isfinite(self._reached(sources)))
-        strengths = np.exp(-self._costs(sources, near))
-        touched = self._covered[near]
+        reached = np.flatnonzero(np.isfinite(self._reached(sources)))
+        strengths = np.exp(-self._costs(sources, reached))
+        touched = self._covered[reached]
         others = np.unique(touched.indices).astype(np.int64)
         # Multiply from the left, so that dense matrices stay narrow.
         joined = touched[:, others].T @ (self._cover[mine][:, sources] @ strengths).T
@@ -240,10 +240,10 @@ class CodeGraph:
         """Return the cost from the nearest of some nodes to all, infinite beyond the cut-off."""
         from scipy.sparse.csgraph import dijkstra
 
-        found: NDArray[np.float64] = dijkstra(
+        distances: NDArray[np.float64] = dijkstra(
             self._graph, indices=sources, limit=self._limit, min_only=True
         )
-        return found
+        return distances
 
     def _costs(
         self, sources: "NDArray[np.int64]", near: "NDArray[np.int64]"
@@ -256,8 +256,8 @@ class CodeGraph:
 
         inner = self._graph[near][:, near]
         place = np.searchsorted(near, sources)
-        found: NDArray[np.float64] = dijkstra(inner, indices=place, limit=self._limit)
-        return found
+        distances: NDArray[np.float64] = dijkstra(inner, indices=place, limit=self._limit)
+        return distances
 
 
 def folder_strength(one: str, other: str) -> float:
@@ -283,8 +283,8 @@ def _symmetric(
     first = np.flatnonzero(np.diff(between, prepend=-1))
     cost = np.minimum.reduceat(np.tile(costs, 2)[order], first) if first.size else costs
     one, other = np.divmod(between[first], count)
-    apart = one != other
-    return csr_array((cost[apart], (one[apart], other[apart])), shape=(count, count))
+    is_other = one != other
+    return csr_array((cost[is_other], (one[is_other], other[is_other])), shape=(count, count))
 
 
 # The code relation of one namespace: outlines are kept file by file, strengths as a whole.
@@ -314,45 +314,47 @@ class CodeIndex:
         """
         digests = await self._digests()
         state = _digest([VERSION, cutoff, sorted(digests.items())])
-        known = self._strengths.get(cutoff)
-        if known is None or known[0] != state:
-            found = await self._kept_strengths(cutoff, state)
-            if found is None:
-                found = await self._computed(cutoff, digests, state)
-            self._strengths[cutoff] = known = state, found
-        return known[1]
+        strengths_cached = self._strengths.get(cutoff)
+        if strengths_cached is None or strengths_cached[0] != state:
+            strengths_found = await self._kept_strengths(cutoff, state)
+            if strengths_found is None:
+                strengths_found = await self._computed(cutoff, digests, state)
+            self._strengths[cutoff] = strengths_cached = state, strengths_found
+        return strengths_cached[1]
 
     async def _kept_strengths(self, cutoff: float, state: str) -> Strengths | None:
-        for kept in await self.store.cached(self.ns, "code", [_key(cutoff)]):
-            if kept.value.get("state") == state:
-                return Strengths.unpacked(kept.value["packed"])
+        for entry in await self.store.cached(self.ns, "code", [_key(cutoff)]):
+            if entry.value.get("state") == state:
+                return Strengths.unpacked(entry.value["packed"])
         return None
 
     async def _computed(self, cutoff: float, digests: Mapping[str, str], state: str) -> Strengths:
         require_extra("code", "the relation 'code'", "scipy")
         files = await self._outlines(digests)
-        found = await asyncio.to_thread(_related, files, cutoff)
+        related_strengths = await asyncio.to_thread(_related, files, cutoff)
         # The strengths name files: they go as soon as one of these is deleted.
         firsts = [segment for path in files for segment in (await self._segments(path))[:1]]
-        await self._keep(_key(cutoff), {"state": state, "packed": found.packed()}, firsts)
-        return found
+        await self._keep(
+            _key(cutoff), {"state": state, "packed": related_strengths.packed()}, firsts
+        )
+        return related_strengths
 
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
         """Return the outlines of all files, from the cache where it has them."""
         keys = {path: f"code:file:{path}" for path in sorted(digests)}
-        kept = {
+        cached_outlines = {
             one.key: one.value
             for one in await self.store.cached(self.ns, "code", list(keys.values()))
         }
         files = {}
         for path, key in keys.items():
-            value = kept.get(key, {})
+            value = cached_outlines.get(key, {})
             if value.get("digest") == digests[path]:
                 files[path] = SourceFile.unpacked(path, value["packed"])
             else:
                 files[path] = file = await self._outline(path)
-                made = {"digest": digests[path], "packed": file.packed()}
-                await self._keep(key, made, await self._segments(path))
+                new_value = {"digest": digests[path], "packed": file.packed()}
+                await self._keep(key, new_value, await self._segments(path))
         return files
 
     async def _outline(self, path: str) -> SourceFile:

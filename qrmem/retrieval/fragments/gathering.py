@@ -102,9 +102,9 @@ def _sequences(documents: "Sequence[DocumentInfo]") -> "tuple[NDArray[np.int64],
 async def _directions(searcher: "Searcher", entries: "Sequence[Entry]") -> "NDArray[np.float32]":
     """Return one unit vector per segment: the normalised sum of its windows' vectors."""
     row_of = {entry.id: row for row, entry in enumerate(entries)}
-    found = await searcher.store.vectors(searcher.ns, "segment", list(row_of))
-    result = np.zeros((len(entries), found.matrix.shape[1]), dtype=np.float32)
-    np.add.at(result, [row_of[owner] for owner in found.owners], found.matrix)
+    vectors = await searcher.store.vectors(searcher.ns, "segment", list(row_of))
+    result = np.zeros((len(entries), vectors.matrix.shape[1]), dtype=np.float32)
+    np.add.at(result, [row_of[owner] for owner in vectors.owners], vectors.matrix)
     length = np.linalg.norm(result, axis=1, keepdims=True)
     np.divide(result, length, out=result, where=length > 0)
     return result
@@ -147,13 +147,13 @@ async def scores(
         return await _jaccards(searcher, fragments, question, open_pieces(settings.pieces))
     size, documents = fragments.size, {info.id for info in fragments.documents}
     if kind == "search":
-        found = await searcher.findings(question, documents=documents, at_least=size)
-        assert found is not None  # the namespace has fragments
-        known = {one.id: found.scores[row] for row, one in enumerate(found.near.entries)}
+        findings = await searcher.findings(question, documents=documents, at_least=size)
+        assert findings is not None  # the namespace has fragments
+        score_of = {one.id: findings.scores[row] for row, one in enumerate(findings.near.entries)}
     else:
         by = "bm25" if kind == "bm25" or not has_vectors else "cosine"
-        known = await searcher.ranking(question, by, size, documents)
-    return np.array([known.get(id_, 0.0) for id_ in fragments.ids], dtype=np.float64)
+        score_of = await searcher.ranking(question, by, size, documents)
+    return np.array([score_of.get(id_, 0.0) for id_ in fragments.ids], dtype=np.float64)
 
 
 async def _jaccards(
@@ -162,12 +162,12 @@ async def _jaccards(
     question: str,
     pieces: Callable[[str], frozenset[str] | frozenset[int]],
 ) -> "Vector":
-    ids, asked = fragments.ids, pieces(question)
-    found: dict[str, float] = {}
+    ids, query_pieces = fragments.ids, pieces(question)
+    similarities: dict[str, float] = {}
     for some in in_batches(ids, _BATCH):
         for segment in await searcher.store.segments(searcher.ns, some):
-            found[segment.id] = jaccard(asked, pieces(segment.text))
-    return np.array([found.get(id_, 0.0) for id_ in ids], dtype=np.float64)
+            similarities[segment.id] = jaccard(query_pieces, pieces(segment.text))
+    return np.array([similarities.get(id_, 0.0) for id_ in ids], dtype=np.float64)
 
 
 def jaccard(one: Set[object], other: Set[object]) -> float:

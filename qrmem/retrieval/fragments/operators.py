@@ -73,8 +73,8 @@ class Structure:
         result = columns.copy()
         for lag in range(1, self.size):
             same = self.documents[lag:] == self.documents[:-lag]
-            apart = (self.places[lag:] - self.places[:-lag]).astype(np.float64)
-            weights = np.where(same, self.w_rel ** np.where(same, apart, 0.0), 0.0)[:, None]
+            distances = (self.places[lag:] - self.places[:-lag]).astype(np.float64)
+            weights = np.where(same, self.w_rel ** np.where(same, distances, 0.0), 0.0)[:, None]
             # Places rise within a document: no later diagonal is heavier than this one.
             if weights.max() < _NOTHING:
                 break
@@ -115,14 +115,14 @@ class Semantic:
         if self.is_sampled:
             return self._sampled(columns)
         total = np.zeros_like(columns)
-        given: NDArray[Any] = columns.astype(self._type)
+        columns_typed: NDArray[Any] = columns.astype(self._type)
         blocks = self._blocks()
         for n, one in enumerate(blocks):
             for other in blocks[n:]:
                 block = self._block(one, other)
-                total[one] += block @ given[other]
+                total[one] += block @ columns_typed[other]
                 if other != one:
-                    total[other] += block.T @ given[one]
+                    total[other] += block.T @ columns_typed[one]
         return total
 
     def diagonal(self) -> "Matrix":
@@ -153,12 +153,12 @@ class Semantic:
         some = np.unique(np.linspace(0, self.size - 1, min(SAMPLE, self.size)).round())
         rows = some.astype(np.int64)
         share = self.size / rows.size
-        given: NDArray[Any] = columns[rows].astype(self._type)
-        total = np.concatenate([self._block(one, rows) @ given for one in self._blocks()])
+        columns_typed: NDArray[Any] = columns[rows].astype(self._type)
+        total = np.concatenate([self._block(one, rows) @ columns_typed for one in self._blocks()])
         result: Matrix = share * total.astype(np.float64)
-        own = self.diagonal()[:, None] * columns
-        result += own
-        result[rows] -= share * own[rows]
+        diagonal_part = self.diagonal()[:, None] * columns
+        result += diagonal_part
+        result[rows] -= share * diagonal_part[rows]
         return result
 
 
@@ -188,8 +188,10 @@ class Links:
         """Check the fragment numbers and the weights."""
         for places in (self.heads, self.tails):
             if places.size and not 0 <= places.min() <= places.max() < self.size:
-                named = f"{places.min()} to {places.max()}"
-                raise UsageError(f"pairs name fragments {named}; there are 0 to {self.size - 1}")
+                range_in_words = f"{places.min()} to {places.max()}"
+                raise UsageError(
+                    f"pairs name fragments {range_in_words}; there are 0 to {self.size - 1}"
+                )
         if not (np.isfinite(self.weights) & (self.weights >= 0)).all():
             raise UsageError("a weight is negative, infinite or not a number")
 
@@ -213,8 +215,8 @@ class Links:
         """Return the product of W and a matrix `(n, m)`."""
         result = self.own * columns
         for n in range(columns.shape[1]):
-            given = self.weights * columns[self.tails, n]
-            result[:, n] += np.bincount(self.heads, given, self.size)
+            weighted = self.weights * columns[self.tails, n]
+            result[:, n] += np.bincount(self.heads, weighted, self.size)
         return result
 
     def diagonal(self) -> "Matrix":
@@ -333,10 +335,10 @@ class Code:
         starts = np.searchsorted(fragments.document_of, np.arange(len(fragments.documents) + 1))
         paths = [info.id for info in fragments.documents]
         place = _places(dict(zip(paths, range(len(paths)), strict=True)), starts, strengths)
-        known = place >= 0
+        is_known = place >= 0
         reach, alone = np.zeros(fragments.size), np.ones(fragments.size)
-        reach[place[known]], alone[place[known]] = strengths.reach[known], 0.0
-        there = known[strengths.heads] & known[strengths.tails]
+        reach[place[is_known]], alone[place[is_known]] = strengths.reach[is_known], 0.0
+        there = is_known[strengths.heads] & is_known[strengths.tails]
         others = np.flatnonzero(alone)
         links = Links(
             fragments.size,

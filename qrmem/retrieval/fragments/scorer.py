@@ -47,11 +47,13 @@ def environment(
     Returns:
         `(n,)`; 0 for a fragment that is related to nothing.
     """
-    seen = np.ones_like(independent) if counts is None else counts
-    sums, weights = relation.times(np.stack([independent * seen, seen], axis=1)).T
+    visible_counts = np.ones_like(independent) if counts is None else counts
+    sums, weights = relation.times(
+        np.stack([independent * visible_counts, visible_counts], axis=1)
+    ).T
     if not with_self:
-        own = relation.diagonal() * seen
-        sums, weights = sums - own * independent, weights - own
+        diagonal_part = relation.diagonal() * visible_counts
+        sums, weights = sums - diagonal_part * independent, weights - diagonal_part
     result = np.zeros_like(independent)
     np.divide(sums, weights, out=result, where=weights > _NOTHING)
     return result
@@ -95,14 +97,16 @@ async def related(
             user's relation has another number of fragments or a negative weight.
     """
     parts: list[Relation] = []
-    for wanted in settings.relations:
-        if wanted == "code":
+    for relation_name in settings.relations:
+        if relation_name == "code":
             parts.append(Code.over(fragments, await index.strengths(settings.cutoff)))
-        elif isinstance(wanted, str) and wanted in _BUILT_IN:
-            parts.append(_BUILT_IN[wanted](fragments, settings))
+        elif isinstance(relation_name, str) and relation_name in _BUILT_IN:
+            parts.append(_BUILT_IN[relation_name](fragments, settings))
         else:
-            relate = _entry_point(wanted) if isinstance(wanted, str) else wanted
-            parts.append(await _own(searcher, fragments, relate))
+            relate = (
+                _entry_point(relation_name) if isinstance(relation_name, str) else relation_name
+            )
+            parts.append(await _plug_in_relation(searcher, fragments, relate))
     return parts[0] if len(parts) == 1 else Blend(parts)
 
 
@@ -124,25 +128,29 @@ _BUILT_IN: Mapping[str, "Callable[[Fragments, FragmentSettings], Relation]"] = {
 
 
 def _entry_point(name: str) -> "Relate":
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    if name not in found:
-        known = ", ".join([*_BUILT_IN, "code", *sorted(found)])
-        raise UsageError(f"no relation is called {name!r}; there are: {known}")
-    relate: Relate = found[name].load()
+    plug_ins = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in plug_ins:
+        names = ", ".join([*_BUILT_IN, "code", *sorted(plug_ins)])
+        raise UsageError(f"no relation is called {name!r}; there are: {names}")
+    relate: Relate = plug_ins[name].load()
     return relate
 
 
-async def _own(searcher: "Searcher", fragments: "Fragments", relate: "Relate") -> "Relation":
+async def _plug_in_relation(
+    searcher: "Searcher", fragments: "Fragments", relate: "Relate"
+) -> "Relation":
     segments = await searcher.store.segments(searcher.ns, fragments.ids)
-    made = relate(replace(fragments, segments=segments))
-    if not isinstance(made, Relation):
-        given = f"{name_of(relate)} returned {type(made).__name__}"
-        raise UsageError(f"{given}, which is not a relation between fragments: make one by `Links`")
-    if made.size != fragments.size:
-        raise UsageError(f"the relation is over {made.size} fragments, not {fragments.size}")
-    if not np.all(made.times(np.ones((made.size, 1))) >= 0):
+    relation = relate(replace(fragments, segments=segments))
+    if not isinstance(relation, Relation):
+        returned = f"{name_of(relate)} returned {type(relation).__name__}"
+        raise UsageError(
+            f"{returned}, which is not a relation between fragments: make one by `Links`"
+        )
+    if relation.size != fragments.size:
+        raise UsageError(f"the relation is over {relation.size} fragments, not {fragments.size}")
+    if not np.all(relation.times(np.ones((relation.size, 1))) >= 0):
         raise UsageError("the weights of a relation must be numbers, none negative")
-    return made
+    return relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,37 +225,49 @@ class FragmentScorer:
         fragments = await self._gather(None if documents is None else frozenset(documents))
         if fragments is None or not fragments.size:
             return None
-        chosen = settings or gathering.preset(fragments)
-        alone = await gathering.scores(self._searcher, fragments, question, chosen)
-        relation = await self._relation(fragments, chosen)
-        seen = np.array([id not in hidden for id in fragments.ids], dtype=np.float64)
-        around = environment(relation, alone, with_self=chosen.with_self, counts=seen)
-        scores = relation_aware(alone, around, chosen.alpha)
-        scores = np.where(seen > 0, scores, -np.inf)
-        return Assessed(fragments, chosen, alone, around, scores)
+        chosen_settings = settings or gathering.preset(fragments)
+        alone = await gathering.scores(self._searcher, fragments, question, chosen_settings)
+        relation = await self._relation(fragments, chosen_settings)
+        is_visible = np.array([id not in hidden for id in fragments.ids], dtype=np.float64)
+        around = environment(
+            relation, alone, with_self=chosen_settings.with_self, counts=is_visible
+        )
+        scores = relation_aware(alone, around, chosen_settings.alpha)
+        scores = np.where(is_visible > 0, scores, -np.inf)
+        return Assessed(fragments, chosen_settings, alone, around, scores)
 
     async def _gather(self, documents: frozenset[str] | None) -> "Fragments | None":
         """Return the fragments; gather them again if the memory changed or vectors are missing."""
         info = await self._searcher.store.namespace(self._searcher.ns)
         if info is None:
             return None
-        wanted = (info.revision, info.embedder, documents)
-        known = self._gathered
-        if known is None or known[0] != wanted or (info.dimension and not _are_whole(known[1])):
-            found = await gathering.gather(self._searcher, documents)
+        cache_key = (info.revision, info.embedder, documents)
+        gathered = self._gathered
+        if (
+            gathered is None
+            or gathered[0] != cache_key
+            or (info.dimension and not _are_whole(gathered[1]))
+        ):
+            fragments_found = await gathering.gather(self._searcher, documents)
             embedder = self._searcher.embedder
             if embedder is not None and embedder.name.startswith(BY_PRODUCT):
-                found = replace(found, vectors=directions(found.vectors))
-            self._gathered = known = wanted, found
-        return known[1]
+                fragments_found = replace(
+                    fragments_found, vectors=directions(fragments_found.vectors)
+                )
+            self._gathered = gathered = cache_key, fragments_found
+        return gathered[1]
 
     async def _relation(self, fragments: "Fragments", settings: "FragmentSettings") -> "Relation":
-        wanted = (settings.relations, settings.w_rel, settings.printed, settings.cutoff)
-        known = self._related
-        if known is None or known[0] is not fragments or known[1] != wanted:
-            made = await related(self._searcher, fragments, settings, self._index)
-            self._related = known = fragments, wanted, made
-        return known[2]
+        cache_key = (settings.relations, settings.w_rel, settings.printed, settings.cutoff)
+        cached_relation = self._related
+        if (
+            cached_relation is None
+            or cached_relation[0] is not fragments
+            or cached_relation[1] != cache_key
+        ):
+            relation = await related(self._searcher, fragments, settings, self._index)
+            self._related = cached_relation = fragments, cache_key, relation
+        return cached_relation[2]
 
 
 def _are_whole(fragments: "Fragments") -> bool:

@@ -94,9 +94,9 @@ class Shape:
             depths.append(depths[parent] + 1)
         new = (np.cumsum(stays) - 1).astype(np.int32)
         nodes = np.array([node for cover in covers for node in cover], dtype=np.int32)
-        kept = above[stays]
+        above_kept = above[stays]
         return cls(
-            parents=np.where(kept >= 0, new[kept], -1).astype(np.int32),
+            parents=np.where(above_kept >= 0, new[above_kept], -1).astype(np.int32),
             depths=np.array(depths, dtype=np.int32)[stays],
             numbers=np.flatnonzero(stays).astype(np.int32),
             counts=np.array([len(cover) for cover in covers], dtype=np.int32),
@@ -163,12 +163,14 @@ class Calls:
     @classmethod
     def of(cls, calls: Iterable[Call]) -> "Calls":
         """Group calls by name and base, without duplicates."""
-        found: dict[tuple[str, str], dict[int, None]] = defaultdict(dict)
+        calls_by_name: dict[tuple[str, str], dict[int, None]] = defaultdict(dict)
         for call in calls:
-            found[call.name, call.base][call.node] = None
-        nodes = np.array([node for of_one in found.values() for node in of_one], dtype=np.int32)
-        starts = np.cumsum([0, *map(len, found.values())], dtype=np.int32)
-        names, bases = [name for name, _ in found], [base for _, base in found]
+            calls_by_name[call.name, call.base][call.node] = None
+        nodes = np.array(
+            [node for of_one in calls_by_name.values() for node in of_one], dtype=np.int32
+        )
+        starts = np.cumsum([0, *map(len, calls_by_name.values())], dtype=np.int32)
+        names, bases = [name for name, _ in calls_by_name], [base for _, base in calls_by_name]
         return cls(names, bases, starts, nodes)
 
     def said(self) -> Iterator[tuple[str, str, slice]]:
@@ -230,13 +232,13 @@ class SourceFile:
         """Return the file that `packed` serialised."""
         of_shape, of_calls = len(fields(Shape)), 2
         names, arrays = unpack(packed, [np.int32] * (of_shape + of_calls))
-        definitions, called, bases, imports = names
+        definitions, call_names, bases, imports = names
         return cls(
             path,
             Shape(*arrays[:of_shape]),
-            [Definition(*found) for found in definitions],
-            Calls(called, bases, *arrays[of_shape:]),
-            [Import(name, tuple(module), own) for name, module, own in imports],
+            [Definition(*definition) for definition in definitions],
+            Calls(call_names, bases, *arrays[of_shape:]),
+            [Import(name, tuple(module), is_own) for name, module, is_own in imports],
         )
 
 
@@ -258,10 +260,12 @@ def resolved(files: Mapping[str, SourceFile]) -> dict[str, list[Edge]]:
     """Return the calls of all files, by path, without calls to definitions above `HUB`."""
     resolver = Resolver(files)
     edges = {path: resolver.edges(file) for path, file in files.items()}
-    called = Counter((edge.path, edge.target) for found in edges.values() for edge in found)
+    call_counts = Counter(
+        (edge.path, edge.target) for file_edges in edges.values() for edge in file_edges
+    )
     return {
-        path: [edge for edge in found if called[edge.path, edge.target] <= HUB]
-        for path, found in edges.items()
+        path: [edge for edge in file_edges if call_counts[edge.path, edge.target] <= HUB]
+        for path, file_edges in edges.items()
     }
 
 
@@ -284,59 +288,59 @@ class Resolver:
 
     def edges(self, file: SourceFile) -> list[Edge]:
         """Return the definitions that a file's calls refer to, in order, without duplicates."""
-        imported = {found.name: found for found in file.imports}
+        imported = {import_found.name: import_found for import_found in file.imports}
         nodes = file.calls.nodes.tolist()
         edges: dict[Edge, None] = {}
         for name, base, places in file.calls.said():
             if name not in self._places and name not in imported:
                 continue  # most names: the language's own, and those of other packages
-            for path, target in self._meant(name, base, file.path, imported):
+            for path, target in self._look_up(name, base, file.path, imported):
                 for node in nodes[places]:
                     if target != node or path != file.path:
                         edges[Edge(node, path, target)] = None
         return list(edges)
 
-    def _meant(
+    def _look_up(
         self, name: str, base: str, path: str, imported: Mapping[str, Import]
     ) -> Sequence[tuple[str, int]]:
         """Look in the same file, then in imports, then in the repository; return all matches."""
-        own = self._local[path].get(name, ())
-        known = imported.get(base) or imported.get(base.partition(".")[0] if base else name)
-        if known is not None and (base or not own):
-            return _few(self._imported(name, base, known, path))
-        return _few(own or self._places.get(name, ()))
+        local_matches = self._local[path].get(name, ())
+        import_known = imported.get(base) or imported.get(base.partition(".")[0] if base else name)
+        if import_known is not None and (base or not local_matches):
+            return _few(self._imported(name, base, import_known, path))
+        return _few(local_matches or self._places.get(name, ()))
 
     def _imported(self, name: str, base: str, known: Import, path: str) -> list[tuple[str, int]]:
         inner = tuple(base.split(".")[1:]) if base != known.name else ()
         name = name if base else known.original or name
-        found: list[tuple[str, int]] = []
+        matches: list[tuple[str, int]] = []
         for module in ((*known.module, known.original, *inner), (*known.module, *inner)):
             for other in self._files(tuple(part for part in module if part), path):
-                found += self._local[other].get(name, [])
-            if found:
+                matches += self._local[other].get(name, [])
+            if matches:
                 break
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(matches))
 
     def _files(self, module: tuple[str, ...], path: str) -> list[str]:
         """Return the files of a module that a file imports; none for a foreign module."""
         is_relative = bool(module) and not module[0].strip(".")
         seen_from = path.rpartition("/")[0] if is_relative else ""
-        asked = module, seen_from
-        if asked not in self._known:
+        cache_key = module, seen_from
+        if cache_key not in self._known:
             find = self._beside if is_relative else self._anywhere
-            self._known[asked] = find(module, seen_from)
-        return self._known[asked]
+            self._known[cache_key] = find(module, seen_from)
+        return self._known[cache_key]
 
     def _beside(self, module: tuple[str, ...], folder: str) -> list[str]:
         above = PurePosixPath(folder).parts
-        wanted = (*above[: len(above) - (len(module[0]) - 1)], *module[1:])
-        named = self._modules.get(wanted[-1], []) if wanted else []
-        return [file for parts, file in named if parts == wanted]
+        path_wanted = (*above[: len(above) - (len(module[0]) - 1)], *module[1:])
+        modules_named = self._modules.get(path_wanted[-1], []) if path_wanted else []
+        return [file for parts, file in modules_named if parts == path_wanted]
 
     def _anywhere(self, module: tuple[str, ...], _: str) -> list[str]:
         module = tuple(part for part in module if part not in _OWN_CRATE)
-        named = self._modules.get(module[-1], []) if module else []
-        return [file for parts, file in named if _one_ends(parts, module)]
+        modules_named = self._modules.get(module[-1], []) if module else []
+        return [file for parts, file in modules_named if _one_ends(parts, module)]
 
 
 def _few(found: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
@@ -349,10 +353,10 @@ def _modules_of(path: str) -> list[tuple[str, ...]]:
     folder = pure.parent.parts
     if pure.stem in _PACKAGES:
         return [folder] if folder else []
-    found = [(*folder, pure.stem)]
+    modules = [(*folder, pure.stem)]
     if folder and pure.suffix in {".go", ".rs", ".java"}:
-        found.append(folder)
-    return found
+        modules.append(folder)
+    return modules
 
 
 def _one_ends(one: tuple[str, ...], other: tuple[str, ...]) -> bool:

@@ -114,15 +114,15 @@ def clusters(
     settings, n = settings or ClusterSettings(), len(tokens)
     if n <= 2:
         return Clusters([list(range(n))] if n else [])
-    made = _Clustering(vectors, tokens, settings)
+    clustering = _Clustering(vectors, tokens, settings)
     with one_thread():
-        distinct = sorted({tuple(group) for group in made.split(list(range(n)))})
-    runs = {tuple(run) for run in made.runs}
+        distinct = sorted({tuple(group) for group in clustering.split(list(range(n)))})
+    runs = {tuple(run) for run in clustering.runs}
     if len(distinct) >= n - 1:
         distinct = [tuple(run) for run in _runs(list(range(n)), tokens, settings)]
         runs = set(distinct)
     groups = [list(group) for group in distinct]
-    return Clusters(groups, tuple(sorted(made.reductions)), len(runs.intersection(distinct)))
+    return Clusters(groups, tuple(sorted(clustering.reductions)), len(runs.intersection(distinct)))
 
 
 def are_alike(vectors: "Matrix") -> bool:
@@ -178,13 +178,13 @@ class _Clustering:
             for group in groups:
                 yield from [group] if self._fits(group) else self.split(group)
         else:
-            found = _runs(rows, self.tokens, self.settings)
-            self.runs += found
-            yield from found
+            runs_found = _runs(rows, self.tokens, self.settings)
+            self.runs += runs_found
+            yield from runs_found
 
     def _global_and_local(self, rows: list[int]) -> Iterator[list[int]]:
-        near = max(2, int(math.sqrt(len(rows) - 1)))
-        for group in self._mixture(rows, near):
+        neighbours = max(2, int(math.sqrt(len(rows) - 1)))
+        for group in self._mixture(rows, neighbours):
             if len(group) <= self.settings.few:
                 yield group
             else:
@@ -194,10 +194,10 @@ class _Clustering:
         """Return the soft clusters of some rows; rows of no cluster join their likeliest one."""
         import numpy as np
 
-        own = np.asarray(self.vectors)[rows].astype(np.float64)
-        if len(rows) < 2 * ROWS_EACH or are_alike(own):
+        own_vectors = np.asarray(self.vectors)[rows].astype(np.float64)
+        if len(rows) < 2 * ROWS_EACH or are_alike(own_vectors):
             return [rows]
-        shares = _shares(self._reduced(own, near), fewest)
+        shares = _shares(self._reduced(own_vectors, near), fewest)
         member = shares > (self.settings.threshold if fewest == 1 else 1)
         member[np.arange(len(rows)), shares.argmax(axis=1)] = True
         groups = [[rows[i] for i in np.flatnonzero(column)] for column in member.T]
@@ -222,15 +222,15 @@ def _by_umap(own: "Matrix", dimension: int, near: int) -> "Matrix":
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = umap.UMAP(
+        reducer = umap.UMAP(
             n_neighbors=min(near, len(own) - 1),
             n_components=dimension,
             metric="cosine",
             random_state=SEED,
             n_jobs=1,
         )
-        found: Matrix = made.fit_transform(own)
-    return found
+        reduced: Matrix = reducer.fit_transform(own)
+    return reduced
 
 
 def _shares(reduced: "Matrix", fewest: int = 1) -> "Matrix":
@@ -257,8 +257,8 @@ def _shares(reduced: "Matrix", fewest: int = 1) -> "Matrix":
             if since == PATIENCE:
                 break
     assert best is not None
-    found: Matrix = best.predict_proba(reduced)
-    return found
+    probabilities: Matrix = best.predict_proba(reduced)
+    return probabilities
 
 
 def _runs(rows: list[int], tokens: Sequence[int], settings: ClusterSettings) -> list[list[int]]:

@@ -62,17 +62,17 @@ def parts(segments: Sequence[Segment]) -> list[list[Segment]]:
     A run ends where a segment's id says so, not after a fixed number: what is inserted moves the
     ends near it and no others.
     """
-    found: list[list[Segment]] = []
+    result: list[list[Segment]] = []
     label = None
     for segment in segments:
-        run = found[-1] if found else []
+        run = result[-1] if result else []
         ends = len(run) >= RUN // 2 and _is_milestone(run[-1])
         is_chapter = segment.part != label and len(run) >= RUN // 10
         if not run or ends or is_chapter or len(run) >= RUN * 3 // 2:
-            found.append([])
+            result.append([])
         label = segment.part
-        found[-1].append(segment)
-    return found
+        result[-1].append(segment)
+    return result
 
 
 def _is_milestone(segment: Segment) -> bool:
@@ -106,8 +106,8 @@ async def save(
 
 async def load(store: GraphStore, ns: str, keys: Sequence[str]) -> dict[str, StoredNode]:
     """Return the nodes that are there, by key."""
-    found = ((kept.key, _node(kept)) for kept in await store.cached(ns, "tree", keys))
-    return {key: node for key, node in found if node is not None}
+    nodes_found = ((entry.key, _node(entry)) for entry in await store.cached(ns, "tree", keys))
+    return {key: node for key, node in nodes_found if node is not None}
 
 
 def _node(kept: CacheEntry) -> StoredNode | None:
@@ -178,20 +178,20 @@ async def load_trees(
     infos = await store.documents(ns, documents)
     counts = {info.id: info.segments for info in infos}
     keys = {tree_key(kind, id): id for id in counts}
-    found = []
-    for kept in await store.cached(ns, "tree", sorted(keys)):
-        value = kept.value
+    trees = []
+    for entry in await store.cached(ns, "tree", sorted(keys)):
+        value = entry.value
         nodes = await load(store, ns, value["nodes"])
         tree = Tree(
-            keys[kept.key],
+            keys[entry.key],
             kind,
             tuple(nodes[key].node for key in value["nodes"] if key in nodes),
             tuple(value["roots"]),
-            is_current=value["segments"] == counts[keys[kept.key]],
+            is_current=value["segments"] == counts[keys[entry.key]],
             grouping=_grouping(value["made"]),
         )
-        found.append(StoredTree(tree, nodes, value["made"]))
-    return found
+        trees.append(StoredTree(tree, nodes, value["made"]))
+    return trees
 
 
 async def load_tops(store: GraphStore, ns: str) -> list[TreeTop]:
@@ -205,14 +205,14 @@ async def load_tops(store: GraphStore, ns: str) -> list[TreeTop]:
     }
     infos = await store.documents(ns, sorted({id for _, id in keys.values()}))
     counts = {info.id: info.segments for info in infos}
-    found = []
-    for kept in await store.cached(ns, "tree", list(keys)):
-        kind, id = keys[kept.key]
-        nodes, roots = len(kept.value["nodes"]), tuple(kept.value["roots"])
-        is_current = kept.value["segments"] == counts.get(id)
-        done = _grouping(kept.value["made"])
-        found.append(TreeTop(id, kind, nodes, roots, is_current, done))
-    return found
+    tops = []
+    for entry in await store.cached(ns, "tree", list(keys)):
+        kind, id = keys[entry.key]
+        nodes, roots = len(entry.value["nodes"]), tuple(entry.value["roots"])
+        is_current = entry.value["segments"] == counts.get(id)
+        grouping = _grouping(entry.value["made"])
+        tops.append(TreeTop(id, kind, nodes, roots, is_current, grouping))
+    return tops
 
 
 def _grouping(made: Mapping[str, str]) -> Grouping:

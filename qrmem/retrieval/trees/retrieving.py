@@ -72,7 +72,7 @@ class Table:
         self._ns = ns
         self._trees = trees
         self._embedder = embedder
-        nodes = [stored for tree in trees for stored in tree.nodes.values()]
+        nodes = [stored_node for tree in trees for stored_node in tree.nodes.values()]
         self._entries = [entry for node in nodes for entry in _entries(node, surprising)]
         self._is_dense = embedder is not None and all(
             tree.made.get("embedder") == embedder.name for tree in trees
@@ -86,9 +86,9 @@ class Table:
 
     async def collapsed(self, query: str) -> list[Entry]:
         """Return all entries that have anything to do with a query, best first."""
-        found = [*await self._above(query), *await self._leaves(query)]
-        found = [entry for entry in found if entry.score > 0]
-        return sorted(found, key=lambda entry: (-round(entry.score, 4), entry.level, entry.key))
+        entries = [*await self._above(query), *await self._leaves(query)]
+        entries = [entry for entry in entries if entry.score > 0]
+        return sorted(entries, key=lambda entry: (-round(entry.score, 4), entry.level, entry.key))
 
     async def layered(self, query: str) -> list[list[Entry]]:
         """Return the best of the top level, then the best of what these cover, down to segments."""
@@ -98,8 +98,10 @@ class Table:
         layers = []
         while level:
             leaves = await self._these(query, [key for key in level if key not in covers])
-            known = [*(above[key] for key in level if key in above), *leaves]
-            best = sorted(known, key=lambda entry: (-round(entry.score, 4), entry.key))[:TOP_LAYER]
+            entries_known = [*(above[key] for key in level if key in above), *leaves]
+            best = sorted(entries_known, key=lambda entry: (-round(entry.score, 4), entry.key))[
+                :TOP_LAYER
+            ]
             layers.append([entry for entry in best if entry.score > 0])
             below = (child for entry in best for child in covers.get(entry.key, ()))
             level = list(dict.fromkeys(below))
@@ -110,8 +112,10 @@ class Table:
         segments = await self._store.segments(self._ns, list(ids)) if ids else ()
         if self._is_dense and self._embedder is not None and segments:
             (vector,) = await self._embedder.embed([query], kind="query")
-            near = await self._store.nearest(self._ns, vector, len(ids), among=list(ids))
-            return [_leaf(s.id, s.text, near[s.id]) for s in segments if s.id in near]
+            similarities = await self._store.nearest(self._ns, vector, len(ids), among=list(ids))
+            return [
+                _leaf(s.id, s.text, similarities[s.id]) for s in segments if s.id in similarities
+            ]
         leaves = [_leaf(segment.id, segment.text) for segment in segments]
         return _scored(leaves, tf_idf(query, [leaf.text for leaf in leaves]))
 
@@ -132,11 +136,15 @@ class Table:
         documents = sorted(tree.tree.document_id for tree in self._trees)
         if self._is_dense and self._embedder is not None:
             (vector,) = await self._embedder.embed([query], kind="query")
-            near = await self._store.nearest(self._ns, vector, LEAVES, documents=documents)
-            segments = await self._store.segments(self._ns, list(near))
-            return [_leaf(s.id, s.text, near[s.id]) for s in segments]
-        wanted = sorted(set(terms(query)))
-        ids = await self._store.matching(self._ns, [wanted], LEAVES, documents) if wanted else ()
+            similarities = await self._store.nearest(self._ns, vector, LEAVES, documents=documents)
+            segments = await self._store.segments(self._ns, list(similarities))
+            return [_leaf(s.id, s.text, similarities[s.id]) for s in segments]
+        query_terms = sorted(set(terms(query)))
+        ids = (
+            await self._store.matching(self._ns, [query_terms], LEAVES, documents)
+            if query_terms
+            else ()
+        )
         segments = await self._store.segments(self._ns, list(ids))
         leaves = [_leaf(segment.id, segment.text) for segment in segments]
         return _scored(leaves, tf_idf(query, [leaf.text for leaf in leaves]))
@@ -148,13 +156,13 @@ def within(entries: Sequence[Entry], sizes: Mapping[str, int], room: int) -> lis
     Args:
         sizes: tokens by text.
     """
-    kept: list[Entry] = []
+    entries_kept: list[Entry] = []
     for entry in entries:
         room -= sizes[entry.text]
         if room < 0:
             break
-        kept.append(entry)
-    return kept
+        entries_kept.append(entry)
+    return entries_kept
 
 
 def tf_idf(query: str, texts: Sequence[str]) -> list[float]:
@@ -162,8 +170,8 @@ def tf_idf(query: str, texts: Sequence[str]) -> list[float]:
     bags = [Counter(terms(text)) for text in texts]
     spread = Counter(term for bag in bags for term in bag)
     weight = {term: math.log((1 + len(bags)) / (1 + n)) + 1 for term, n in spread.items()}
-    asked = Counter(term for term in terms(query) if term in weight)
-    return [_cosine(asked, bag, weight) for bag in bags]
+    query_counts = Counter(term for term in terms(query) if term in weight)
+    return [_cosine(query_counts, bag, weight) for bag in bags]
 
 
 def _cosine(asked: Counter[str], bag: Counter[str], weight: Mapping[str, float]) -> float:
@@ -182,10 +190,10 @@ def _entries(stored: StoredNode, surprising: bool) -> list[Entry]:
     """Return what a node says: its summary, then its surprises, in the order of its vectors."""
     node = stored.node
     summary, *block = texts_of(node.summary, node.surprises)
-    found = [Entry(node.key, "summary", node.level, summary, node.segments)]
+    entries = [Entry(node.key, "summary", node.level, summary, node.segments)]
     for text in block if surprising else ():
-        found.append(Entry(node.key, "surprise", node.level, text, node.segments))
-    return found
+        entries.append(Entry(node.key, "surprise", node.level, text, node.segments))
+    return entries
 
 
 def _leaf(id: str, text: str, score: float = 0.0) -> Entry:
@@ -243,25 +251,32 @@ class Sentences:
 
     async def ranked(self, question: str, memory: Sequence[str]) -> list[Sentence]:
         """Return sentences by their nearness to the question and the memory, nearest first."""
-        asked, found = terms(question), [terms(line) for line in memory]
-        wanted = sorted({*asked, *(term for line in found for term in line)})
-        if not wanted:
+        question_terms, memory_terms = terms(question), [terms(line) for line in memory]
+        all_terms = sorted({*question_terms, *(term for line in memory_terms for term in line)})
+        if not all_terms:
             return []
-        near = await self._near(wanted)
-        known = await self.store.vocabulary(self.ns, sorted({t for _, own in near for t in own}))
+        sentences_near = await self._sentences_near(all_terms)
+        vocabulary = await self.store.vocabulary(
+            self.ns, sorted({t for _, sentence_terms in sentences_near for t in sentence_terms})
+        )
         weight = {
-            term: math.log((1 + known.segments) / (1 + count)) + 1
-            for term, count in known.frequencies.items()
+            term: math.log((1 + vocabulary.segments) / (1 + count)) + 1
+            for term, count in vocabulary.frequencies.items()
         }
-        query = _sum(_unit(asked, weight), _mean([_unit(line, weight) for line in found]))
+        query = _sum(
+            _unit(question_terms, weight), _mean([_unit(line, weight) for line in memory_terms])
+        )
         scored = [
-            (_dot(query, _unit(own, weight)) * (SURPRISING if one.is_surprise else 1), one)
-            for one, own in near
+            (
+                _dot(query, _unit(sentence_terms, weight)) * (SURPRISING if one.is_surprise else 1),
+                one,
+            )
+            for one, sentence_terms in sentences_near
         ]
         scored.sort(key=lambda pair: (-round(pair[0], 4), pair[1].document_id, pair[1].start))
         return [replace(one, score=score) for score, one in scored if score > 0]
 
-    async def _near(self, wanted: Sequence[str]) -> list[tuple[Sentence, list[str]]]:
+    async def _sentences_near(self, wanted: Sequence[str]) -> list[tuple[Sentence, list[str]]]:
         ids = await self.store.matching(self.ns, [wanted], CANDIDATES, self.documents)
         new = [id for id in ids if id not in self._known]
         for segment in await self.store.segments(self.ns, new):
@@ -269,30 +284,30 @@ class Sentences:
         return [pair for id in ids for pair in self._known.get(id, ())]
 
     def _cut(self, segment: Segment) -> list[tuple[Sentence, list[str]]]:
-        surprises, found = self.surprises.get(segment.id, frozenset()), []
+        surprises, cut_sentences = self.surprises.get(segment.id, frozenset()), []
         for start, end in sentences(segment.text):
             text = segment.text[start:end].rstrip()
             flat = " ".join(text.split())
-            if own := terms(flat):
+            if sentence_terms := terms(flat):
                 at = segment.start + start
                 place = (segment.id, segment.document_id, at, at + len(text))
-                found.append((Sentence(*place, text, flat in surprises), own))
-        return found
+                cut_sentences.append((Sentence(*place, text, flat in surprises), sentence_terms))
+        return cut_sentences
 
 
 def fitting(
     ranked: Sequence[Sentence], room: int, count: Callable[[str], int]
 ) -> tuple[Sentence, ...]:
     """Return the first sentences that fit a number of tokens, labels of segments included."""
-    shown: list[Sentence] = []
+    sentences_shown: list[Sentence] = []
     labelled: set[str] = set()
     for one in ranked:
         room -= count(one.text) + 1 + (0 if one.segment_id in labelled else LABEL)
         if room < 0:
             break
         labelled.add(one.segment_id)
-        shown.append(one)
-    return tuple(shown)
+        sentences_shown.append(one)
+    return tuple(sentences_shown)
 
 
 def likeness(before: str, after: str) -> float:
@@ -310,9 +325,9 @@ def likeness(before: str, after: str) -> float:
 
 def _unit(words: Sequence[str], weight: Bag) -> dict[str, float]:
     bag = Counter(word for word in words if word in weight)
-    found = {word: (1 + math.log(n)) * weight[word] for word, n in bag.items()}
-    size = math.sqrt(sum(value * value for value in found.values())) or 1.0
-    return {word: value / size for word, value in found.items()}
+    weights_found = {word: (1 + math.log(n)) * weight[word] for word, n in bag.items()}
+    size = math.sqrt(sum(value * value for value in weights_found.values())) or 1.0
+    return {word: value / size for word, value in weights_found.items()}
 
 
 def _mean(bags: Sequence[Bag]) -> dict[str, float]:

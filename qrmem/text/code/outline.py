@@ -45,10 +45,10 @@ def label_within(label: str, text: str, start: int, end: int) -> str:
         start: first character of the part.
         end: the one after its last.
     """
-    found = _LABEL.match(label)
-    if found is None:
+    match = _LABEL.match(label)
+    if match is None:
         return label
-    first = int(found[1]) + text.count("\n", 0, start)
+    first = int(match[1]) + text.count("\n", 0, start)
     last = first + text.count("\n", start, max(start, end - 1))
     return f"lines {first}-{last}" if last > first else f"line {first}"
 
@@ -112,7 +112,7 @@ class Outline:
 
     def depths(self) -> list[int]:
         """Return how many definitions each node is in, itself counted."""
-        defined = {found.node for found in self.definitions}
+        defined = {definition.node for definition in self.definitions}
         depths: list[int] = []
         for node, parent in enumerate(self.parents):
             depths.append((depths[parent] if parent >= 0 else 0) + (node in defined))

@@ -17,15 +17,15 @@ _Above = tuple[ast.AST, ...]
 
 def outline(text: str) -> Outline:
     """Return the outline; of a file that Python does not take, the root alone, marked broken."""
-    found = Outline("python", [-1], [0], [len(text)])
+    result = Outline("python", [-1], [0], [len(text)])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-        _Reader(found, text).read(tree, node=0, above=(), owner="", spans=True)
+        _Reader(result, text).read(tree, node=0, above=(), owner="", spans=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Outline("python", [-1], [0], [len(text)], is_broken=True)
-    return found
+    return result
 
 
 class _Reader:
@@ -110,19 +110,19 @@ class _Reader:
             self._found.calls.append(Call(node, tree.func.attr, _dotted(tree.func.value)))
 
     def _note(self, tree: ast.AST, node: int, owner: str, *, is_kept: bool) -> None:
-        found = self._found
+        outline_found = self._found
         if isinstance(tree, _DEFINES) and is_kept:
             kind = "class" if isinstance(tree, ast.ClassDef) else "function"
-            found.definitions.append(Definition(tree.name, node, kind, owner))
+            outline_found.definitions.append(Definition(tree.name, node, kind, owner))
         elif isinstance(tree, ast.Import):
             for name in tree.names:
                 module = tuple(name.name.split("."))
-                found.imports.append(Import(name.asname or name.name, module))
+                outline_found.imports.append(Import(name.asname or name.name, module))
         elif isinstance(tree, ast.ImportFrom):
             dots = ("." * tree.level,) if tree.level else ()
             module = (*dots, *(tree.module.split(".") if tree.module else ()))
             for name in tree.names:
-                found.imports.append(Import(name.asname or name.name, module, name.name))
+                outline_found.imports.append(Import(name.asname or name.name, module, name.name))
 
 
 def _spans_lines(tree: ast.AST) -> bool:

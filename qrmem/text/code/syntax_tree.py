@@ -34,9 +34,9 @@ def by_grammar(text: str, name: str, language: "Language", grammar: Grammar) -> 
 
     data = text.encode("utf-8", "replace")
     tree = Parser(language).parse(data)
-    found = Outline(name, [-1], [0], [len(text)], is_broken=tree.root_node.has_error)
-    _Reader(found, data, text.isascii(), grammar).read(tree.root_node)
-    return found
+    result = Outline(name, [-1], [0], [len(text)], is_broken=tree.root_node.has_error)
+    _Reader(result, data, text.isascii(), grammar).read(tree.root_node)
+    return result
 
 
 class _Reader:
@@ -85,16 +85,16 @@ class _Reader:
         if kind in self._grammar.definitions:
             return self._definition(tree, node, owner)
         if kind in self._grammar.calls:
-            called = tree.child_by_field_name(self._grammar.calls[kind])
-            if called is not None:
-                name, base = self._called(called, tree)
+            callee = tree.child_by_field_name(self._grammar.calls[kind])
+            if callee is not None:
+                name, base = self._callee(callee, tree)
                 if name:
-                    own = self._with_all_above(node, above)
-                    self._found.calls.append(Call(own, name, base))
+                    full_name = self._with_all_above(node, above)
+                    self._found.calls.append(Call(full_name, name, base))
         elif kind in self._grammar.imports:
             is_python = self._found.language == "python"
-            found = self._python_imports(tree) if is_python else _imports(self._text(tree))
-            self._found.imports.extend(found)
+            imports_found = self._python_imports(tree) if is_python else _imports(self._text(tree))
+            self._found.imports.extend(imports_found)
         elif kind == "impl_item":
             target = tree.child_by_field_name("type")
             return self._text(target) if target is not None else owner
@@ -103,15 +103,15 @@ class _Reader:
     def _definition(self, tree: "Node", node: int, owner: str) -> str:
         if tree.type.endswith("_specifier") and tree.child_by_field_name("body") is None:
             return owner
-        name = self._given(tree) if tree.type in _ASSIGNED else self._name(tree)
+        name = self._assigned_name(tree) if tree.type in _ASSIGNED else self._name(tree)
         if not name or name[0] in "({[\"'":
             return owner
         is_class = tree.type.removeprefix("abstract_").startswith(_CLASSES)
-        own, _, last = (part.strip() for part in name.rpartition("::"))
+        own_name, _, last = (part.strip() for part in name.rpartition("::"))
         kind = "class" if is_class else "function"
         if node and tree.parent is not None and tree.parent.type == "decorated_definition":
             node = self._found.parents[node]  # decorators are a part of what they decorate
-        self._found.definitions.append(Definition(last, node, kind, own or owner))
+        self._found.definitions.append(Definition(last, node, kind, own_name or owner))
         return last if is_class else ""
 
     def _python_imports(self, tree: "Node") -> Iterator[Import]:
@@ -124,13 +124,13 @@ class _Reader:
         for name in tree.named_children[1 if source is not None else 0 :]:
             alias = name.child_by_field_name("alias")
             original = self._text(name.child_by_field_name("name") or name)
-            called = self._text(alias) if alias is not None else original
+            local_name = self._text(alias) if alias is not None else original
             if source is None:
-                yield Import(called, tuple(original.split(".")))
+                yield Import(local_name, tuple(original.split(".")))
             elif name.type != "comment":
-                yield Import(called, parts, original)
+                yield Import(local_name, parts, original)
 
-    def _given(self, tree: "Node") -> str:
+    def _assigned_name(self, tree: "Node") -> str:
         """Return the name that a function is assigned to, "" where it is no function."""
         target, value = map(tree.child_by_field_name, _ASSIGNED[tree.type])
         if target is None or value is None or "function" not in value.type:
@@ -146,7 +146,7 @@ class _Reader:
             inner = below
         return self._text(inner) if inner is not None else ""
 
-    def _called(self, called: "Node", tree: "Node") -> tuple[str, str]:
+    def _callee(self, called: "Node", tree: "Node") -> tuple[str, str]:
         base = tree.child_by_field_name("object")
         for field in _NAMES:
             name = called.child_by_field_name(field)
@@ -176,11 +176,11 @@ def _declared(tree: "Node") -> "Node | None":
 
 def _characters(data: bytes) -> list[int]:
     """Return, for every byte, the character that it is of."""
-    found, count = [], -1
+    offsets, count = [], -1
     for byte in data:
         count += byte & 0xC0 != 0x80
-        found.append(count)
-    return [*found, count + 1]
+        offsets.append(count)
+    return [*offsets, count + 1]
 
 
 def _imports(text: str) -> Iterator[Import]:
@@ -222,10 +222,10 @@ def _quoted(text: str) -> str:
 def _parts(source: str) -> tuple[str, ...]:
     parts = [part for part in source.split("/") if part]
     dots = sum(1 for part in parts if part == "..") + (1 if parts[:1] in (["."], [".."]) else 0)
-    named = [part for part in parts if part not in (".", "..")]
-    if named and "." in named[-1] and dots:
-        named[-1] = named[-1].rsplit(".", 1)[0]
-    return (*(("." * dots,) if dots else ()), *named) or (source,)
+    named_parts = [part for part in parts if part not in (".", "..")]
+    if named_parts and "." in named_parts[-1] and dots:
+        named_parts[-1] = named_parts[-1].rsplit(".", 1)[0]
+    return (*(("." * dots,) if dots else ()), *named_parts) or (source,)
 
 
 # Outlines of source files, by tree-sitter grammars; they need the extra `code`.
@@ -244,10 +244,10 @@ def outline(text: str, language: str) -> Outline:
         return python_tree.outline(text)
     if not has_grammar(language):
         return Outline(language, [-1], [0], [len(text)])
-    found = by_grammar(text, language, _grammar(language), GRAMMARS[language])
-    if language == "c" and found.is_broken and has_grammar("cpp"):
-        return max(found, outline(text, "cpp"), key=_soundness)
-    return found
+    result = by_grammar(text, language, _grammar(language), GRAMMARS[language])
+    if language == "c" and result.is_broken and has_grammar("cpp"):
+        return max(result, outline(text, "cpp"), key=_soundness)
+    return result
 
 
 def _soundness(found: Outline) -> tuple[bool, int]:
@@ -260,13 +260,13 @@ def has_grammar(language: str) -> bool:
 
 
 def _is_installed(language: str) -> bool:
-    wanted = GRAMMARS.get(language)
-    return wanted is not None and all(find_spec(name) for name in ("tree_sitter", wanted.module))
+    grammar = GRAMMARS.get(language)
+    return grammar is not None and all(find_spec(name) for name in ("tree_sitter", grammar.module))
 
 
 @cache
 def _grammar(language: str) -> "Language":
     from tree_sitter import Language
 
-    wanted = GRAMMARS[language]
-    return Language(getattr(import_module(wanted.module), wanted.function)())
+    grammar = GRAMMARS[language]
+    return Language(getattr(import_module(grammar.module), grammar.function)())
