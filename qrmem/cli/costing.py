@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qrmem.cli import output
-from qrmem.cli.output import already_read, safe, shortened
+from qrmem.cli.output import already_read, problem_lines, safe, shortened
 from qrmem.cli.parsed_arguments import ask_options, opened, question_of, settings_of, sources_of
 from qrmem.errors import NotFound
 from qrmem.text.numbers import counted
@@ -109,7 +109,7 @@ def _time(seconds: float) -> str:
 
 
 def _problems(plan: Plan) -> list[str]:
-    return [f"problem:   {safe(name)}: {shortened(reason)}" for name, reason in plan.problems]
+    return problem_lines([(name, -1, reason) for name, reason in plan.problems])
 
 
 _COLUMNS: Mapping[str, tuple[str, str]] = {

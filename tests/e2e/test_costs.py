@@ -304,3 +304,11 @@ def test_keys_are_in_nothing_that_is_printed_or_left_behind(qrmem: Shell) -> Non
         assert key not in said
         for path in qrmem.folder.rglob("*"):
             assert not path.is_file() or key.encode() not in path.read_bytes(), path
+
+
+def test_a_plan_names_a_file_that_cannot_be_read_once(qrmem: Shell) -> None:
+    qrmem.write("docs/a.txt", "Ada met Bob in Oslo.")
+    qrmem.write("docs/empty.txt", b"")
+    ran = qrmem("plan", "add", "docs")
+    assert ran.code == 1
+    assert "problem:   docs/empty.txt is empty" in ran.out.splitlines()
