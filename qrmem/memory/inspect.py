@@ -428,7 +428,8 @@ def _unknown(name: str, entities: Sequence[EntityCount]) -> NotFound:
     ]
     offered = tuple(dict.fromkeys(suggestions))[:MOST_HINTS]
     hint = f"; near: {', '.join(offered)}" if offered else ""
-    return NotFound(f"no entity is called {name!r}{hint}", near=offered)
+    shown = name.partition("|")[0] or name  # a key has a type behind the bar
+    return NotFound(f"no entity is called {shown!r}{hint}", near=offered)
 
 
 def _concerning(

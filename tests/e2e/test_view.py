@@ -190,6 +190,16 @@ def test_documents_show_their_segments_and_hostile_text_as_text(page: Any) -> No
     assert page.query_selector("main img") is None
 
 
+def test_a_short_list_on_the_first_page_leads_to_all(tmp_path: Path, browser: Any) -> None:
+    at = tmp_path / "m.db"
+    with sync.open(str(at), embedder="none") as memory:
+        memory.add([{"id": f"d{n}", "text": f"Ada wrote letter {n}."} for n in range(8)])
+    with viewed(at) as address, opened(browser, address) as page:
+        go(page, "#/")
+        page.click("text=all 8 documents")
+        page.wait_for_selector("h2 >> text=Documents")
+
+
 def test_a_document_opens_whose_id_means_the_folder_above(page: Any) -> None:
     go(page, "#/documents")
     page.click("text=Above")
@@ -547,6 +557,10 @@ def test_a_miss_is_said_and_a_name_that_is_none_is_searched_for(page: Any) -> No
         page, "#/search/Which zebra crossed seven frozen rivers in London?"
     )
     assert "may be a miss" not in go(page, "#/search/Who built an engine in London?")
+    found = go(page, "#/search/xyzzyplugh")
+    assert "nothing found" in found
+    assert "the best first" not in found
+    assert "no entity is called 'Zeus'" in go(page, "#/entities/Zeus%7C")
     go(page, "#/entities/Zeus")
     page.click("text=Search the texts for “Zeus”")
     page.wait_for_selector("h2 >> text=Zeus")

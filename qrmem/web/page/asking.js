@@ -18,7 +18,8 @@ export async function search(query = "") {
   const at = new Map(segments.map((segment) => [segment.id, segment]));
   const named = make("div");
   if (query.split(/\s+/).length <= NAME_WORDS) tellEntity(query, named);
-  return [title, about(`${count(hits.length, "segment")}${hits.length === HITS ? " at most" : ""}, the best first`, "no chat model was called"), named,
+  const amount = hits.length ? `${count(hits.length, "segment")}${hits.length === HITS ? " at most" : ""}, the best first` : "nothing found";
+  return [title, about(amount, "no chat model was called"), named,
     hits.warning ? make("p", { class: "notice" }, make("span", {}, hits.warning)) : null,
     folded(hits, (hit) => hitBox(hit, at.get(hit.segment_id), query), "No segment was found.", "segment", 10)];
 }

@@ -18,6 +18,8 @@ function figures(counts) {
     make("div", {}, make("dt", {}, name), make("dd", {}, number(value)))));
 }
 
+const more = (shown, name, place) => (shown.total > shown.length ? make("p", { class: "small" }, link(`all ${count(shown.total, name)}`, place)) : "");
+
 export async function overview() {
   // The figures of a large memory take a moment: the lists do not wait for them.
   const [first, named, asked, said] = await Promise.all([
@@ -34,8 +36,8 @@ export async function overview() {
   if (first.total < 1000) await status;
   if (!first.length && !said.length) return [head, nothing()];
   return [head, await askBox(), make("div", { class: "columns three" },
-    make("section", {}, make("h3", {}, link("Documents", "documents")), list(first.map(documentRow), "none"),
-      said.length ? [make("h3", {}, link("Conversations", "conversations")), list(said.map(sessionRow), "")] : []),
+    make("section", {}, make("h3", {}, link("Documents", "documents")), list(first.map(documentRow), "none"), more(first, "document", "documents"),
+      said.length ? [make("h3", {}, link("Conversations", "conversations")), list(said.map(sessionRow), ""), more(said, "conversation", "conversations")] : []),
     make("section", {}, make("h3", {}, link("Named most often", "entities")),
       list(named.map((one) => [entityLink(one.key, one.name), " ", quiet(count(one.segments, "segment"))]), "No entity was found.")),
     make("section", {}, make("h3", {}, link("Asked last", "trails")), list(asked.map(trailRow), "Nothing has been asked yet.")))];
