@@ -1,12 +1,12 @@
 """Evaluation: the papers' tasks, systems and baselines on one harness, one command each.
 
-Nothing here is loaded by `import qrmem`, and nothing inside the package imports it. Data sets,
-systems, metrics and builders of other packages are registered by the decorators exported here:
+`import qrmem` loads nothing of this package, and no other part of qrmem imports it. The decorators
+here register data sets, systems, metrics and builders of other packages:
 
     @dataset("riddles", "one riddle a line", files=("riddles.txt",))
     def riddles(path): …
 
-A run from Python is what `qrmem eval run` does:
+A run in Python, like `qrmem eval run`:
 
     spec = RunSpec(task="hotpotqa", data=Path("dev.json"), systems=("search", "bm25:k=3"))
     await run_task(spec, Path("runs/first"), Settings.from_env(), RunOptions())

@@ -1,4 +1,4 @@
-"""What a terminal shows of evaluation: what can be run, and how far a run is."""
+"""Terminal output of evaluation: the list of tasks and systems, and the progress of a run."""
 
 import sys
 import time
@@ -11,11 +11,11 @@ from qrmem.eval.registry import BUILDERS, DATASETS, SYSTEMS, needs
 from qrmem.types import Event
 
 EVERY = 5.0
-"""Seconds between two lines."""
+"""Seconds between two lines of progress."""
 
 
 class Progress:
-    """Prints a line every few seconds; of a run the last one always."""
+    """Prints a line of progress every few seconds, and always the last line of a run."""
 
     def __init__(self, *, quiet: bool, is_rehearsal: bool = False) -> None:
         """Begin with nothing done.
@@ -86,7 +86,7 @@ class Progress:
 
 
 def listing() -> Mapping[str, Any]:
-    """Return everything that can be run, as plain values."""
+    """Return all tasks, systems, presets and builders, as plain values."""
     return {
         "tasks": {
             name: {
@@ -126,7 +126,7 @@ _NEEDED = {"model": "a chat model", "embedder": "an embedder"}
 
 
 def listing_lines() -> list[str]:
-    """Return the same for people."""
+    """Return the list as lines of text."""
     found = listing()
     lines = ["tasks (--data names the file, or a folder that holds it; scores: docs/evaluation.md)"]
     for name, task in found["tasks"].items():

@@ -1,8 +1,9 @@
-"""What an output designates in Ada-LEval's tasks, read strictly and as the released script does.
+"""Parsing of outputs in Ada-LEval's tasks, strictly and like the released script.
 
-The released script has errors that move the papers' figures: `A1` is found inside of `A15`, of
-several answers the highest counts, and an order that is too short is compared as far as it goes.
-`official` keeps them, so that figures compare; `strict` takes nothing but one whole designation.
+The released script has errors that affect the paper's figures: `A1` is found within `A15`, of
+several answers the highest counts, and only the beginning of an order that is too short is
+compared. `official` has the same errors, so that figures are comparable; `strict` accepts only one
+whole answer.
 """
 
 import json
@@ -18,23 +19,23 @@ _LIST = re.compile(r"\[\s*\d+(?:\s*,\s*\d+)*\s*\]", re.ASCII)
 
 
 def sample_order(n: int) -> list[int]:
-    """Return the order that the prompt shows as an example: [4, 1, 3, 2] for four parts."""
+    """Return the example order in the prompt: [4, 1, 3, 2] for four parts."""
     halves = zip(range(n, 0, -1), range(1, n + 1), strict=True)
     return [number for pair in halves for number in pair][:n]
 
 
 SAMPLE_ANSWER = 4
-"""The answer that BestAnswer's prompt shows as an example."""
+"""The example answer in BestAnswer's prompt."""
 
 
 # --- BestAnswer ----------------------------------------------------------------------------------
 
 
 def strict_answer(output: str, n: int) -> int | None:
-    """Return the one answer of `n` that an output names as `A<k>`, from 1; else `None`.
+    """Return the only answer k that an output names as `A<k>`, from 1 to `n`; else `None`.
 
-    What stands right after the last `Answer:` counts; where nothing does, the text after it must
-    name one answer only.
+    The answer directly after the last `Answer:` counts; without one the text after it must name
+    exactly one answer.
     """
     text = _after_last(output)
     if text != output and (found := _NEXT.match(text)):
@@ -45,7 +46,7 @@ def strict_answer(output: str, n: int) -> int | None:
 
 
 def official_answer(output: str, n: int) -> int | None:
-    """Return the highest `A<k>`, k from 1 to n, that an output holds, else the highest number."""
+    """Return the highest k of `A<k>`, from 1 to n, in an output, else the highest number."""
     for mark in ("A", ""):
         for k in range(n, 0, -1):
             if f"{mark}{k}" in output:
@@ -54,7 +55,7 @@ def official_answer(output: str, n: int) -> int | None:
 
 
 def names_answer(output: str, n: int) -> bool:
-    """Whether an output follows the instruction: it names an answer that there is."""
+    """Return whether an output follows the instruction: it names an existing answer."""
     return any(int(number) <= n for number in _DESIGNATION.findall(output))
 
 
@@ -62,10 +63,10 @@ def names_answer(output: str, n: int) -> bool:
 
 
 def strict_order(output: str, n: int) -> list[int] | None:
-    """Return the permutation of 1 to n that an output gives, else `None`.
+    """Return the permutation of 1 to n in an output, else `None`.
 
-    After the last `Answer:`, if there is one, the text has either one list in brackets, or no
-    numbers but those of the permutation.
+    After the last `Answer:`, if there is one, the text must have either one list in brackets, or
+    only the numbers of the permutation.
     """
     text = _after_last(output)
     lists = {tuple(map(int, _NUMBER.findall(found))) for found in _LIST.findall(text)}
@@ -76,10 +77,10 @@ def strict_order(output: str, n: int) -> list[int] | None:
 
 
 def official_order(output: str, n: int) -> object:
-    """Return what the released script reads an order as: any JSON value, zeros where it fails.
+    """Parse an order like the released script: any JSON value, zeros if it fails.
 
-    It takes what follows the first `Answer:` as JSON, else the one permutation whose digits stand
-    in it in that order.
+    It reads the text after the first `Answer:` as JSON, or else finds the only permutation whose
+    digits occur in it in that order.
     """
     text = output.partition("Answer:")[2] if "Answer:" in output else output
     try:
@@ -95,7 +96,7 @@ def official_order(output: str, n: int) -> object:
 
 
 def official_is_right(output: str, right: Sequence[int]) -> bool | None:
-    """Return whether the released script takes an order for right; `None` where it breaks off."""
+    """Return whether the released script counts an order as right; `None` if the script fails."""
     order = official_order(output, len(right))
     if not isinstance(order, list | dict | str):
         return None
@@ -103,7 +104,7 @@ def official_is_right(output: str, right: Sequence[int]) -> bool | None:
 
 
 def holds_order(output: str, n: int) -> bool:
-    """Whether an output follows the instruction: its numbers hold a permutation of 1 to n."""
+    """Return whether an output follows the instruction: it contains a permutation of 1 to n."""
     numbers = _NUMBER.findall(output)
     return any(
         _is_within((str(k) for k in order), iter(numbers))

@@ -1,7 +1,7 @@
-"""What a preset does otherwise than its paper, each with the reason: printed beside every table.
+"""The deviations of presets from their papers, each with the reason; every report prints them.
 
-One list holds all of it: what is fixed, what the settings of the run decide, and what the papers
-leave open. A test compares it with the switches of the code.
+One list has all of them: fixed ones, those that depend on the settings of the run, and points that
+the papers leave open. A test compares it with the switches of the code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ Paper = Literal["QRMeM", "FragRel", "ILM-TR", "Ada-LEval"]
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One thing that is not as a paper has it.
+    """One deviation from a paper.
 
     Attributes:
-        what: in words; `{}` is the value of this run.
+        what: description; `{}` is the setting's value in this run.
         why: the reason.
-        setting: that decides it; "" for what is always so.
-        value: of the setting in the paper; with another one the deviation is told.
-        papers: whose presets it is about.
+        setting: the setting that it depends on; "" for a fixed deviation.
+        value: the setting's value in the paper; another value is reported.
+        papers: the papers whose presets it applies to.
     """
 
     what: str
@@ -369,11 +369,11 @@ DEVIATIONS = (
 
 
 def deviations(title: str, config: Mapping[str, Any]) -> Sequence[str]:
-    """Return what a run does otherwise than the paper of a preset, a line for each.
+    """Return a run's deviations from the paper of a preset, one line each.
 
     Args:
-        title: of the preset; it begins with the paper's name.
-        config: of the run, with its settings.
+        title: title of the preset; it begins with the paper's name.
+        config: configuration of the run, with its settings.
     """
     settings = config["settings"]
     return [

@@ -1,4 +1,4 @@
-"""What all systems of a run share: the model, its caps, the embedder, the reader, the memories."""
+"""The resources that all systems of a run share: model, caps, embedder, reader, memories."""
 
 import asyncio
 from collections import OrderedDict
@@ -48,16 +48,16 @@ REPLIES = "replies"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """With what a run is made; none of it shapes a result.
+    """Options of a run that do not affect its results.
 
     Attributes:
-        concurrency: items at the same time, in each process.
-        workers: processes.
-        chat: instead of the model that the settings name, such as a cassette.
-        embedder: the one that the settings name, such as one that keeps its vectors.
-        rehearsed: the course that is rehearsed for a plan: `chat` stands in for the model, and
+        concurrency: maximum number of items at the same time, in each process.
+        workers: number of processes.
+        chat: replaces the model of the settings, for example by a cassette.
+        embedder: replaces the embedder of the settings, for example by one with a cache.
+        rehearsed: shortest or longest case to rehearse for a plan: `chat` is a stand-in, and
             nothing is sent.
-        within: a budget of several runs (see `together`).
+        within: budget of several runs (see `together`).
     """
 
     listener: Listener = silent
@@ -70,7 +70,7 @@ class RunOptions:
     within: Budget | None = None
 
     def together(self, settings: Settings) -> "RunOptions":
-        """Return the same for several runs, with caps that hold for all of them together."""
+        """Return options for several runs, with caps that apply to all of them together."""
         wider = Budget(caps=self.caps, price_of=prices_of(settings).of)
         return replace(self, caps=Caps(), within=wider)
 
@@ -83,7 +83,7 @@ class RunOptions:
 
 @dataclass(slots=True)
 class CallCounter:
-    """Sums the calls of one item up; a reply from the cache counts as paid."""
+    """Sums the calls of one item; a reply from the cache counts as paid."""
 
     listener: Listener
     stages: dict[str, StageUsage] = field(default_factory=dict)
@@ -105,18 +105,18 @@ class CallCounter:
 
 @dataclass(slots=True, kw_only=True)
 class Harness:
-    """Everything that a system works with: for one item a view of it, else the same for all.
+    """The resources of a system; each item gets a view with its own count of calls.
 
     Attributes:
         settings: window, model, embedder; the same for every system.
-        model: the one chat model behind every system, in the budget of the run.
-        budget: of everything that the run asks a server for.
-        calls: counts what is asked for the item, of whatever hears it.
-        run: the item's own.
-        force: whether an answer is forced where none was found; choices always are.
-        full_window: of what reads the whole text; 0: the model's own.
-        retrieve: whether nothing is answered, only ranked.
-        is_rehearsal: whether a plan is made: `model` is a stand-in, and nothing may be sent.
+        model: the chat model of all systems, in the budget of the run.
+        budget: budget of all requests of the run.
+        calls: counts the calls of the item.
+        run: the item's run.
+        force: whether to force an answer if none was found; choices are always forced.
+        full_window: window of systems that read the whole text; 0 uses the model's.
+        retrieve: rank only, without answers.
+        is_rehearsal: whether a plan is made; then `model` is a stand-in, and nothing may be sent.
     """
 
     settings: Settings
@@ -137,29 +137,29 @@ class Harness:
     )
 
     def apart(self) -> "Harness":
-        """Return the same, with a count of its own of what is asked."""
+        """Return a view with its own count of calls."""
         calls = CallCounter(self.listener)
         return replace(self, calls=calls, run=self.tools.run("online", calls))
 
     @property
     def reasoner(self) -> Reasoner:
-        """What all systems read with: it answers from passages."""
+        """The reader of all systems: it answers from passages."""
         return self.run.reasoner
 
     @property
     def caller(self) -> Caller:
-        """What sends a system's own prompts; there is a chat model."""
+        """Sends a system's own prompts to the chat model, which must be set."""
         assert self.run.caller is not None
         return self.run.caller
 
     def memory(
         self, context: Context, build: Build | None = None
     ) -> AbstractAsyncContextManager[OpenMemory]:
-        """Return the memory of a context (see `Memories.use`)."""
+        """Open the memory of a context (see `Memories.use`)."""
         return self.memories.use(context, build or Build())
 
     def texts(self, context: Context, tokens: int = 0) -> Sequence[Passage]:
-        """Return a context's whole text in order, cut as a memory cuts it; there is no memory."""
+        """Return a context's whole text in order, cut into segments as in a memory, without one."""
         limit = tokens or self.settings.segment_tokens
         known = self._texts.get((context.id, limit))
         if known is None or known[0] is not context.documents:
@@ -176,10 +176,11 @@ class Harness:
     async def prepared(
         self, key: str, make: Callable[["Harness"], Awaitable[T]]
     ) -> tuple[T, dict[str, StageUsage]]:
-        """Return what a context is read into before any question, made once in a run, and its cost.
+        """Return a context's data that is prepared before any question, once per run, and its cost.
 
         Args:
-            make: it; what it asks the harness that it is given counts as construction.
+            key: identifies the data.
+            make: makes the data; calls through the harness that it gets count as construction.
         """
 
         async def made() -> tuple[T, dict[str, StageUsage]]:
@@ -193,7 +194,7 @@ class Harness:
         return found
 
     def tell_paid(self) -> None:
-        """Tell the listener what the run has paid for so far."""
+        """Send the usage of the run so far to the listener."""
         if self.model is not None:
             used = self.budget.used
             money = used.cost if price_of(self.settings) is not None else None
@@ -201,16 +202,16 @@ class Harness:
             self.listener(Event("paid", paid))
 
     def asked(self, item: Item, window: int = 0) -> AskContext:
-        """Return an item as a reader is asked."""
+        """Return an item as a question for a reader."""
         return AskContext(item.question, item.choices, window or self.settings.window)
 
     def is_forced(self, item: Item) -> bool:
-        """Whether an answer to this item is forced."""
+        """Return whether an answer to this item is forced."""
         return self.force or bool(item.choices)
 
 
 def price_of(settings: Settings) -> Price | None:
-    """Return what the model costs, `None` where that is not known."""
+    """Return the price of the model, `None` if it is unknown."""
     if not settings.model:
         return None
     return prices_of(settings).of(settings.model)
@@ -227,13 +228,14 @@ async def open_harness(
     full_window: int = 0,
     retrieve: bool = False,
 ) -> AsyncIterator[Harness]:
-    """Open what a run works with.
+    """Open the harness of a run.
 
     Args:
-        settings: with the embedder's name resolved (see `resolved`).
-        folder: of the run.
-        record: takes what building a memory cost.
-        force: see `Harness`, as `full_window` and `retrieve`.
+        settings: settings with the embedder's name resolved (see `resolved`).
+        folder: folder of the run.
+        options: options of the run.
+        record: gets the cost of each memory that is built.
+        force: see `Harness`, also for `full_window` and `retrieve`.
     """
     chat, embedder, listener = options.chat, options.embedder, options.listener
     async with AsyncExitStack() as stack:
@@ -288,10 +290,10 @@ async def open_harness(
 
 
 def resolved(settings: Settings) -> Settings:
-    """Return settings as the parts of a run take them: the embedder named, no caps of their own.
+    """Return settings for the parts of a run: with the embedder's name, without caps.
 
     Raises:
-        UsageError: they name other models for some stages, or a prompt template is wrong.
+        UsageError: the settings have models for single stages, or a prompt template is wrong.
     """
     if settings.stage_models:
         raise UsageError("eval runs one model for all stages; leave stage_models out")
@@ -302,10 +304,10 @@ def resolved(settings: Settings) -> Settings:
 
 
 def require(needs: frozenset[str], settings: Settings, name: str) -> None:
-    """Refuse a system that needs what is not there.
+    """Check that a system has what it needs.
 
     Raises:
-        MissingError: with what is missing.
+        MissingError: something is missing; the message says what.
     """
     if "model" in needs and not settings.model:
         raise MissingError(

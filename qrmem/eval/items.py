@@ -1,4 +1,4 @@
-"""What an evaluation is made of: items over contexts, and what a system gave for each item."""
+"""Records of an evaluation: items over contexts, and the results of systems."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from typing import Literal
 from qrmem.types import Document, StageUsage, Status, Step, Usage
 
 Rule = Literal["hotpotqa", "musique", "longbench"]
-"""Whose F1 a data set is scored by."""
+"""Data set whose script defines F1."""
 WHOLE = "whole"
-"""Label `answers` of a question whose answer is compared as it is, such as a summary."""
+"""Value of the label `answers` for a question whose answer is not shortened, such as a summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +19,18 @@ class Item:
 
     Attributes:
         id: unique in its data set.
-        answers: every answer that counts as right; empty if there is nothing to compare with.
-        context: id of the context that it is asked of.
+        question: the question.
+        answers: all right answers; empty without reference answers.
+        context: id of its context.
         choices: options of a multiple-choice question.
         choice: index of the right option.
-        gold: ids of the documents that hold the answer, in reasoning order.
-        facts: supporting sentences as (document id, place of the sentence).
-        labels: what results are split by, such as `difficulty` or `type`.
-        is_answerable: whether its context holds the answer.
-        spans: where supporting sentences stand, as (document id, start, end) in characters.
-        absent: how many turns or passages the data set names as evidence that are not in its texts.
+        gold: ids of the documents with the answer, in reasoning order.
+        facts: supporting sentences as (document id, index of the sentence).
+        labels: labels to split results by, such as `difficulty` or `type`.
+        is_answerable: whether its context has the answer.
+        spans: places of supporting sentences, as (document id, start, end) in characters.
+        absent: number of turns or passages that the data set names as evidence but does not
+            contain.
     """
 
     id: str
@@ -47,10 +49,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The documents that questions are asked of: one memory.
+    """The documents of questions; they form one memory.
 
     Attributes:
-        sentences: of a document whose sentences are given, its sentences; for supporting facts.
+        sentences: document id to its sentences, if the data set has them, for supporting facts.
     """
 
     id: str
@@ -60,11 +62,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What questions are asked of.
+    """The choice of passages for questions.
 
     Attributes:
-        kind: `own` (each question's own passages), `union` (of all questions together) or `file`.
-        path: of the corpus, for `file`.
+        kind: `own` (each question's own passages), `union` (those of all questions) or `file`.
+        path: file of the corpus, for `file`.
     """
 
     kind: str = "own"
@@ -73,10 +75,10 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file that data came from.
+    """A data file.
 
     Attributes:
-        verified: whether its checksum is the published one; `None` where none is published.
+        verified: whether its checksum is the published one; `None` if none is published.
     """
 
     path: Path
@@ -86,7 +88,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Items and the contexts that they are asked of."""
+    """Items and their contexts."""
 
     name: str
     items: tuple[Item, ...]
@@ -96,10 +98,10 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a user said in a session, and what a system replied.
+    """A user's turn in a session, and a system's reply.
 
     Attributes:
-        id: of the document that holds what was said.
+        id: id of the document with the user's turn.
     """
 
     id: str
@@ -108,26 +110,26 @@ class Round:
 
     @property
     def text(self) -> str:
-        """Both, as a model reads them."""
+        """Turn and reply as text for a model."""
         return f"User: {self.said}\nReply: {self.replied}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What a system gave for one item, before it is shortened and scored.
+    """A system's result for one item, before shortening and scoring.
 
     Attributes:
-        text: the raw answer; "" where it gave none.
-        choice: index of the option that it chose.
-        read: ids of the segments that the last answer was read from.
+        text: the raw answer; "" if there is none.
+        choice: index of the chosen option.
+        read: ids of the segments of the last reading.
         ranked: ids of documents, best first.
         segments: ids of ranked segments, best first.
-        cited: sentences that the answer quotes, as (document id, place of the sentence).
+        cited: sentences that the answer quotes, as (document id, index of the sentence).
         steps: the trail.
         memory: key of the memory that it used, "" for none.
-        shown: what the last reading saw, as (document id, start, end).
-        is_shown_known: whether that was recorded; nothing shown is not the same as not known.
-        rounds: of a session, all before the question, as this system replied to them.
+        shown: spans in the last reading, as (document id, start, end).
+        is_shown_known: whether `shown` was recorded.
+        rounds: for a session, all rounds before the question, with this system's replies.
     """
 
     text: str = ""
@@ -147,17 +149,17 @@ class Prediction:
 
     @property
     def is_ranking(self) -> bool:
-        """Whether nothing was asked: it ranks, and has no answer that could be right or wrong."""
+        """Whether it is only a ranking, without an answer to score."""
         return self.status == "unanswerable" and not self.steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One item under one system, as the run directory keeps it.
+    """The stored result of one system for one item.
 
     Attributes:
-        short: the answer after the shared short-answer step.
-        seconds: wall time, waiting for the model included.
+        short: the answer after the short-answer step.
+        seconds: wall time, with waiting for the model.
         error: why there is no answer; such a row is unscored, not zero.
     """
 
@@ -171,19 +173,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """How a memory is built.
+    """The way to build a memory.
 
     Attributes:
-        reader: `local` (no chat model; what search and retrieval baselines stand on), `compact` or
-            `paper`.
+        reader: `local` (no chat model; for search and retrieval baselines), `compact` or `paper`.
         question: shapes the graph (orientation `full`).
         open_entity: ablation.
         graph_update: ablation.
-        words: of a fragment, as LongBench counts them; 0: segments as usual.
-        tree: kind of the tree of summaries over each document; "": there is none.
-        is_paper_tree: whether it is made as in ILM-TR: clusters over whole levels, the parameters
-            of its appendix A.3.
-        leaf: tokens of a segment; 0: as usual.
+        words: words of a fragment, counted like LongBench; 0 uses segments.
+        tree: kind of the tree of summaries over each document; "" for none.
+        is_paper_tree: whether the tree is built as in ILM-TR: clusters over whole levels, the
+            parameters of its appendix A.3.
+        leaf: tokens of a segment; 0 uses the default.
         summary: tokens of a node's summary.
     """
 
@@ -200,17 +201,17 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What building a memory took, as the run directory keeps it.
+    """The stored cost of building a memory.
 
     Attributes:
-        memory: its key.
-        context: id of what it is of.
-        states: how many segments ended in which state.
-        problems: (document, segment or -1, reason) of what was not read, or not wholly.
-        stages: calls of all builds so far, replies from the cache included.
-        nodes: of its trees.
-        malformed: nodes whose reply lacked the two labels, twice.
-        seconds: of this build.
+        memory: key of the memory.
+        context: id of its context.
+        states: number of segments in each state.
+        problems: (document, segment or -1, reason) of segments that were not read, or only in part.
+        stages: calls of all builds so far, with replies from the cache.
+        nodes: number of nodes of its trees.
+        malformed: number of nodes whose replies lacked the two labels twice.
+        seconds: time of this build.
     """
 
     memory: str

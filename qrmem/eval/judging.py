@@ -1,4 +1,4 @@
-"""A chat model as judge of the answers of a run; its ratings are kept in the run's folder."""
+"""A chat model as judge of a run's answers; its ratings are stored in the run's folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from qrmem.prompts.replies import RatingReply
 from qrmem.types import Event
 
 LEAST, MOST, MOST_CHAT = 1, 10, 100
-"""Of an answer; the paper's judge has 100 for a reply in a conversation."""
+"""Highest rating of an answer; for a reply in a conversation it is 100, as in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What a judge made of one answer.
+    """A judge's rating of one answer.
 
     Attributes:
-        rating: 1 to `most`; `None` where none could be read, or it was out of range.
-        judge: the model that rated.
+        rating: in [1, `most`]; `None` if it could not be parsed or was out of range.
+        judge: name of the judge's model.
     """
 
     system: str
@@ -38,15 +38,15 @@ class Rating:
 
     @property
     def share(self) -> float | None:
-        """The rating as a share of the best one."""
+        """The rating divided by the highest rating."""
         return None if self.rating is None else self.rating / self.most
 
 
 def ratings(folder: Path) -> dict[tuple[str, str], Rating]:
-    """Return the ratings of a run by (system, item), the last of each.
+    """Return the last rating of each (system, item) of a run.
 
     Raises:
-        UsageError: a line of their file cannot be read.
+        UsageError: a line of the file cannot be parsed.
     """
     found = RunFolder(folder).records(RATINGS, partial(loads, kind=Rating))
     return {(one.system, one.item): one for one in found}
@@ -56,13 +56,13 @@ _REPLY = 256
 
 
 async def judge(folder: Path, settings: Settings, options: RunOptions) -> list[Rating]:
-    """Rate every answer of a run, or of a preset's, that has none yet; return what was made now.
+    """Rate every unrated answer of a run, or of a preset's runs; return the new ratings.
 
     Raises:
-        UsageError: there is no run in the folder, it has no answers, or another model judged it.
-        StoreUnavailable: a run, or another judge, is working in the folder.
+        UsageError: the folder has no run, the run has no answers, or another model judged it.
+        StoreUnavailable: a run, or another judge, is active in the folder.
         MissingError: there is no chat model.
-        CapReached: a cap was reached; what was rated stays.
+        CapReached: a cap was reached; ratings so far are kept.
     """
     made: list[Rating] = []
     options = options.together(settings)

@@ -1,4 +1,4 @@
-"""The memories of a run: each built once, shared by every system whose method allows it."""
+"""The memories of a run: each is built once, and shared by all systems that need the same."""
 
 import asyncio
 import hashlib
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 NAMESPACE = "eval"
 IDLE = 8
-"""Memories that stay open while nobody uses them."""
+"""Maximum number of unused memories that stay open."""
 
 
 @dataclass(slots=True)
 class OpenMemory:
-    """A memory that is open.
+    """An open memory.
 
     Attributes:
-        fragments: scores them by their surroundings (FragRel).
+        fragments: FragRel's scorer.
     """
 
     key: str
@@ -60,7 +60,7 @@ class OpenMemory:
         return list(await self.store.segments(self.ns, list(ids)))
 
     def passages(self, segments: Iterable[Segment]) -> list[Passage]:
-        """Label segments in their order."""
+        """Label segments in order."""
         return [
             Passage(f"S{n}", segment, self.titles.get(segment.document_id, ""))
             for n, segment in enumerate(segments, 1)
@@ -72,9 +72,9 @@ class Memories:
     """Builds memories in a folder and keeps some of them open.
 
     Attributes:
-        settings: `embedder` names the one that is given.
-        budget: of the run; what is embedded counts in it.
-        record: takes what building a memory cost.
+        settings: settings; `embedder` is the name of the given embedder.
+        budget: budget of the run; it counts embedding.
+        record: gets the cost of each memory that is built.
     """
 
     folder: Path
@@ -91,7 +91,7 @@ class Memories:
 
     @asynccontextmanager
     async def use(self, context: Context, build: Build) -> AsyncIterator[OpenMemory]:
-        """Open the memory of a context, built first where it is not there, complete."""
+        """Open the memory of a context; build it first if it is missing or incomplete."""
         key = memory_key(context, build, self.settings)
         async with self._locks.setdefault(key, asyncio.Lock()):
             memory = self._open.get(key) or await self._opened(key, context, build)
@@ -105,7 +105,7 @@ class Memories:
             await self._close_idle(IDLE)
 
     async def close(self) -> None:
-        """Close all memories, and end the tagger."""
+        """Close all memories and the tagger."""
         await self._close_idle(0)
         if self._tagger is not None:
             await self._tagger.close()
@@ -235,7 +235,7 @@ class Memories:
 async def new_space(
     store: GraphStore, settings: Settings, embedder: Embedder | None
 ) -> NamespaceInfo:
-    """Make the namespace that settings name, for the vectors of an embedder."""
+    """Create the namespace of the settings, for an embedder's vectors."""
     info = replace(new_namespace(settings), dimension=await measure_dimension(embedder))
     return await store.create_namespace(info.name, info)
 
@@ -249,7 +249,7 @@ async def _alone(path: Path) -> AsyncIterator[None]:
 
 
 def memory_key(context: Context, build: Build, settings: Settings) -> str:
-    """Return the name of a memory: the same for the same texts, read in the same way."""
+    """Return the name of a memory: equal for equal texts that are read in the same way."""
     is_asked = build.reader != "local" or build.tree
     shape = (
         build,

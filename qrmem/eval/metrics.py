@@ -1,4 +1,4 @@
-"""Metrics, each a function of one item and its result; each agrees with its official script."""
+"""Metrics, each a function of an item and its result, in agreement with the official scripts."""
 
 import re
 import string
@@ -17,21 +17,21 @@ _CLOSED = frozenset({"yes", "no", "noanswer"})
 
 
 def normalised(text: str) -> str:
-    """Lower the case, drop ASCII punctuation and articles, keep one space (SQuAD's rule)."""
+    """Lower-case a text, without ASCII punctuation, articles and repeated spaces (SQuAD's rule)."""
     bare = text.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
 def strict_em(prediction: str, answers: Sequence[str]) -> float:
-    """Return 1 if the prediction is one of the answers after normalising, else 0."""
+    """Return 1 if the prediction equals an answer after normalisation, else 0."""
     return float(any(normalised(prediction) == normalised(answer) for answer in answers))
 
 
 def cover_em(prediction: str, answers: Sequence[str]) -> float:
-    """Return 1 if the prediction holds one of the answers as whole words, else 0.
+    """Return 1 if the prediction contains an answer as whole words, else 0.
 
-    QRMeM's Table 1 must be this: its EM is above its F1 in half of the cells, which the strict one
-    cannot be.
+    QRMeM's Table 1 must use this metric: its EM is above its F1 in half of the cells, which is
+    impossible for the strict one.
     """
     padded = f" {normalised(prediction)} "
     return float(any(f" {normalised(a)} " in padded for a in answers if normalised(a)))
@@ -41,9 +41,10 @@ def token_f1(prediction: str, answers: Sequence[str], *, rule: Rule = "musique")
     """Return the best F1 of shared words over the answers.
 
     Args:
-        rule: whose script: HotpotQA's, 2Wiki's too, lets only equality count where either side is
-            yes, no or "noanswer"; MuSiQue's, as SQuAD's, gives 1 where both sides are empty, the
-            others 0.
+        prediction: the answer to score.
+        answers: the reference answers.
+        rule: the script. HotpotQA's and 2Wiki's count only equality if either side is yes, no or
+            "noanswer". MuSiQue's and SQuAD's give 1 if both sides are empty, the others 0.
     """
     return max((_f1(normalised(prediction), normalised(a), rule) for a in answers), default=0.0)
 
@@ -60,7 +61,7 @@ def _f1(prediction: str, answer: str, rule: Rule) -> float:
 
 
 def choice_accuracy(choice: int | None, right: int) -> float:
-    """Return 1 for the right option; none chosen, or a reply that names none, is wrong."""
+    """Return 1 for the right option, else 0; no option, or a reply that names none, is wrong."""
     return float(choice == right)
 
 
@@ -77,18 +78,18 @@ def _rouge(ours: Sequence[str], theirs: Sequence[str]) -> float:
 
 
 def code_lines(code: str, count: int | None = None) -> list[str]:
-    """Return a code's first `count` lines that hold anything, stripped (RepoCoder's rule)."""
+    """Return the first `count` non-empty lines of a code, stripped (RepoCoder's rule)."""
     lines = [line.strip() for line in code.splitlines() if line.strip()]
     return lines if count is None else lines[:count]
 
 
 def edit_similarity(prediction: str, answers: Sequence[str]) -> float:
-    """Return 1 - Levenshtein / longer length, over as many lines as the answer has (RepoEval)."""
+    """Return 1 - Levenshtein distance / longer length, over the answer's lines (RepoEval)."""
     return max((_edit(prediction, answer) for answer in answers), default=0.0)
 
 
 def code_em(prediction: str, answers: Sequence[str]) -> float:
-    """Return 1 if the lines are the answer's, the prediction cut to as many, else 0 (RepoEval)."""
+    """Return 1 if the answer's lines equal the prediction's first ones, else 0 (RepoEval)."""
     wanted = (code_lines(answer) for answer in answers)
     return float(any(code_lines(prediction, len(lines)) == lines for lines in wanted))
 
@@ -100,17 +101,17 @@ def _edit(prediction: str, answer: str) -> float:
 
 
 def recall_at(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
-    """Return the share of the gold documents among the first k; a document counts once."""
+    """Return the share of the gold documents in the first k; repeated documents count once."""
     return len(set(list(dict.fromkeys(ranked))[:k]) & set(gold)) / len(set(gold))
 
 
 def all_gold_at(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
-    """Return 1 if every gold document is among the first k, else 0."""
+    """Return 1 if every gold document is in the first k, else 0."""
     return float(set(gold) <= set(list(dict.fromkeys(ranked))[:k]))
 
 
 def support_f1(found: Collection[tuple[str, int]], gold: Collection[tuple[str, int]]) -> float:
-    """Return F1 of supporting sentences, as HotpotQA scores them: 0 if either side is empty."""
+    """Return HotpotQA's F1 of supporting sentences: 0 if either side is empty."""
     ours, theirs = set(found), set(gold)
     if not ours or not theirs:
         return 0.0
@@ -135,10 +136,12 @@ _CODE: Mapping[str, Text] = {
 
 
 def scores(item: Item, row: Row, rule: Rule) -> dict[str, float]:
-    """Return all scores that this result can have.
+    """Return all scores of a result.
 
     Args:
-        rule: whose F1.
+        item: the item.
+        row: its result.
+        rule: the script that defines F1.
     """
     if row.error:
         return {}
@@ -209,11 +212,11 @@ def _support(item: Item, row: Row, rule: Rule) -> float | None:
 
 
 def abstention(pairs: Mapping[str, tuple[Item, Row]]) -> dict[str, float]:
-    """Return how often each status came, and how often it was the wrong one.
+    """Return the share of each status, and the rates of wrong abstention and acceptance.
 
-    `false_abstention`: of the items whose context holds the answer, the share that was refused;
-    `false_acceptance`: of the others, the share that was answered, forced answers not counted.
-    What only ranked neither answered nor refused.
+    `false_abstention`: share of abstentions over the items whose context has the answer.
+    `false_acceptance`: share of answers over the other items, without forced answers.
+    A ranking counts as neither.
     """
     rows = [
         (i, row) for i, row in pairs.values() if not row.error and not row.prediction.is_ranking

@@ -1,9 +1,8 @@
-"""What a run will use, by a rehearsal: a few items with a stand-in for the chat model.
+"""The plan of a run's usage, by a rehearsal of a few items with a stand-in for the chat model.
 
-Every system sends the requests that it would send, so that a new one needs nothing here. Two
-courses are rehearsed, the shortest that replies can lead a run along and the longest
-(`StandIn`); the plan is the range between them. Requests that are repeated, as a reply
-cannot be read or a server fails, are not in it.
+Every system sends its own requests, so a new system needs nothing here. The shortest and the
+longest case that replies can cause are rehearsed (`StandIn`); the plan is the range between them.
+It does not include retries after unreadable replies or server failures.
 """
 
 import json
@@ -44,13 +43,13 @@ _LISTED = re.compile(r"^(.+) \(\d+\)$", re.MULTILINE)
 _CAPITAL = re.compile(r"\b[A-Z]\w+")
 _COUNT = re.compile(r"Questions wanted: (\d+)")
 _REASON_WORDS = 60
-"""Of one to three sentences."""
+"""Words of a reason: one to three sentences."""
 _ANSWER_WORDS, _ITEM_WORDS, _GIST_WORDS = 4 * SHORT_ENOUGH, 12, 25
-"""Gists are short on both courses: what they leave of the window is for pages to be looked up."""
+"""Words of an answer, an item and a gist; gists are short, to leave room for pages."""
 _TEXT_WORDS = int(300 * WORDS_PER_TOKEN)
-"""Of a summary: 300 tokens, which is as many as trees and walks ask for."""
+"""Words of a summary of 300 tokens, the length that trees and walks request."""
 _PARTS = 5
-"""Simple questions that a question is divided into at most."""
+"""Maximum number of sub-questions of a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class _Seen:
 
 
 class StandIn:
-    """Replies as a course wants it; everything but a loop's memory depends on the request alone."""
+    """A stand-in for the chat model; but for a loop's memory, replies depend only on requests."""
 
     def __init__(self, name: str, course: Course) -> None:
         """Stand for the model of a name."""
@@ -101,11 +100,11 @@ class StandIn:
 
     @property
     def name(self) -> str:
-        """Name of the model that it stands for."""
+        """Name of the model that it replaces."""
         return self._name
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return a reply that can be read."""
+        """Return a valid reply for the shortest or the longest case."""
         seen, schema = _Seen.of(request), wanted_by(request)
         if not schema:
             return ChatReply(self._in_words(seen))
@@ -254,18 +253,18 @@ def _words(text: str, count: int) -> str:
 
 
 REHEARSED = 3
-"""Items that are rehearsed."""
+"""Number of items to rehearse."""
 SPREAD = 0.3
-"""By which share building may cost less or more than the rehearsed texts say, by their size."""
+"""Relative error of the estimated cost of building, from the size of the rehearsed texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What one system is expected to use for all items, memories included as if it ran alone.
+    """The expected usage of one system for all items, with its memories as if it ran alone.
 
     Attributes:
-        least: on the shortest course.
-        most: on the longest.
+        least: usage in the shortest case.
+        most: usage in the longest case.
     """
 
     system: str
@@ -274,10 +273,11 @@ class Forecast:
 
 
 async def forecasts(made: PreparedRun, listener: Listener = silent) -> list[Forecast]:
-    """Return what each system of a run would use; nothing is sent.
+    """Return the expected usage of each system of a run; nothing is sent.
 
     Args:
-        listener: hears how far the rehearsals are.
+        made: the run.
+        listener: gets the progress of the rehearsals.
     """
     least = await _rehearsed(made, "shortest", listener)
     most = await _rehearsed(made, "longest", listener)
@@ -349,7 +349,7 @@ def _all(result: Result, items: float, buildings: float, tokens: float) -> Spent
 
 
 def plan_lines(made: PreparedRun, found: Sequence[Forecast]) -> list[str]:
-    """Return a plan for people."""
+    """Return a plan as lines of text."""
     head = (
         f"{made.spec.task}: {len(made.items)} items, {made.settings.model}, window "
         f"{made.settings.window}; rehearsed on {min(REHEARSED, len(made.items))}, nothing was sent;"
