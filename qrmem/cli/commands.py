@@ -106,7 +106,9 @@ def _reasoner(arguments: Namespace) -> str:
 async def search(arguments: Namespace) -> int:
     """Rank segments."""
     async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
-        hits = await memory.search(question_of(arguments), k=arguments.k, **narrowed(arguments))
+        question = question_of(arguments)
+        hits = await memory.search(question, k=arguments.k, **narrowed(arguments))
+        near = [] if hits or arguments.json else await _names_near(memory, question)
     if arguments.json:
         output.print_json(hits)
     else:
@@ -114,6 +116,7 @@ async def search(arguments: Namespace) -> int:
             output.show("\n".join(output.hit_lines(number, hit)))
         if not hits:
             output.show("nothing found")
+            _note_near(arguments, near)
     return DONE
 
 
@@ -128,6 +131,8 @@ async def ask(arguments: Namespace) -> int:
         cited = [citation.document_id for citation in answer.citations]
         corrected = await memory.corrections(cited)
         name = "" if arguments.json else await _name_alone(memory, answer.trail.question)
+        is_miss = answer.status == "unanswerable" and not arguments.json
+        near = await _names_near(memory, answer.trail.question) if is_miss else []
     if arguments.json and arguments.stream:
         output.print_json_line({"answer": output.plain(answer)})
     elif arguments.json:
@@ -139,7 +144,29 @@ async def ask(arguments: Namespace) -> int:
         if name:
             hint = f"`qrmem show{at} {shlex.quote(name)}` shows what the memory has about {name}"
             output.note(hint, quiet=arguments.quiet)
+        _note_near(arguments, near)
     return DONE
+
+
+async def _names_near(memory: Memory, question: str) -> list[str]:
+    """Return names of entities that look like names in a question which no entity has."""
+    from qrmem.extraction.rules_tagger import tagged
+
+    names = [one.name for one in tagged(question).mentions if one.type not in ("DATE", "NUMBER")]
+    if not names and len(question.split()) <= _NAME_WORDS:
+        names = [question]
+    near: dict[str, None] = {}
+    for name in names[:_NAME_WORDS]:
+        try:
+            await memory.entity(name, limit=1)
+        except NotFound as exc:
+            near |= dict.fromkeys(exc.near)
+    return list(near)
+
+
+def _note_near(arguments: Namespace, names: Sequence[str]) -> None:
+    if names:
+        output.note(f"names like those in the question: {', '.join(names)}", quiet=arguments.quiet)
 
 
 async def _name_alone(memory: Memory, question: str) -> str:

@@ -233,6 +233,18 @@ def test_a_namespace_is_a_wall(qrmem: Shell) -> None:
     assert "one, two" in wrong.err
 
 
+def test_a_misspelt_name_leads_to_those_that_are_near(read_sample: Shell) -> None:
+    near = "names like those in the question: Lucian Ashby"
+    for words in (
+        ("search", "Lucain Ashbey"),
+        ("search", "lucain ashbey"),
+        ("ask", "Where was Lucain Ashbey born?"),
+    ):
+        assert near in read_sample(*words).err
+    assert "names like" not in read_sample("ask", "Who is Xqzt Vbnm?").err
+    assert "names like" not in read_sample("ask", "Where was Lucian Ashby born?").err
+
+
 def test_a_miss_says_that_the_words_of_the_question_are_not_there(read_sample: Shell) -> None:
     told = "words: this may be a miss"
     for question in (one["text"] for one in QUESTIONS if one["answers"]):
