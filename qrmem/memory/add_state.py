@@ -157,7 +157,8 @@ class FileIds:
 
     async def named(self, found: Sequence[Found]) -> list[Found | Document]:
         """Return what a source gave, with the ids of its files as they are to be."""
-        ids = {id for one in found if isinstance(one, FileDocument) for id in _ids(one)}
+        files = [one for one in found if isinstance(one, FileDocument)]
+        ids = {id for one in files for id in (*_ids(one), *_shorter_ids(one))}
         stored = await self._store.documents(self._ns, ids) if ids else ()
         self._stored = {one.id: (_source(one), one.digest) for one in stored}
         return [await self._with_id(one) if isinstance(one, FileDocument) else one for one in found]
@@ -170,10 +171,11 @@ class FileIds:
 
     async def _id(self, file: FileDocument) -> str:
         source = _source(file)
-        known_source = {id: self._given.get(id) or self._stored.get(id) for id in _ids(file)}
-        for id, one in known_source.items():
+        for id in (*_ids(file), *_shorter_ids(file)):
+            one = self._given.get(id) or self._stored.get(id)
             if one and one[0] == source:
                 return id
+        known_source = {id: self._given.get(id) or self._stored.get(id) for id in _ids(file)}
         others: list[str] = []
         for id, one in known_source.items():
             if one is None:
@@ -197,6 +199,13 @@ def _ids(file: FileDocument) -> Iterator[str]:
     parts = Path(_source(file)).parts
     for size in range(id.count("/") + 2, len(parts) + 1):
         yield normalize("NFC", Path(*parts[-size:]).as_posix())
+
+
+def _shorter_ids(file: FileDocument) -> Iterator[str]:
+    """Yield the ids that a file has if it is added from a folder below the given one."""
+    parts = (file.id or "").split("/")
+    for size in range(1, len(parts)):
+        yield "/".join(parts[-size:])
 
 
 def _is_another(known: str, own: str) -> bool:

@@ -56,6 +56,16 @@ def test_folders_with_files_of_one_name_are_all_kept(qrmem: Shell) -> None:
     assert len(qrmem("list", "--namespace", "copy", "--json").json["documents"]) == 3
 
 
+def test_one_file_is_one_document_from_whatever_folder_it_comes(qrmem: Shell) -> None:
+    qrmem.write("all/x/notes.txt", "Nell is a boat.")
+    qrmem.write("all/y/notes.txt", "Brig is a boat.")
+    assert qrmem("add", "all/x/notes.txt", "--json").json["added"] == ["notes.txt"]
+    ran = qrmem("add", "all", "--json").json
+    assert (ran["added"], ran["unchanged"]) == (["y/notes.txt"], ["notes.txt"])
+    qrmem.write("all/x/notes.txt", "Nell is a ship.")
+    assert qrmem("add", "all", "--update", "--json").json["updated"] == ["notes.txt"]
+
+
 def test_a_file_that_moved_is_the_document_that_it_was(qrmem: Shell) -> None:
     _notes(qrmem)
     assert qrmem("add", "x/notes.txt").code == 0
