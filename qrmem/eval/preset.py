@@ -1,4 +1,4 @@
-"""Presets: what a table or figure of a paper is made of, and running all of its parts."""
+"""Presets: the definition of a paper's table or figure, and the run of all its parts."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ from qrmem.graphstore.codec import from_plain
 from qrmem.text.numbers import counted
 
 Numbers = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
-"""Model to system's label to part to metric to the paper's number."""
+"""The paper's numbers: model to system's label to part to metric to number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +31,8 @@ class Part:
 
     Attributes:
         files: names of its file in the data folder, instead of the task's.
-        systems: labels; empty: all of the preset.
-        x: where it stands on the axis of a figure over parts.
+        systems: labels of its systems; empty for all systems of the preset.
+        x: its position on the axis of a figure over parts.
     """
 
     name: str
@@ -51,28 +51,26 @@ class Preset:
     """A paper's table or figure.
 
     Attributes:
-        readings: what was decided where the paper is silent or errs.
-        systems: label to how it is written for `--system`.
-        size: items of each part; all, where nothing is said.
-        first: items of the beginning of each part's file, of which those are drawn; 0: all.
-        labels: item labels by which the results are split, such as `difficulty`.
+        readings: our decisions where the paper is silent or wrong.
+        systems: label to the value for `--system`.
+        size: number of items per part; all by default.
+        first: draw the items from this many items at the start of each file; 0 uses all.
+        labels: item labels to split results by, such as `difficulty`.
         plot: `axis` (`parts`, or a parameter of the systems; of several with a comma, the first
             that a system has), `label`, `metric` (several with a comma), `scale` (`log`, or
             nothing) and `bars`, the metrics that are drawn as bars; empty for none. Axis `cells`
             draws a heat map of each system, by the items' labels `x` and `y`. With
             `curves = "labels"` each label without its last word is a curve, else each part.
-        figures: further figures with the axes of `plot`: the name of each to its `metric`.
-        cases: `ours`, `theirs` and `compressed`, labels, where single cases are shown.
-        costs: what of an item costs stand in the table: `calls`, `all_calls`, `seconds`,
-            `tokens_in`, `tokens_out`; of everything that is built `built_calls` and, of trees,
-            `malformed`.
+        figures: further figures with the axes of `plot`: name to `metric`.
+        cases: labels `ours`, `theirs` and `compressed`, if single cases are shown.
+        costs: costs per item in the table: `calls`, `all_calls`, `seconds`, `tokens_in`,
+            `tokens_out`; of building `built_calls` and, for trees, `malformed`.
         quoted: labels of the paper's systems that are not run here.
-        prompts: the set of templates, where the user chooses none; "": the default one, and
-            nothing of `paper_exact`, which is QRMeM's.
-        by: what has a row of its own: `systems`, or `parts` too, where there are many.
-        tables: where a run is more than one of the paper's tables: the name of each to the metrics
-            that it shows, in a table of its own, and a label by which it splits them; empty: one
-            table of everything.
+        prompts: the set of prompts, if the user chooses none; "" is the default set, without the
+            `paper_exact` of QRMeM.
+        by: the rows: `systems`, or also `parts` if there are many.
+        tables: if a run covers several tables of the paper: name to the metrics of its table, and a
+            label to split them by; empty for one table of everything.
     """
 
     name: str
@@ -103,10 +101,10 @@ def preset_names() -> list[str]:
 
 
 def preset_named(name: str) -> Preset:
-    """Return a preset.
+    """Return the preset of a name.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: no preset has that name.
     """
     names = preset_names()
     if name not in names:
@@ -120,7 +118,7 @@ def preset_named(name: str) -> Preset:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What of a preset was not run, and why."""
+    """A part or system of a preset that was not run, and why."""
 
     what: str
     why: str
@@ -128,7 +126,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresetOptions:
-    """What a user chose for a whole preset; `None` leaves it to the preset."""
+    """The user's options for a whole preset; `None` uses the preset's value."""
 
     data: Path
     size: int | None = None
@@ -146,13 +144,18 @@ async def run_preset(
     options: RunOptions,
     told: Callable[[str], None],
 ) -> tuple[RunStats, list[Skipped]]:
-    """Run all parts whose data is there, with all systems that can run; return what was left.
+    """Run all parts with data, with all systems that can run; return what was left out.
 
     Args:
-        told: hears, in words, what is begun and what is left out.
+        preset: the preset.
+        chosen: the user's options.
+        out: folder of the runs.
+        settings: the settings.
+        options: options of the runs.
+        told: gets messages about started and left out parts.
 
     Raises:
-        UsageError: no part has its data, or nothing is left of the systems.
+        UsageError: no part has data, or no system is left.
         MissingError: no system has what it needs.
     """
     left: list[Skipped] = []
@@ -170,15 +173,18 @@ async def run_preset(
 def runs_of(
     preset: Preset, chosen: PresetOptions, settings: Settings, left: list[Skipped]
 ) -> Iterator[tuple[Part, PreparedRun]]:
-    """Yield all parts whose data is there, with their runs; each is loaded when its turn comes.
+    """Yield all parts with data, with their runs, which are loaded one by one.
 
-    All run with the paper's window and prompts.
+    All have the paper's window and prompts.
 
     Args:
-        left: takes what is left out.
+        preset: the preset.
+        chosen: the user's options.
+        settings: the settings.
+        left: list to which left out parts and systems are appended.
 
     Raises:
-        UsageError: no part has its data, or nothing is left of the systems.
+        UsageError: no part has data, or no system is left.
         MissingError: no system has what it needs.
     """
     exact = settings.with_(

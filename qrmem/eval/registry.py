@@ -1,6 +1,6 @@
-"""Data sets, systems, metrics and builders by name, each registered by a decorator.
+"""Registries of data sets, systems, metrics and builders; a decorator registers each.
 
-What this package has is registered when its modules are imported, at the first look-up. Another
+The first look-up imports the modules of this package, which register theirs. Another
 package adds its own by an entry point of the group `qrmem.eval`, which names a module to import:
 
     [project.entry-points."qrmem.eval"]
@@ -51,7 +51,7 @@ _MODULES = (
 
 
 class Registry(Generic[T]):
-    """Entries of one kind by name, in the order of their registration."""
+    """Entries of one kind by name, in the order of registration."""
 
     def __init__(self, kind: str, shown_by: str = "`qrmem eval list` shows them") -> None:
         self._kind = kind
@@ -89,10 +89,10 @@ class Registry(Generic[T]):
 
 @cache
 def load_all() -> None:
-    """Import every module that registers something, of this package and of others.
+    """Import every module with entries, of this package and of others.
 
     Raises:
-        UsageError: a module that an entry point names cannot be imported.
+        UsageError: the module of an entry point cannot be imported.
     """
     for name in _MODULES:
         package = import_module(name)
@@ -110,17 +110,17 @@ def load_all() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A data set, and how answers to its questions are scored.
+    """A data set, and the scoring of answers to its questions.
 
     Attributes:
-        load: makes it of its file or folder.
-        files: names that are looked for in a data folder, the first that is there is taken; the
-            whole folder where a name with a `*` fits.
-        inside: what a folder has to hold that is read as a whole; "" where one file is.
+        load: loads it from its file or folder.
+        files: possible names in a data folder; the first that exists is used. If a name with a `*`
+            matches, the whole folder is used.
+        inside: a file that a whole folder must have; "" for a single file.
         where: where to get the data; nothing is ever downloaded.
-        metrics: the main ones, in the order of the report.
-        rule: whose F1.
-        has_corpora: whether questions can be asked of a union or a corpus file.
+        metrics: the main metrics, in the order of the report.
+        rule: the script that defines F1.
+        has_corpora: whether questions can use a union or a corpus file.
     """
 
     load: Callable[..., Dataset]
@@ -142,10 +142,11 @@ DATASETS: Registry[Task] = Registry("task")
 
 
 def dataset(name: str, what: str, **about: Any) -> Callable[[F], F]:
-    """Register a function from a path to a `Dataset`; with `has_corpora`, of a `Corpus` too.
+    """Register a function from a path (with `has_corpora` also a `Corpus`) to a `Dataset`.
 
     Args:
-        what: one line, for `qrmem eval list`.
+        name: name of the task.
+        what: one line for `qrmem eval list`.
         about: other fields of `Task`.
     """
 
@@ -160,9 +161,9 @@ def dataset(name: str, what: str, **about: Any) -> Callable[[F], F]:
 
 
 class System(Protocol):
-    """Answers items; a frozen dataclass whose fields are its parameters.
+    """Answers items; it is a frozen dataclass whose fields are its parameters.
 
-    It may have two properties: `needs`, what has to be there (`model`, `embedder`, `llmlingua`),
+    It may have two properties: `needs`, its requirements (`model`, `embedder`, `llmlingua`),
     and `ranks`, whether it can rank without answering.
     """
 
@@ -173,7 +174,7 @@ class System(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SystemEntry:
-    """A system as it stands in the list: with its default parameters, and where it comes from."""
+    """A system of the list, with its default parameters and its source."""
 
     system: Any
     what: str
@@ -185,12 +186,13 @@ C = TypeVar("C", bound=type)
 
 
 def system(name: str, what: str, source: str = "", **defaults: Any) -> Callable[[C], C]:
-    """Register a class as a system; several names can stand on one class.
+    """Register a class as a system; a class may have several names.
 
     Args:
-        what: one line, for `qrmem eval list`.
-        source: the paper that it is of.
-        defaults: parameters of this name's system, where they differ from the class's own.
+        name: name of the system.
+        what: one line for `qrmem eval list`.
+        source: the paper of the system.
+        defaults: parameters for this name that differ from the class's defaults.
     """
 
     def register(made: C) -> C:
@@ -204,7 +206,7 @@ def parse(word: str) -> System:
     """Return the system of a name with parameters: `NAME[:KEY=VALUE]…`.
 
     Raises:
-        UsageError: no such system, no such parameter, or a value that it cannot have.
+        UsageError: the system or a parameter is unknown, or a value is wrong.
     """
     name, *pairs = word.split(":")
     found = SYSTEMS[name].system
@@ -215,17 +217,17 @@ def parse(word: str) -> System:
 
 
 def needs(found: System) -> frozenset[str]:
-    """Return what has to be there for a system: `model`, `embedder`, `llmlingua`."""
+    """Return the requirements of a system: `model`, `embedder`, `llmlingua`."""
     return getattr(found, "needs", frozenset())
 
 
 def ranks(found: System) -> bool:
-    """Whether a system can rank, and answer nothing."""
+    """Return whether a system can rank without answering."""
     return bool(getattr(found, "ranks", False))
 
 
 def parameters(word: str) -> dict[str, Any]:
-    """Return the parameters of a system as it is written, defaults included."""
+    """Return the parameters of a system, with defaults."""
     found: Any = parse(word)
     return {one.name: getattr(found, one.name) for one in fields(found)}
 
@@ -233,13 +235,13 @@ def parameters(word: str) -> dict[str, Any]:
 # --- metrics -------------------------------------------------------------------------------------
 
 Score = Callable[[Item, Row, Rule], float | None]
-"""`None`: the item cannot be scored by it, which is not zero."""
+"""A metric; `None` means that the item cannot be scored, which is not zero."""
 
 METRICS: Registry[Score] = Registry("metric")
 
 
 def metric(name: str) -> Callable[[F], F]:
-    """Register a function from an item, its result and the data set's rule to a share of one."""
+    """Register a function from an item, its result and the data set's rule to a value in [0, 1]."""
 
     def register(score: F) -> F:
         METRICS.add(name, score)
@@ -253,10 +255,10 @@ def metric(name: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """Makes the files of a data set out of texts.
+    """Builds the files of a data set from texts.
 
     Attributes:
-        options: with their defaults.
+        options: its options with their defaults.
     """
 
     build: Callable[..., Made | None]
@@ -270,11 +272,13 @@ BUILDERS: Registry[Builder] = Registry("builder", "`qrmem eval list` shows those
 def builder(name: str, what: str, *, is_repeatable: bool = False) -> Callable[[F], F]:
     """Register a function `(data, out, *, option=…)`; options are numbers, texts or switches.
 
-    It reads `data`, a file or folder, and writes into the folder `out`, which is there and empty.
+    It reads `data`, a file or folder, and writes into the folder `out`, which exists and is empty.
 
     Args:
-        is_repeatable: it returns what a manifest says of its set (`Made`), and has the option
-            `manifest`: of a set that is made again.
+        name: name of the builder.
+        what: one line for `qrmem eval list`.
+        is_repeatable: whether it returns the content of a manifest (`Made`) and has the option
+            `manifest`, to build the same set again.
     """
 
     def register(build: F) -> F:
@@ -292,14 +296,15 @@ def builder(name: str, what: str, *, is_repeatable: bool = False) -> Callable[[F
 
 
 _NOT_WRITTEN = ("manifest", "tokenizer")
-"""Options that a manifest does not have: the counter that was used stands instead of one."""
+"""Options that a manifest does not have; it has the counter that was used instead."""
 
 
 def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
-    """Build a data set into an empty folder; options are given as `KEY=VALUE`.
+    """Build a data set in an empty folder; `pairs` are options `KEY=VALUE`.
 
     Raises:
-        UsageError: no such builder or option, there are no such data, or the folder is not empty.
+        UsageError: the builder or an option is unknown, the data do not exist, or the folder is not
+            empty.
         StoreUnavailable: the disk is full, or a file cannot be read or written.
     """
     found = BUILDERS[kind]

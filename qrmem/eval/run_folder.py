@@ -1,4 +1,4 @@
-"""A run's folder: configuration, items, a line for each result; for one process at a time."""
+"""The folder of a run: configuration, items, one line per result; for one process at a time."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from qrmem.graphstore.codec import dumps, loads
 CONFIG, ITEMS, ROWS, MEMORIES = "run.json", "items.jsonl", "rows.jsonl", "memories.jsonl"
 RATINGS = "ratings.jsonl"
 _OWN = ("run.lock", f"{CONFIG}.new")
-"""What a run that was killed at its very beginning may leave."""
+"""Files that may remain from a run that was killed at its start."""
 _FORM: Mapping[str, Any] = {
     "task": str,
     "corpus": str,
@@ -40,21 +40,21 @@ _FORM: Mapping[str, Any] = {
     "systems": list,
     "about": {"qrmem", "git", "started"},
 }
-"""What a configuration always has: a type, or an object with these fields."""
+"""Required fields of a configuration: a type, or an object with these fields."""
 FREE = ("systems", "about")
-"""What may differ when a run goes on: systems can be added, and the code may have moved."""
+"""Fields that may differ when a run is resumed: systems can be added, and the code may change."""
 
 
 PRESET = "preset.json"
 REPORT = "report"
-"""The folder inside a run's that holds what is made of its results."""
+"""Subfolder for reports."""
 
 
 def mark_preset(path: Path, name: str) -> None:
-    """Note which preset a folder holds the parts of.
+    """Record the preset of a folder.
 
     Raises:
-        UsageError: it holds another one, or a run.
+        UsageError: the folder has another preset, or a run.
     """
     known = preset_in(path)
     if known not in ("", name) or (path / CONFIG).exists():
@@ -64,10 +64,10 @@ def mark_preset(path: Path, name: str) -> None:
 
 
 def preset_in(path: Path) -> str:
-    """Return the name of the preset that a folder holds, "" for none.
+    """Return the name of a folder's preset, "" for none.
 
     Raises:
-        UsageError: the file that names it cannot be read.
+        UsageError: the file with the name cannot be read.
     """
     file = path / PRESET
     try:
@@ -82,10 +82,10 @@ T = TypeVar("T")
 
 @contextmanager
 def written(path: Path) -> Iterator[None]:
-    """Say of a file that cannot be written what to do.
+    """Translate errors of writing in this context.
 
     Raises:
-        StoreUnavailable: the disk is full, or the folder may not be written.
+        StoreUnavailable: the disk is full, or the folder is not writable.
     """
     try:
         yield
@@ -97,12 +97,12 @@ def written(path: Path) -> Iterator[None]:
 
 
 def runs_in(path: Path) -> list[Path]:
-    """Return the folders of the runs that are in a folder: a preset's parts, or itself."""
+    """Return the folders of the runs in a folder: a preset's parts, or itself."""
     return sorted(file.parent for file in path.glob(f"*/{CONFIG}")) if preset_in(path) else [path]
 
 
 class RunFolder:
-    """The folder of one run; locked while it is open for writing."""
+    """The folder of one run; it is locked while open for writing."""
 
     def __init__(self, path: Path, worker: int | None = None) -> None:
         """Name a folder.
@@ -117,11 +117,11 @@ class RunFolder:
     # --- writing ---------------------------------------------------------------------------------
 
     def begin(self, config: Mapping[str, Any], items: Sequence[Item]) -> Self:
-        """Take the folder for a run, a new one or one of the same configuration.
+        """Open the folder for a run, new or with the same configuration.
 
         Raises:
-            UsageError: it holds a run of another configuration, or something else.
-            StoreUnavailable: another process is running in it, or it cannot be written.
+            UsageError: it has a run with another configuration, or other files.
+            StoreUnavailable: another process is active in it, or it is not writable.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -149,10 +149,10 @@ class RunFolder:
         return self
 
     def hold(self) -> Self:
-        """Keep every other run and judge out of the folder until it is closed.
+        """Lock the folder against other runs and judges until it is closed.
 
         Raises:
-            StoreUnavailable: another process is working in it, or it cannot be written.
+            StoreUnavailable: another process is active in it, or it is not writable.
         """
         try:
             self._take_lock()
@@ -163,15 +163,15 @@ class RunFolder:
         return self
 
     def add(self, row: Row) -> None:
-        """Keep a result; it is on disk when this returns."""
+        """Append a result; it is on disk when this returns."""
         self.append(ROWS, dumps(row))
 
     def add_memory(self, built: Built) -> None:
-        """Keep what building a memory cost."""
+        """Append the cost of building a memory."""
         self.append(MEMORIES, dumps(built))
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Unlock the folder."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -188,7 +188,7 @@ class RunFolder:
         """Return the configuration.
 
         Raises:
-            UsageError: there is no run in this folder.
+            UsageError: the folder has no run.
         """
         path = self.path / CONFIG
         try:
@@ -210,14 +210,14 @@ class RunFolder:
         return found
 
     def items(self) -> list[Item]:
-        """Return the items of the run, in the order of their file."""
+        """Return the items of the run, in the file's order."""
         return self.records(ITEMS, partial(loads, kind=Item))
 
     def answered(self) -> tuple[dict[str, Item], dict[tuple[str, str], Row]]:
-        """Return items by id, and the results, each of one of them (see `rows`).
+        """Return the items by id, and the results (see `rows`).
 
         Raises:
-            UsageError: a result has no item.
+            UsageError: a result has an unknown item.
         """
         items, rows = {item.id: item for item in self.items()}, self.rows()
         if lacking := [item for _, item in rows if item not in items]:
@@ -228,7 +228,7 @@ class RunFolder:
         return items, rows
 
     def rows(self) -> dict[tuple[str, str], Row]:
-        """Return the last result of each (system, item), one that succeeded if there is any."""
+        """Return the last result of each (system, item), preferably one without an error."""
         last: dict[tuple[str, str], Row] = {}
         for row in self.records(ROWS, partial(loads, kind=Row)):
             known = last.get((row.system, row.item))
@@ -238,15 +238,15 @@ class RunFolder:
         return last
 
     def count(self) -> int:
-        """Return how many results were written, failed ones included."""
+        """Return the number of written results, with failed ones."""
         return sum(1 for path in self._files(ROWS) for _ in _lines(path))
 
     def memories(self) -> list[Built]:
-        """Return what building the memories cost, one entry per build."""
+        """Return the costs of building memories, one entry per build."""
         return self.records(MEMORIES, partial(loads, kind=Built))
 
     def unread(self) -> tuple[int, int]:
-        """Return how many segments of the memories were not read, or not wholly, and of how many.
+        """Return the number of segments that were not read, or only in part, and of all segments.
 
         They are read again when a system next opens their memory.
         """
@@ -306,7 +306,7 @@ class RunFolder:
         new.replace(self.path / name)
 
     def append(self, name: str, line: str) -> None:
-        """Add a line to a file; it is on disk when this returns."""
+        """Append a line to a file; it is on disk when this returns."""
         if self._worker is not None:
             stem, _, ending = name.partition(".")
             name = f"{stem}.{self._worker}.{ending}"
@@ -334,10 +334,10 @@ class RunFolder:
         )
 
     def records(self, name: str, read: Callable[[str], T]) -> list[T]:
-        """Return what `read` makes of each line of a file that was written whole.
+        """Parse each complete line of a file by `read`.
 
         Raises:
-            UsageError: one cannot be read; the message names it.
+            UsageError: a line cannot be parsed; the message names it.
         """
         found = []
         for path in self._files(name):

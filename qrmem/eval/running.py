@@ -1,4 +1,4 @@
-"""One `qrmem eval run`: a specification becomes a configuration, a folder, and a run in it."""
+"""Runs a task: from a specification to a configuration, a folder, and results."""
 
 import asyncio
 import multiprocessing
@@ -40,7 +40,7 @@ from qrmem.types import Event, Usage
 T = TypeVar("T")
 
 SHORT_ENOUGH = 5
-"""Words up to which an answer is short already."""
+"""An answer with at most this many words is short enough."""
 REPLY = 128
 
 
@@ -70,15 +70,15 @@ async def shortened(harness: Harness, item: Item, found: Prediction) -> str:
 
 
 FATAL = (AccessRefused, CapReached, MissingError, OutOfReach)
-"""What would fail for every other item too: the run stops, and what is done is kept."""
+"""Errors that would occur for every other item too: the run stops, and results so far are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunStats:
-    """What one run did.
+    """Numbers of results of one run.
 
     Attributes:
-        reused: results that were there already.
+        reused: number of earlier results.
     """
 
     done: int = 0
@@ -86,7 +86,7 @@ class RunStats:
     reused: int = 0
 
     def plus(self, other: "RunStats") -> "RunStats":
-        """Return what two runs did together."""
+        """Return the sums of two runs."""
         return RunStats(
             self.done + other.done, self.failed + other.failed, self.reused + other.reused
         )
@@ -95,7 +95,7 @@ class RunStats:
 async def at_once(
     items: Sequence[T], work: Callable[[T], Awaitable[None]], concurrency: int
 ) -> None:
-    """Work on all items, so many at a time; the first error stops the others, and is raised."""
+    """Process all items, `concurrency` at a time; the first error is raised and stops the others."""
     queue = iter(items)
 
     async def worker() -> None:
@@ -114,7 +114,7 @@ async def at_once(
 async def result_of(
     harness: Harness, context: Context, item: Item, name: str, system: System
 ) -> Row:
-    """Return what a system makes of an item; its errors are kept, but those that would end all."""
+    """Return a system's result for an item; errors are stored, except those that stop the run."""
     began, own = time.monotonic(), harness.apart()
     try:
         found = await system(item, context, own)
@@ -132,19 +132,19 @@ async def result_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """What a run is to be; two runs of the same `RunSpec` give the same results.
+    """The specification of a run; two runs with the same `RunSpec` give the same results.
 
     Attributes:
         task: name of a task.
         data: its file or folder.
-        systems: as written, with parameters.
-        first: take so many items of the file's beginning only; 0: all.
-        skip: leave so many items of the file's beginning out, such as those that something was
-            fitted on; their passages stay in a union.
-        full_window: of what reads the whole text; 0: the model's own. `None`: that of the settings
-            where one was chosen, else the model's own.
-        retrieve: rank only, answer nothing.
-        force: force an answer where none was found.
+        systems: names of systems with parameters.
+        first: use only this many items from the start of the file; 0 uses all.
+        skip: leave out this many items from the start of the file, such as those of a fit; their
+            passages stay in a union.
+        full_window: window of systems that read the whole text; 0 uses the model's. `None` uses
+            the window of the settings if one was chosen, else the model's.
+        retrieve: rank only, without answers.
+        force: force an answer if none was found.
     """
 
     task: str
@@ -164,7 +164,7 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """A run that was checked and has its data."""
+    """A checked run with its data."""
 
     spec: RunSpec
     settings: Settings
@@ -175,18 +175,18 @@ class PreparedRun:
 
 
 async def run_task(spec: RunSpec, out: Path, settings: Settings, options: RunOptions) -> RunStats:
-    """Run a task in a folder; the same call again goes on where the last one stopped.
+    """Run a task in a folder; a second call resumes a stopped run.
 
     Raises:
-        UsageError: something is wrong with what was asked for, or with the data.
-        MissingError: a system needs a model, an embedder or an extra that is not there.
+        UsageError: the specification or the data are wrong.
+        MissingError: a system needs a model, an embedder or an extra that is missing.
         CapReached: a cap was reached.
     """
     return await run_made(prepared(spec, settings), out, options)
 
 
 async def run_made(made: PreparedRun, out: Path, options: RunOptions) -> RunStats:
-    """Run what was prepared; see `run_task`."""
+    """Run a prepared run; see `run_task`."""
     with RunFolder(out).begin(configuration(made), made.items) as folder:
         if options.workers > 1:
             return await run_by_workers(made, folder, options)
@@ -241,10 +241,10 @@ def _as_in_the_paper(settings: Settings, systems: Iterable[System]) -> Settings:
 async def run_prepared(
     made: PreparedRun, folder: RunFolder, options: RunOptions, items: Sequence[Item]
 ) -> RunStats:
-    """Run all systems over some of a run's items in this process; failed ones are tried again.
+    """Run all systems over some of a run's items in this process; retry failed items.
 
     Raises:
-        CapReached: a cap was reached; the same command with a higher one goes on.
+        CapReached: a cap was reached; the same command with a higher cap resumes.
         OutOfReach: the model does not answer any more.
     """
     known = {key for key, row in folder.rows().items() if not row.error}
@@ -278,7 +278,7 @@ async def run_prepared(
 
 
 def configuration(made: PreparedRun) -> dict[str, Any]:
-    """Return everything that shapes the results, and, under `about`, where they were made."""
+    """Return everything that affects the results, and, under `about`, code and machine."""
     spec, settings, dataset, items = made.spec, made.settings, made.dataset, made.items
     price = price_of(settings)
     prompts = load_prompts(settings.prompts)
@@ -323,11 +323,11 @@ _SHAPING = (
     "questions",
     "similar_names",
 )
-"""Settings that shape results."""
+"""Settings that affect results."""
 
 
 def about() -> dict[str, Any]:
-    """Return by which code, and where, something is made."""
+    """Return the version of the code, and the machine."""
     return {
         "qrmem": version("qrmem"),
         "git": _git_hash(),
@@ -358,11 +358,11 @@ def _git_hash(file: Path = Path(__file__)) -> str:
 
 
 POLL = 0.5
-"""Seconds between two looks at how far the workers are."""
+"""Seconds between two checks of the workers' progress."""
 
 
 async def run_by_workers(made: PreparedRun, folder: RunFolder, options: RunOptions) -> RunStats:
-    """Run everything that has no result yet by several processes, and wait for all of them."""
+    """Run all items without a result in several processes, and wait for them."""
     known = sum(not row.error for row in folder.rows().values())
     options.listener(Event("items", {"total": len(made.items) * len(made.systems) - known}))
     # Not forked: threads of the embedder or the database would not survive it.

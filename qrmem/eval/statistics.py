@@ -1,4 +1,4 @@
-"""Which items are drawn, and how sure a mean or a difference over them is."""
+"""Samples of items, and confidence intervals of means and differences."""
 
 import hashlib
 import random
@@ -15,14 +15,16 @@ from qrmem.eval.items import Item
 def sample(
     items: Sequence[Item], size: int | None, seed: int, strata: Mapping[str, Mapping[str, int]]
 ) -> list[Item]:
-    """Return the items to run, in the order of the file.
+    """Draw the items to run; they stay in the order of the file.
 
     Args:
-        size: how many; `None` or more than there are: all.
-        strata: label to value to how many of it, such as `{"difficulty": {"hard": 102}}`.
+        items: all items.
+        size: number of items; `None` or a larger number than exist returns all.
+        seed: seed of the draw.
+        strata: label to value to number of items, such as `{"difficulty": {"hard": 102}}`.
 
     Raises:
-        UsageError: none are wanted, or a stratum has fewer items than are.
+        UsageError: the number is 0, or a stratum has too few items.
     """
     if size is not None and size < 1:
         raise UsageError(f"a sample has at least one item, not {size}")
@@ -45,7 +47,7 @@ def sample(
 
 
 def sample_digest(items: Sequence[Item]) -> str:
-    """Return a short hash of which items they are, whatever their order."""
+    """Return a short hash of a set of items, independent of their order."""
     joined = "\0".join(sorted(item.id for item in items))
     return hashlib.sha256(joined.encode()).hexdigest()[:16]
 
@@ -59,7 +61,7 @@ def _drawn(items: Sequence[Item], size: int | None, seed: int) -> set[str]:
 
 DRAWS = 10_000
 SEED = 20_240
-"""Of the draws: the same numbers give the same interval, everywhere."""
+"""Seed of the bootstrap, so that equal numbers give equal intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Mean:
     """A mean with its 95 % bootstrap interval.
 
     Attributes:
-        n: items that were scored; what could not be scored is not in it, and is not zero.
+        n: number of scored items; an unscored item does not count as zero.
     """
 
     n: int
@@ -82,7 +84,7 @@ class Difference:
     """One system minus another over the same items.
 
     Attributes:
-        p: of a two-sided sign-flip test: how often a difference at least as large comes by chance.
+        p: p-value of a two-sided sign-flip test.
     """
 
     n: int
@@ -93,7 +95,7 @@ class Difference:
 
 
 def mean(values: Sequence[float]) -> Mean | None:
-    """Return the mean of some items' scores, or `None` of none."""
+    """Return the mean of scores, or `None` without any."""
     if not values:
         return None
     scores = np.asarray(values, dtype=np.float64)
@@ -104,10 +106,11 @@ def mean(values: Sequence[float]) -> Mean | None:
 
 
 def difference(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Difference | None:
-    """Compare two systems item by item; items that either lacks are left out of both.
+    """Compare two systems item by item, over the items that both have.
 
     Args:
         ours: item id to score.
+        theirs: item id to score.
     """
     both = sorted(ours.keys() & theirs.keys())
     if not both:
@@ -118,7 +121,7 @@ def difference(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Differ
 
 
 def require_same_sample(samples: Mapping[str, Sequence[str]]) -> None:
-    """Refuse to compare runs over different items.
+    """Check that runs have the same items.
 
     Args:
         samples: name of a run to the ids of its items.

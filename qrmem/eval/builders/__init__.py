@@ -1,4 +1,4 @@
-"""Builders make the files of a data set out of texts: `qrmem eval build KIND`.
+"""Builders of the files of data sets from texts: `qrmem eval build KIND`.
 
-Each module here registers its own with `qrmem.eval.builder`.
+Each module here registers its builder with `qrmem.eval.builder`.
 """

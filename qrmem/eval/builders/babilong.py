@@ -18,10 +18,10 @@ _LINE = re.compile(r"(\d+) (.*)\Z")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question of bAbI with the facts told before it.
+    """A question of bAbI with the preceding facts.
 
     Attributes:
-        supporting: places among the facts.
+        supporting: indices of the supporting facts.
     """
 
     facts: tuple[str, ...]
@@ -43,20 +43,20 @@ def build(
     seed: int = 0,
     tokenizer: str = "auto",
 ) -> None:
-    """Write `babilong.jsonl`: so many cases for each task and length.
+    """Write `babilong.jsonl` with a number of cases for each task and length.
 
-    The same questions are asked at every length. A case whose facts alone are longer than the
-    length has the facts only.
+    Every length has the same questions. A case whose facts alone exceed the length has only the
+    facts.
 
     Args:
         data: the folder of bAbI's tasks, `qa1_single-supporting-fact_test.txt` and so on.
-        background: a text, or a folder of texts; needed for all lengths but 0k.
-        tasks: numbers from 1 to 20, with commas.
-        length: tokens, with commas; `0k`: the facts alone.
-        cases: of each task and length.
-        part: of bAbI.
-        seed: of the questions, the places and where a background begins.
-        tokenizer: as for the other builders.
+        background: a text, or a folder of texts; required for all lengths but 0k.
+        tasks: numbers from 1 to 20, separated by commas.
+        length: numbers of tokens, separated by commas; `0k` for only the facts.
+        cases: number of cases per task and length.
+        part: part of bAbI.
+        seed: seed of the questions, the places and the start of the background.
+        tokenizer: see `counter_of`.
     """
     counter = counter_of(tokenizer)
     files = _files(data, part)

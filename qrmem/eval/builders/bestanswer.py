@@ -1,4 +1,4 @@
-"""BestAnswer: a question and many answers, one of which the asker accepted (Ada-LEval, 3.3)."""
+"""BestAnswer: a question and many answers; the asker accepted one of them (Ada-LEval, 3.3)."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,17 +28,17 @@ LIMITS = {
     64_000: 64_216,
     128_000: 127_059,
 }
-"""Length to the most tokens of a case (Table 1); another length is its own limit."""
+"""Length to the maximum number of tokens of a case (Table 1); other lengths are their own limit."""
 PROMPT, LABEL = 160, 6
-"""Tokens kept for the instructions, and for the name that stands before an answer."""
+"""Tokens reserved for the instructions, and for the name before an answer."""
 SIMILAR, LONG = 0.4, 32_000
-"""Share of a question's tags that a similar question has too; from `LONG` on, one tag does."""
+"""Least share of a question's tags in a similar question; from `LONG` on one tag is enough."""
 FILLED = 0.8
-"""Of the length: a case that distractors do not fill so far is none."""
+"""Least share of the length that distractors must fill."""
 _DRAWN = 2000
-"""Similar questions that distractors are drawn from."""
+"""Maximum number of similar questions to draw distractors from."""
 _MISSES = 40
-"""Answers that do not fit any more, before no further one is tried."""
+"""After this many answers that do not fit, no further one is tried."""
 
 
 @builder(
@@ -57,17 +57,17 @@ def build(
 ) -> Made:
     """Write `bestanswer_LENGTH.jsonl` for each length, over the same questions.
 
-    What distracts at one length distracts at every longer one. Lengths that are built together have
-    the same questions: those that can be filled at each of them.
+    The distractors of a length are also in every longer one. Lengths of one call have
+    the same questions: those with enough distractors for each length.
 
     Args:
         data: `Posts.xml` of a Stack Exchange dump, or JSON lines of threads; or a folder with it.
-        length: tokens of a whole case: `1k`, or several with commas.
-        seed: of the distractors, their places, and which questions are drawn.
-        count: questions at most; 0: all.
-        tags: with commas, whose questions are taken; "": the 23 most frequent.
-        per_tag: most viewed questions of each tag.
-        tokenizer: `auto`: cl100k where its file is, else the built-in counter.
+        length: number of tokens of a case: `1k`, or several separated by commas.
+        seed: seed of the distractors, their places, and the questions.
+        count: maximum number of questions; 0 for all.
+        tags: tags of the questions, separated by commas; "" for the 23 most frequent tags.
+        per_tag: maximum number of questions per tag; the most viewed are used.
+        tokenizer: `auto` is cl100k if its file is on the machine, else the built-in counter.
 
     Raises:
         UsageError: no case can be made; the message says why.

@@ -1,7 +1,7 @@
 """Books for TSort: text, Gutenberg, EPUB and BookSum's form, as paragraphs without headings.
 
-Chapter numbers, illustrations, footnotes and other marks of an edition are taken out, so that
-nothing but the story says what comes first (Ada-LEval, section 3.2).
+Chapter numbers, illustrations, footnotes and other marks of an edition are removed, so that
+only the story shows the order (Ada-LEval, section 3.2).
 """
 
 import json
@@ -33,17 +33,17 @@ _LABELS = re.compile(
     r"(?:(?:CHAPTER|CHAP\.|LETTER|PART|BOOK|VOLUME|VOL\.|SECTION|Chapter|Letter|Part|Book|Volume)\s+"
     r"(?:[IVXLCDM]+|\d+)\s*[.:]\s*(?:\([^()]{1,40}\))?[\s.,;:—–-]*)+(?=\S)"
 )
-"""Labels at the head of a paragraph that goes on with the story."""
+"""Labels at the start of a paragraph of the story."""
 _LONGEST_HEADING = 120
-"""Characters of a paragraph that may be a chapter's heading."""
+"""Maximum length in characters of a chapter's heading."""
 _VERSE_LINE = 50
-"""Characters: prose that is wrapped has longer lines than most verse."""
+"""Length in characters of a line: wrapped prose has longer lines than most verse."""
 _FEWEST_LINES = 4
 _SALUTATION = re.compile(
     r"\W*(?:(?:my )?(?:very )?dear(?:est)?|to (?:mr|mrs|miss)\.?) [^.!?]{2,40}[,.:—]", re.I
 )
 _VERSE_SHARE, _LETTER_SHARE = 0.5, 0.05
-"""Of the paragraphs: a book with more of them is verse, or told in letters."""
+"""A book with a larger share of such paragraphs is verse, or a novel in letters."""
 _SENTENCE_END = re.compile(r"[.!?:][\"'”’»)\]]*\s*$")
 _NUMBERED = re.compile(r"\D*(\d+)\D*")
 
@@ -54,7 +54,7 @@ class Book:
 
     Attributes:
         id: path below the source, or BookSum's id.
-        paragraphs: as they stand, each on one line.
+        paragraphs: the paragraphs, each on one line.
     """
 
     id: str
@@ -65,7 +65,7 @@ def book_files(source: Path) -> list[Path]:
     """Return the files of a source, in order.
 
     Raises:
-        UsageError: there are none.
+        UsageError: it has no files.
     """
     if source.is_file():
         return [source]
@@ -82,10 +82,11 @@ def book_files(source: Path) -> list[Path]:
 
 
 def books(source: Path, left_out: Counter[str]) -> Iterator[Book]:
-    """Yield the books of a source one at a time; verse and letters are left out.
+    """Yield the books of a source one at a time; verse and novels in letters are left out.
 
     Args:
-        left_out: counts what was, by reason.
+        source: a file or a folder.
+        left_out: counts books that are left out, by reason.
     """
     for id, texts in _texts(source, left_out):
         paragraphs = [p for text in texts for p in cleaned(text)]

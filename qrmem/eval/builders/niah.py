@@ -40,19 +40,20 @@ def build(
 ) -> None:
     """Write `niah.jsonl`: one text for each length, depth and case.
 
-    Texts are repeated until they are long enough. Needles are put at ends of sentences whose mean
-    depth, in tokens of the text, is what is asked: the further apart, the nearer to the middle. At
-    depth 100 all of them are at the end.
+    Texts are repeated until they are long enough. Needles are inserted at ends of sentences so that
+    their mean depth, in tokens, is the requested one; near the middle they are further apart. At
+    depth 100 all needles are at the end.
 
     Args:
         data: a text, or a folder of texts.
-        length: tokens: `150k`, or several with commas.
-        depths: mean depths in percent, with commas.
-        cases: texts for each length and depth.
-        needles: sentences, with `|` between them.
-        keywords: one for each needle; an answer is scored by those that it names.
-        seed: of the places.
-        tokenizer: as for the other builders.
+        length: number of tokens: `150k`, or several separated by commas.
+        depths: mean depths in percent, separated by commas.
+        cases: number of texts per length and depth.
+        needles: sentences, separated by `|`.
+        keywords: one per needle; the score of an answer is the number that it names.
+        question: the question.
+        seed: seed of the places.
+        tokenizer: see `counter_of`.
     """
     counter, found = counter_of(tokenizer), [n.strip() for n in needles.split("|")]
     words = [word.strip() for word in keywords.split("|")]
@@ -85,10 +86,10 @@ def build(
 
 
 def percents(words: str) -> list[float]:
-    """Return depths in percent, each once.
+    """Parse depths in percent, without duplicates.
 
     Raises:
-        UsageError: one is no number from 0 to 100.
+        UsageError: a depth is not a number from 0 to 100.
     """
     try:
         found = list(dict.fromkeys(float(word) for word in words.split(",")))
@@ -103,8 +104,8 @@ def texts_in(data: Path) -> list[str]:
     """Return the texts of a file or folder, by name.
 
     Raises:
-        UsageError: there is none.
-        BadDocument: one of them cannot be read.
+        UsageError: there is no text.
+        BadDocument: a text cannot be read.
     """
     paths = sorted(data.rglob("*.txt")) if data.is_dir() else [data]
     read = ((path, path.read_bytes()) for path in paths)
@@ -115,7 +116,7 @@ def texts_in(data: Path) -> list[str]:
 
 
 def haystack(texts: Sequence[str], tokens: int, counter: Tokenizer) -> list[str]:
-    """Return sentences of texts, the texts repeated, of so many tokens together at most."""
+    """Return sentences of repeated texts, up to a number of tokens."""
     found: list[str] = []
     for sentence, size in cycle(_sized(texts, counter)):
         tokens -= size
@@ -139,11 +140,14 @@ def hidden(
     depth: float,
     chance: random.Random,
 ) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text with needles at a mean depth in percent, and where each stands.
+    """Return a text with needles at a mean depth in percent, and the span of each needle.
 
     Args:
         hay: sentences.
-        ends: tokens up to the end of each.
+        ends: number of tokens up to the end of each sentence.
+        needles: the needles.
+        depth: mean depth in percent.
+        chance: random number generator.
     """
     reach = min(depth, 100 - depth) * chance.random()
     n = len(needles)
@@ -163,10 +167,11 @@ def _nearest(rising: Sequence[int], value: float) -> int:
 def inserted(
     hay: Sequence[str], placed: Sequence[tuple[int, str]]
 ) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text of sentences with others put before some of them, and where those stand.
+    """Return a text of sentences with other sentences inserted, and the spans of these.
 
     Args:
-        placed: number of the sentence before which each is put, rising, and the text.
+        hay: sentences.
+        placed: index of the sentence to insert before, ascending, and the text to insert.
     """
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []

@@ -5,7 +5,7 @@ Sources: `Posts.xml` of a Stack Exchange dump, or JSON lines of threads:
     {"id": 1, "title": "…", "body": "…", "tags": ["…"], "views": 10, "accepted_answer_id": 7,
      "answers": [{"id": 7, "body": "…", "date": "2020-01-31T…"}, …]}
 
-A body may be HTML. What the builder needs of a dump is kept in a file, never in memory.
+A body may be HTML. The builder keeps its data of a dump in a file, never in memory.
 """
 
 import json
@@ -26,7 +26,7 @@ from qrmem.text.normalise import normalise
 from qrmem.types import Tokenizer
 
 PER_TAG, TAGS = 2500, 23
-"""The most viewed questions of each of so many tags (Ada-LEval, section 3.2)."""
+"""Number of tags whose most viewed questions are used (Ada-LEval, section 3.2)."""
 _IMAGE = re.compile(r"<img\b|!\[[^\]]*\]\(", re.IGNORECASE)
 _BREAK = re.compile(r"<(?:/p|/pre|/li|/h\d|br|/tr|/blockquote)\b[^<>]*>", re.IGNORECASE)
 _MARK = re.compile(r"</?[a-zA-Z][^<>]*>")
@@ -39,8 +39,8 @@ class Post:
 
     Attributes:
         accepted: id of the answer that the asker accepted.
-        views: how popular a question is.
-        date: ISO form, so that dates compare as texts.
+        views: number of views of a question.
+        date: date in ISO form, so that dates can be compared as texts.
     """
 
     id: str
@@ -54,10 +54,10 @@ class Post:
 
 
 def dump_in(source: Path) -> Path:
-    """Return the file of a source: itself, or `Posts.xml` or the only JSON lines of a folder.
+    """Return the file of a source: itself, or `Posts.xml` or the only JSON lines file of a folder.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such file.
     """
     if source.is_file():
         return source
@@ -75,7 +75,7 @@ def posts(path: Path) -> Iterator[Post]:
     """Yield the questions and answers of a source.
 
     Raises:
-        UsageError: it is of no form that is read, or ends in the middle.
+        UsageError: its format is unknown, or it is truncated.
     """
     with path.open("rb") as file:
         head = file.read(4096).lstrip(b"\xef\xbb\xbf \r\n\t")
@@ -161,7 +161,7 @@ def _number(value: object) -> int:
 
 
 def plain(body: str) -> str:
-    """Return a post without its HTML; code stays, as the released items have it."""
+    """Return a post without HTML; code is kept, as in the released items."""
     if "<" in body:
         body = unescape(_MARK.sub("", _BREAK.sub("\n", body)))
     return _BLANK.sub("\n", normalise(body)).strip()
@@ -172,7 +172,7 @@ def plain(body: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that is kept.
+    """An answer of a kept question.
 
     Attributes:
         is_text: whether it has text and no picture.
@@ -185,10 +185,10 @@ class Answer:
 
 
 class Threads:
-    """The kept questions and their answers, in a file of their own beside what is built.
+    """The kept questions and their answers, in a file beside the built set.
 
     Attributes:
-        left_out: what was not kept, by reason.
+        left_out: number of posts that were not kept, by reason.
     """
 
     def __init__(self, file: Path, counter: Tokenizer) -> None:
@@ -202,13 +202,15 @@ class Threads:
         )
 
     def fill(self, path: Path, tags: tuple[str, ...], per_tag: int) -> None:
-        """Read a source twice or three times: its tags, its best questions, their texts.
+        """Read a source two or three times: its tags, its best questions, their texts.
 
         Args:
-            tags: whose questions are kept; none: the most frequent of the source.
+            path: the source.
+            tags: tags of the questions to keep; empty uses the most frequent tags.
+            per_tag: maximum number of questions per tag.
 
         Raises:
-            UsageError: no question has an accepted answer, or none of a tag has.
+            UsageError: no question, or no question of a tag, has an accepted answer.
         """
         taken = tags
         if not tags:
@@ -246,7 +248,7 @@ class Threads:
             self._db.execute("INSERT OR IGNORE INTO question VALUES (?, ?, ?, ?)", asked)
 
     def questions(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-        """Yield id, id of the accepted answer and tags, in the order of the ids."""
+        """Yield id, id of the accepted answer and tags of each question, by id."""
         rows = self._db.execute("SELECT id, accepted, tags FROM question ORDER BY length(id), id")
         for id, accepted, tags in rows:
             yield id, accepted, tuple(json.loads(tags))

@@ -1,4 +1,4 @@
-"""TSort: consecutive pieces of a book in random order, to be put right (Ada-LEval, section 3.3)."""
+"""TSort: consecutive pieces of a book in random order, to be sorted (Ada-LEval, section 3.3)."""
 
 import random
 from collections import Counter
@@ -14,18 +14,18 @@ from qrmem.eval.builders.writing import Made, case_files, counter_of, lengths_of
 from qrmem.eval.registry import builder
 
 PROMPT = 200
-"""Tokens kept for the instructions (Table 11's limits add up to the length less these)."""
+"""Tokens reserved for the instructions: the length minus the sum of Table 11's limits."""
 _AROUND = ((2000, 200), (4000, 300), (8000, 400))
 _MOST_AROUND = 500
 _LONG = 32_000
-"""From here on cases begin twice as far from each other."""
+"""From this length on the distance between cases is doubled."""
 _SEAM = 1
-"""Tokens between two paragraphs."""
+"""Tokens of a break between two paragraphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Most tokens of what stands before, of each segment and after; paragraphs between starts."""
+    """Maximum tokens of the text before, of a segment and of the text after; stride of starts."""
 
     before: int
     segment: int
@@ -35,7 +35,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A case as places in its book: paragraph numbers, n + 3 of them for n segments."""
+    """A case as bounds in its book: n + 3 paragraph numbers for n segments."""
 
     start: int
     bounds: tuple[int, ...]
@@ -75,12 +75,13 @@ def build(
 
     Args:
         data: a book, or a folder of books (see `qrmem.eval.builders.book_paragraphs`).
-        length: tokens of a whole case with its prompt: `8k`, or several with commas.
-        seed: of the order of the parts, and of which cases are drawn.
-        count: cases of each length at most; 0: all.
-        parts: segments to put in order.
-        stride: paragraphs between the starts of two cases; 0: the paper's, 64, or 128 from 32k on.
-        tokenizer: `auto`: cl100k where its file is, else the built-in counter.
+        length: number of tokens of a case with its prompt: `8k`, or several separated by commas.
+        seed: seed of the order of parts, and of the choice of cases.
+        count: maximum number of cases per length; 0 for all.
+        parts: number of segments to sort.
+        stride: number of paragraphs between the starts of two cases; 0 uses the paper's, 64, or 128
+            from 32k on.
+        tokenizer: `auto` is cl100k if its file is on the machine, else the built-in counter.
 
     Raises:
         UsageError: no case can be made; the message says why.
@@ -105,9 +106,9 @@ def build(
 
 
 Place = tuple[int, int]
-"""Number of the book, first paragraph."""
+"""Number of the book and of the first paragraph."""
 Places = dict[str, dict[Place, Cut]]
-"""Length to place to the case there; texts are not kept."""
+"""Length to start to case; texts are not kept."""
 
 
 def _drawn(cuts: Mapping[Place, Cut], count: int, seed: str) -> dict[Place, Cut]:

@@ -1,4 +1,4 @@
-"""What the builders share: lengths, the counter, the files written and their manifest."""
+"""Shared parts of the builders: lengths, token counter, files and manifest."""
 
 import hashlib
 import json
@@ -17,12 +17,12 @@ from qrmem.types import Tokenizer
 
 CL100K = "tiktoken:cl100k_base"
 _CL100K_FILE = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
-"""Name under which tiktoken keeps the file."""
+"""Name of the file in tiktoken's cache."""
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)(k?)", re.IGNORECASE)
 
 
 def lengths_of(text: str) -> dict[str, int]:
-    """Return lengths by name in rising order: `8k`, `1k,2k,4k`, `3000`; 1k is 1,000 tokens.
+    """Parse lengths, by name in ascending order: `8k`, `1k,2k,4k`, `3000`; 1k is 1,000 tokens.
 
     Raises:
         UsageError: a length is not a number of tokens.
@@ -45,11 +45,11 @@ def counter_of(name: str) -> Tokenizer:
     """Return a token counter.
 
     Args:
-        name: as in the setting `tokenizer`; `auto`: cl100k if its file is on this machine, else the
-            built-in counter. Nothing is downloaded for `auto`. `cl100k`: `tiktoken:cl100k_base`.
+        name: a value of the setting `tokenizer`; `auto` is cl100k if its file is on this machine,
+            else the built-in counter, without a download; `cl100k` is `tiktoken:cl100k_base`.
 
     Raises:
-        MissingError, UsageError: a counter that is named is not there.
+        MissingError, UsageError: the named counter is not available.
     """
     if name != "auto":
         return open_tokenizer(CL100K if name in ("cl100k", "cl100k_base") else name)
@@ -61,7 +61,7 @@ def counter_of(name: str) -> Tokenizer:
 
 @dataclass(slots=True)
 class CaseFile:
-    """JSON lines of one length, and the numbers of Ada-LEval's Table 1 about them."""
+    """The JSON lines of one length, with the figures of Ada-LEval's Table 1."""
 
     path: Path
     file: BinaryIO
@@ -71,7 +71,7 @@ class CaseFile:
     _digest: Any = field(default_factory=hashlib.sha256)
 
     def add(self, case: Mapping[str, Any]) -> None:
-        """Write a case, which has its size under `tokens`."""
+        """Write a case; its size is in `tokens`."""
         line = json.dumps(case, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         self.file.write(line)
         self._digest.update(line)
@@ -81,7 +81,7 @@ class CaseFile:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the manifest says of it."""
+        """The file's entry in the manifest."""
         return {
             "file": self.path.name,
             "sha256": self._digest.hexdigest(),
@@ -106,7 +106,7 @@ def write_cases(file: Path, cases: Iterable[Mapping[str, Any]]) -> None:
     """Write cases as JSON lines.
 
     Raises:
-        UsageError: there are none.
+        UsageError: there are no cases.
     """
     with file.open("w", encoding="utf-8") as lines:
         for case in cases:
@@ -123,11 +123,11 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a set was made of.
+    """The manifest of a set.
 
     Attributes:
-        options: of its builder, `tokenizer` among them, as they are written in a command.
-        sums: SHA-256 of its sources, and of its files, in order.
+        options: options of its builder with `tokenizer`, in the form of a command.
+        sums: SHA-256 of its sources and of its files, in order.
     """
 
     path: Path
@@ -135,10 +135,10 @@ class Manifest:
     sums: Mapping[str, list[str]]
 
     def merged(self, given: Mapping[str, Any]) -> dict[str, str]:
-        """Return its options; what is given beside them must say the same.
+        """Return its options, after a check of the given ones.
 
         Raises:
-            UsageError: an option that is given contradicts it.
+            UsageError: a given option contradicts the manifest.
         """
         for name, value in given.items():
             if name not in self.options:
@@ -151,7 +151,7 @@ class Manifest:
         return dict(self.options)
 
     def check(self, made: "Manifest") -> None:
-        """Refuse a set that is not the same.
+        """Check that a set equals that of the manifest.
 
         Raises:
             UsageError: its sources or its files differ.
@@ -163,11 +163,11 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a builder says of a set that can be made again.
+    """A builder's report on a set, for the manifest.
 
     Attributes:
-        files: about each, with its `sha256`.
-        left_out: how many of what, by reason.
+        files: entry of each file, with its `sha256`.
+        left_out: numbers of what was left out, by reason.
     """
 
     counter: Tokenizer
@@ -177,7 +177,7 @@ class Made:
 
 
 def write_manifest(folder: Path, kind: str, options: Mapping[str, Any], made: Made) -> None:
-    """Write what a set was made of."""
+    """Write the manifest of a set."""
     found = {
         "builder": kind,
         "options": dict(options),
@@ -197,10 +197,10 @@ def _source(path: Path) -> dict[str, Any]:
 
 
 def read_manifest(path: Path, kind: str) -> Manifest:
-    """Return a manifest of a builder.
+    """Read the manifest of a builder.
 
     Raises:
-        UsageError: there is none, or one of its fields is missing or of another form.
+        UsageError: the manifest does not exist, or a field is missing or malformed.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

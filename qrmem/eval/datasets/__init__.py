@@ -1,1 +1,1 @@
-"""Loaders for the official forms of data sets; what is wrong with a file names the record."""
+"""Loaders for the official formats of data sets; an error in a file names the record."""

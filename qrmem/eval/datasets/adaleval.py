@@ -1,7 +1,7 @@
-"""Ada-LEval's TSort and BestAnswer, as `qrmem eval build` writes them and as they are released.
+"""Ada-LEval's TSort and BestAnswer, built by `qrmem eval build` or released.
 
-A part to be ordered, and an answer to choose from, is a document of its own: so every strategy and
-baseline can be asked as a chat model can. Scores are of what the answer says, not of a choice.
+Each part to sort, and each answer to choose from, is a document, so every strategy and
+baseline can answer. Scores are computed from the answer's text, not from a choice.
 """
 
 import json
@@ -29,7 +29,7 @@ METRICS = (
     "sample_is_right",
 )
 SUBSET = 200
-"""Cases of the beginning of a file that the paper's smaller runs are over (Tables 12 and 13)."""
+"""Number of first cases of a file in the paper's smaller runs (Tables 12 and 13)."""
 _RELEASED = re.compile(r"^\s*(Before|Part (\d)|After)\s*:", re.MULTILINE)
 
 
@@ -42,7 +42,7 @@ _RELEASED = re.compile(r"^\s*(Before|Part (\d)|After)\s*:", re.MULTILINE)
     metrics=METRICS,
 )
 def tsort(path: Path) -> Dataset:
-    """Load TSort; a released item's prompt is taken apart into its parts."""
+    """Load TSort; the prompt of a released item is split into its parts."""
     rows = []
     for n, (parts, right) in enumerate(each(path, _ordered)):
         id = f"tsort-{n}"
@@ -139,7 +139,7 @@ def _choice(record: Any) -> tuple[str, tuple[str, ...], int]:
 
 
 def asked(item: Item) -> str:
-    """Return a question of BestAnswer as it was posted."""
+    """Return the posted question of a BestAnswer item."""
     return item.question.partition("\n\n")[2]
 
 
@@ -159,12 +159,12 @@ def _labels(task: str, n: int) -> dict[str, str]:
 
 
 def right_order(item: Item) -> list[int]:
-    """Return the order that puts a TSort item right."""
+    """Return the right order of a TSort item."""
     return list(json.loads(item.answers[0]))
 
 
 def output_of(row: Row, item: Item) -> str:
-    """Return what a system said, or the designation of what it chose."""
+    """Return a system's output, or the form `A<k>` of its choice."""
     chosen = row.prediction.choice
     if row.prediction.text or chosen is None:
         return row.prediction.text

@@ -38,13 +38,13 @@ SUMMARIES = Path("third_party/wikipedia/summaries.csv")
     rule="longbench",
 )
 def narrativeqa(folder: Path) -> Dataset:
-    """Load the test questions of those stories that are there.
+    """Load the test questions of the available stories.
 
-    Stories are `tmp/<id>.content`, as the official script fetches them; where none is there, the
-    summaries stand for them.
+    Stories are `tmp/<id>.content`, from the official script; without any story the
+    summaries are used.
 
     Raises:
-        UsageError: a file is missing, or not of this form.
+        UsageError: a file is missing or malformed.
     """
     # A download that failed leaves an empty file.
     stories = sorted(p for p in (folder / "tmp").glob("*.content") if p.stat().st_size)
@@ -109,10 +109,10 @@ _OPTION = re.compile(r"^\s*\(([A-D])\)[ \t]*(.*?)(?=^\s*\([A-D]\)|\Z)", re.MULTI
     metrics=("accuracy",),
 )
 def quality(path: Path) -> Dataset:
-    """Load QuALITY; an article that several writers asked about is one context.
+    """Load QuALITY; an article with questions of several writers is one context.
 
     Raises:
-        UsageError: not of this form, or without answers, as the test set is.
+        UsageError: the file is malformed, or has no answers, like the test set.
     """
     return dataset_of("quality", each(path, _article), path)
 
@@ -192,7 +192,7 @@ def _asked(instruction: str, output: str) -> _Asked:
 
 
 def distinct(options: Sequence[str]) -> tuple[str, ...]:
-    """Return options that all differ and are not empty; a few of the official ones do not."""
+    """Make options distinct and not empty, as a few of the official ones are not."""
     seen: dict[str, int] = {}
     out = []
     for n, option in enumerate(options, 1):

@@ -35,7 +35,7 @@ _PLACE = re.compile(r"D\d+:\d+")
 def locomo(path: Path) -> Dataset:
     """Load the file of all conversations, a file of one, or a folder of such files.
 
-    Each turn is a document, its photo as its caption; gold documents are the evidence turns.
+    Each turn is a document, with a photo's caption; gold documents are the evidence turns.
     """
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     rows = (row for file in files for row in each(file, partial(_chat, file=file)))
@@ -106,7 +106,7 @@ def _item(id: str, context: str, asked: Any, turns: Mapping[str, Turn]) -> Item:
 _QUESTIONS = Path("probing_questions", "probing_questions.json")
 _ANSWERS = ("answer", "ideal_answer", "ideal_response", "ideal_summary")
 _MARK = re.compile(r"\s*->->[\s\d,]*(?:N/A)?\s*$")
-"""What ends a content: places in the plan that the chat was written from."""
+"""Text at the end of a content: places in the plan of the generated chat."""
 _UNANSWERABLE = "abstention"
 
 
@@ -202,8 +202,8 @@ _TOPIC = re.compile(r"([a-z]+-\d+)")
 def mtbenchplus(path: Path) -> Dataset:
     """Load the sessions: each user turn is a document, the last one the question.
 
-    The assistant's turns are empty in the file: the tested system fills them. Gold documents are
-    the turns of the topics that the last turn's `turn-info` names.
+    The file has no assistant's turns: the tested system replies. Gold documents are
+    the turns of the topics in the last turn's `turn-info`.
     """
     return dataset_of("mtbenchplus", each(path, _session), path)
 

@@ -1,4 +1,4 @@
-"""Finding and reading data files: what is wrong is said with the file and the record."""
+"""Finds and reads data files; errors name the file and the record."""
 
 import hashlib
 import json
@@ -20,17 +20,19 @@ PUBLISHED = {
         "4e9ecb5c8d3b719f624d66b60f8d56bf227f03914f5f0753d6fa1b359d7104ea"
     ),
 }
-"""Checksums that somebody published, by file name; most sets come without any."""
+"""Published checksums, by file name; most sets have none."""
 
 
 def load(name: str, data: Path, corpus: Corpus) -> Dataset:
     """Load a task's data.
 
     Args:
-        data: its file, or a folder that holds it under one of its names.
+        name: name of the task.
+        data: its file, or a folder that has it under one of its names.
+        corpus: choice of passages.
 
     Raises:
-        UsageError: it is not there, or not of the task's form; the message says where to get it.
+        UsageError: the file does not exist or is malformed; the message says where to get it.
     """
     task = DATASETS[name]
     if corpus.kind != "own" and not task.has_corpora:
@@ -45,7 +47,7 @@ def load(name: str, data: Path, corpus: Corpus) -> Dataset:
 
 
 def data_file(name: str, task: Task, data: Path) -> Path:
-    """Return the file that a task reads."""
+    """Return the file of a task."""
     advice = f"the data: {task.where}, licence {task.licence}"
     if task.where.startswith("your own"):
         advice = "docs/evaluation.md says how to write it"
@@ -72,7 +74,7 @@ def data_file(name: str, task: Task, data: Path) -> Path:
 
 
 def source_file(path: Path) -> SourceFile:
-    """Return a file with its checksum, compared with the published one where there is any."""
+    """Return a file with its checksum, compared with the published one if there is one."""
     published = PUBLISHED.get(path.name)
     try:
         with path.open("rb") as file:
@@ -83,7 +85,7 @@ def source_file(path: Path) -> SourceFile:
 
 
 def source_folder(folder: Path, files: Sequence[Path]) -> SourceFile:
-    """Return a folder with one checksum of the files that were read of it, names included."""
+    """Return a folder with one checksum over the names and contents of the files read."""
     digest = hashlib.sha256()
     for path in files:
         name = path.relative_to(folder).as_posix()
@@ -92,7 +94,7 @@ def source_folder(folder: Path, files: Sequence[Path]) -> SourceFile:
 
 
 def dataset_of(name: str, rows: Iterable[tuple[Context, Sequence[Item]]], *files: Path) -> Dataset:
-    """Return the data set of contexts, each with its items, that files hold."""
+    """Return the data set from contexts, each with its items."""
     found = list(rows)
     contexts = {context.id: context for context, _ in found}
     items = tuple(item for _, own in found for item in own)
@@ -100,10 +102,10 @@ def dataset_of(name: str, rows: Iterable[tuple[Context, Sequence[Item]]], *files
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file holds.
+    """Return the content of a JSON file.
 
     Raises:
-        UsageError: it cannot be read, or is not JSON.
+        UsageError: the file cannot be read, or is not JSON.
     """
     try:
         return json.loads(path.read_bytes())
@@ -114,7 +116,7 @@ def read_json(path: Path) -> Any:
 
 
 def records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield records with a name for each: of a JSON list, of JSON lines, of an object's values.
+    """Yield named records of a JSON list, of JSON lines, or of an object's values.
 
     An object whose values are not all objects is one record.
 
@@ -144,10 +146,10 @@ def records(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def each(path: Path, make: Callable[[Any], T]) -> list[T]:
-    """Return what `make` makes of every record of a file.
+    """Convert every record of a file by `make`.
 
     Raises:
-        UsageError: a record is not as `make` needs it; the message names it.
+        UsageError: a record is malformed; the message names it.
     """
     made = []
     for name, record in records(path):
@@ -166,11 +168,11 @@ def each(path: Path, make: Callable[[Any], T]) -> list[T]:
 
 
 def text_of(record: Any, name: str) -> str:
-    """Return a field that has to be a text that is not empty.
+    """Return a field that must be a text and not empty.
 
     Raises:
-        KeyError: it is missing.
-        TypeError: it is something else.
+        KeyError: the field is missing.
+        TypeError: it is not a text, or is empty.
     """
     value = record[name]
     if not isinstance(value, str) or not value.strip():
@@ -179,7 +181,7 @@ def text_of(record: Any, name: str) -> str:
 
 
 def texts_of(value: Any, name: str) -> tuple[str, ...]:
-    """Return a list of texts, or one text as such a list."""
+    """Return a list of texts; a single text becomes a list."""
     found: Sequence[Any] = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
         raise TypeError(f"field {name!r} is not a list of texts")

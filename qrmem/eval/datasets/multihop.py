@@ -1,4 +1,4 @@
-"""HotpotQA, 2WikiMultihopQA and MuSiQue, in their official forms, the hub's and HippoRAG's."""
+"""HotpotQA, 2WikiMultihopQA and MuSiQue, in their official formats, the hub's and HippoRAG's."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from qrmem.types import Document
 
 _METRICS = ("em", "cover_em", "f1", "recall@2", "recall@5", "recall@10", "all@5")
 UNION = "union"
-"""Id of the context that all passages of a file, or a corpus, make together."""
+"""Id of the context with all passages of a file or a corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class _Record:
 
 
 def passage_id(title: str, text: str) -> str:
-    """Return the id of a passage: its title, told apart from others of that title by its text."""
+    """Return the id of a passage: its title, and a digest of title and text."""
     digest = hashlib.sha256(f"{title}\0{text}".encode("utf-8", "replace")).hexdigest()[:8]
     return f"{title} #{digest}"
 
@@ -96,7 +96,7 @@ def two_wiki(path: Path, corpus: Corpus) -> Dataset:
     has_corpora=True,
 )
 def musique(path: Path, corpus: Corpus) -> Dataset:
-    """Load MuSiQue; of the full set, half of the items cannot be answered from their passages."""
+    """Load MuSiQue; in the full set half of the items are unanswerable from their passages."""
     return _dataset("musique", path, _musique_pairs(each(path, _musique)), corpus)
 
 
@@ -227,20 +227,20 @@ def _item(record: _Record, context: str, ids: Sequence[str]) -> Item:
 
 Place = Literal["head", "middle", "tail", "apart", "front", "mid", "rear"]
 OPTIONS: Mapping[str, float] = {"front": 0, "mid": 0.5, "rear": 1}
-"""Places of the right option among all: first, in the middle (n // 2), last."""
+"""Positions of the right option: first, middle (n // 2), last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How a text is put together.
+    """The arrangement of passages in a text.
 
     Attributes:
-        place: all supporting passages at the head, in the middle or at the tail; `apart`: the
-            first one begins the text, the others end it, and `distance` passages stand between:
-            [S1; S_non; S2], so that the text grows with the distance. `front`, `mid` and `rear`:
-            of the right option, where the options are documents; the others keep their order.
-        distance: passages between; for `apart`.
-        fill: passages of the whole text at least, made up of other questions'; not for `apart`.
+        place: all supporting passages at the head, in the middle or at the tail. `apart`: the
+            first one begins the text, the others end it, with `distance` passages in between:
+            [S1; S_non; S2]; the text grows with the distance. `front`, `mid` and `rear`: position
+            of the right option, if the options are documents; the others keep their order.
+        distance: number of passages in between, for `apart`.
+        fill: least number of passages of the text, filled from other questions; not for `apart`.
     """
 
     place: Place
@@ -249,13 +249,13 @@ class Arrangement:
 
 
 def arranged(dataset: Dataset, arrangement: Arrangement) -> Dataset:
-    """Return the same questions over texts that are put together so.
+    """Return the questions over arranged texts.
 
-    Items without supporting passages, or with too few other ones for the distance, are left out:
-    what remains is what all arrangements of a sweep should be run over.
+    Items without supporting passages, or with too few others for the distance, are left out. All
+    arrangements of a sweep should use the remaining items.
 
     Raises:
-        UsageError: nothing remains.
+        UsageError: no item remains.
     """
     if arrangement.place in OPTIONS:
         return _with_option_at(dataset, OPTIONS[arrangement.place])
@@ -291,7 +291,7 @@ def _with_option_at(dataset: Dataset, share: float) -> Dataset:
 
 
 def joined(documents: Sequence[Document]) -> str:
-    """Return passages as one text: `Passage 1:`, title, text."""
+    """Join passages to one text: `Passage 1:`, title, text."""
     return "\n".join(
         f"Passage {n}:\n{document.title}\n{document.text}"
         for n, document in enumerate(documents, 1)

@@ -1,7 +1,7 @@
-"""Texts with sentences hidden in them: M-NIAH and BABILong, as `qrmem eval build` writes them.
+"""Texts with hidden sentences: M-NIAH and BABILong, built by `qrmem eval build`.
 
-A metric of its own asks what the reader was shown: whether each hidden sentence that answers the
-question stands whole in what went into the window, whatever was made of it.
+A separate metric checks the window of the reader: whether it contained each hidden sentence that
+answers the question completely, whatever the answer was.
 """
 
 import re
@@ -16,7 +16,7 @@ from qrmem.types import Document
 
 SHOWN = ("shown_all", "shown")
 SCORES = (1, 3, 7, 10)
-"""Of no, one, two and three keywords; with other numbers, evenly between 1 and 10."""
+"""Scores for zero to three of three keywords; for other numbers evenly spaced from 1 to 10."""
 _PLACES = frozenset(["bathroom", "bedroom", "garden", "hallway", "kitchen", "office"])
 LABELS = {
     "qa1": _PLACES,
@@ -26,7 +26,7 @@ LABELS = {
     "qa5": frozenset(["bill", "fred", "jeff", "mary", "apple", "football", "milk"]),
     "qa6": frozenset({"yes", "no"}),
 }
-"""What an answer to a task of bAbI may name."""
+"""Possible answers of bAbI's tasks."""
 
 
 @dataset(
@@ -38,7 +38,7 @@ LABELS = {
     metrics=(*SHOWN, "shown_score", "needles"),
 )
 def niah(path: Path) -> Dataset:
-    """Load cases; each has a text of its own."""
+    """Load cases; each has its own text."""
     return dataset_of("niah", each(path, _case), path)
 
 
@@ -51,7 +51,7 @@ def niah(path: Path) -> Dataset:
     metrics=(*SHOWN, "babi", "babi_official"),
 )
 def babilong(path: Path) -> Dataset:
-    """Load cases; each has a text of its own."""
+    """Load cases; each has its own text."""
     return dataset_of("babilong", each(path, _case), path)
 
 
