@@ -95,7 +95,7 @@ class RunStats:
 async def at_once(
     items: Sequence[T], work: Callable[[T], Awaitable[None]], concurrency: int
 ) -> None:
-    """Process all items, `concurrency` at a time; the first error is raised and stops the others."""
+    """Process all items, `concurrency` at a time; the first error is raised and stops the rest."""
     queue = iter(items)
 
     async def worker() -> None:

@@ -70,7 +70,7 @@ def _case(record: Any) -> tuple[Context, list[Item]]:
 
 
 def shown_spans(item: Item, row: Row) -> list[bool] | None:
-    """Return whether each hidden sentence was shown whole; `None` if it is not known."""
+    """Return whether each hidden sentence was shown completely; `None` if that is unknown."""
     seen = row.prediction.shown
     if not item.spans or not row.prediction.is_shown_known:
         return None
@@ -100,7 +100,7 @@ metric("shown_all")(_of_shown(lambda found: float(all(found))))
 
 
 def needle_score(found: int, of: int) -> float:
-    """Return M-NIAH's score, 1 to 10."""
+    """Return M-NIAH's score, in [1, 10]."""
     return float(SCORES[found]) if of == len(SCORES) - 1 else 1 + 9 * found / max(of, 1)
 
 
@@ -115,16 +115,16 @@ def _needles(item: Item, row: Row, rule: Rule) -> float | None:
 
 
 def babi_official(text: str, question: str, answer: str, labels: frozenset[str]) -> bool:
-    """Whether the first sentence names exactly the answer, of labels not in the question.
+    """Return whether the first sentence names exactly the answer, of labels not in the question.
 
-    As BABILong's own script compares.
+    This is the comparison of BABILong's own script.
     """
     first = re.split(r"[.\n]", text.lower().strip(), maxsplit=1)[0]
     return {w for w in labels if w in first and w not in question.lower()} == {answer.lower()}
 
 
 def babi_lenient(text: str, question: str, answer: str, labels: frozenset[str]) -> bool:
-    """Whether the last label that is named, of those not in the question, is the answer."""
+    """Return whether the last named label that is not in the question is the answer."""
     asked = set(re.findall(r"\w+", question.lower()))
     named = [w for w in re.findall(r"\w+", text.lower()) if w in labels and w not in asked]
     return bool(named) and named[-1] == answer.lower()

@@ -1,10 +1,10 @@
-"""A user's own data: `corpus.jsonl` and `questions.jsonl`, much as BEIR has them.
+"""A user's own data: `corpus.jsonl` and `questions.jsonl`, similar to BEIR's format.
 
     corpus.jsonl     {"_id": "d1", "title": "…", "text": "…"}
     questions.jsonl  {"_id": "q1", "question": "…", "answers": ["…"], "gold": ["d1"],
                       "options": ["…", "…"], "labels": {"kind": "…"}, "answerable": true}
 
-Only `question` is needed of a question, only `text` of a document.
+A question needs only `question`, a document only `text`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def plain(folder: Path) -> Dataset:
     """Load a folder with the two files.
 
     Raises:
-        UsageError: a file is missing, a record is wrong, or a gold id is in no document.
+        UsageError: a file is missing, a record is malformed, or a gold id is unknown.
     """
     documents = _documents(folder / CORPUS)
     found = each(folder / QUESTIONS, _item)

@@ -1,4 +1,4 @@
-"""RepoEval, line and API level: unfinished code, and the repository that it stands in."""
+"""RepoEval, line and API level: unfinished code with its repository."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""The papers' tables and figures as files that a reader understands: parts, systems, numbers."""
+"""The papers' tables and figures as readable files: parts, systems, numbers."""

@@ -1,1 +1,1 @@
-"""Reports: tables with intervals, differences, costs, the papers' numbers beside, plots."""
+"""Reports: tables with intervals, differences, costs and the papers' numbers; plots."""

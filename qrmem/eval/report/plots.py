@@ -22,20 +22,20 @@ NAMES |= {"rouge_l": "ROUGE-L", "official": "official score", "babi": "right ans
 NAMES |= {"needles": "score of the answer", "shown_all": "everything shown"}
 NAMES |= {"shown_score": "score of what was shown"}
 OF_TEN = frozenset({"needles", "shown_score"})
-"""M-NIAH's scores from 1 (no needle) to 10 (all), which are kept as shares of ten."""
+"""M-NIAH's scores from 1 (no needle) to 10 (all), stored divided by ten."""
 COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#7d5ba6", "#b8860b", "#555555")
 MARKS = "os^Dvx"
 HATCHES = ("", "///", "...")
-"""Of bars: where colours come again, they look different."""
+"""Patterns of bars, to distinguish repeated colours."""
 LEGEND_LINE = 0.22
-"""Inches of a line of a legend."""
+"""Height in inches of a line of a legend."""
 _DODGE = 0.012
-"""By which part of an axis curves stand apart at most: intervals do not cover each other."""
+"""Maximum offset between curves, as a share of the axis, so that intervals do not overlap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value at a place on an axis, with its interval where it has one; all are shares of one."""
+    """A value at a position on an axis, with an optional interval; values are in [0, 1]."""
 
     x: float
     value: float
@@ -45,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A system, or a set of data, along an axis; in order."""
+    """The points of a system or a data set along an axis, in order."""
 
     name: str
     points: tuple[Point, ...]
@@ -53,10 +53,11 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What was measured by one model, here or in the paper.
+    """The results of one model, here or in the paper.
 
     Attributes:
-        levels: what does not depend on the axis, as horizontal lines; their place counts nothing.
+        levels: values that do not depend on the axis, drawn as horizontal lines; their positions
+            are ignored.
     """
 
     title: str
@@ -66,10 +67,10 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """How a figure's axes are named and spaced.
+    """Names and scale of a figure's axes.
 
     Attributes:
-        metric: "" where the panels name theirs.
+        metric: name of the metric; "" if the panels name theirs.
     """
 
     x: str
@@ -80,7 +81,7 @@ class Axes:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """What one system reached, by row and column; a value is a share of one."""
+    """The values of one system by row and column, in [0, 1]."""
 
     title: str
     cells: Mapping[tuple[str, str], float]
@@ -89,11 +90,15 @@ class HeatMap:
 def draw_heat_maps(
     path: Path, maps: Sequence[HeatMap], x: str, y: str, told: str = "", most: int = 100
 ) -> bool:
-    """Draw heat maps with the same rows and columns; returns whether there is a plot.
+    """Draw heat maps with the same rows and columns; return whether a plot was written.
 
     Args:
-        told: what the colours say.
-        most: how a share of one is written: as 100, or as 10 points.
+        path: the file.
+        maps: the maps.
+        x: label of the columns.
+        y: label of the rows.
+        told: label of the colours.
+        most: the number that 1 is shown as: 100, or 10 points.
     """
     if not any(one.cells for one in maps) or find_spec("matplotlib") is None:
         return False
@@ -133,7 +138,7 @@ def _in_order(name: str) -> tuple[float, str]:
 
 
 def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
-    """Draw panels with the same axes side by side; returns whether there is a plot."""
+    """Draw panels with the same axes side by side; return whether a plot was written."""
     shown = [panel for panel in panels if any(curve.points for curve in panel.curves)]
     if not shown or find_spec("matplotlib") is None:
         return False
@@ -237,7 +242,7 @@ def _draw_bars(
 
 
 def step_aside(curves: int, xs: Sequence[float], *, is_log: bool = False) -> float:
-    """Return by which part of an axis curves stand apart: a group within half a way to the next."""
+    """Return the horizontal offset between curves: a group covers at most half of the distance."""
     places = [math.log(x) for x in xs] if is_log and xs[0] > 0 else list(xs)
     gaps = [after - before for before, after in pairwise(places)]
     return min(_DODGE, 0.5 * min(gaps) / sum(gaps) / curves) if gaps else 0.0
@@ -286,18 +291,18 @@ def _name_axes(
 
 
 def limits(low: float, high: float) -> tuple[float, float]:
-    """Return how far an axis in percent goes: not below 0, and over ten points at least."""
+    """Return the limits of an axis in percent: at least 0, and at least ten points apart."""
     low = max(0.0, low)
     return low, max(high, low + LEAST_SPAN)
 
 
 def tick(x: float) -> str:
-    """Return a place on an axis as it is written: 0.5, 8, 12K."""
+    """Return the label of a position on an axis: 0.5, 8, 12K."""
     return f"{x / 1000:g}K" if x >= 1000 else f"{x:g}"
 
 
 def draw_bars(path: Path, results: Results, metric: str) -> bool:
-    """Draw a metric of all systems of a run with intervals; returns whether there is a plot."""
+    """Draw a metric of all systems of a run with intervals; return whether a plot was written."""
     found = [(name, result.mean(metric)) for name, result in results.systems.items()]
     known = [(name, mean) for name, mean in found if mean is not None][::-1]
     if not known or find_spec("matplotlib") is None:
@@ -340,11 +345,11 @@ def _save(figure: Any, path: Path) -> None:
 
 
 Values = Mapping[tuple[str, str], Point]
-"""Name of a part and label of a system to what was measured; its place is set later."""
+"""Part's name and system's label to the measured point; its position is set later."""
 
 
 def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[Panel], Axes]:
-    """Return what a figure shows: for each of its metrics ours, then the paper's models."""
+    """Return the panels of a figure: for each metric ours, then the paper's models."""
     metrics = preset.plot["metric"].split(",")
     several = len(metrics) > 1
     made = []
@@ -368,7 +373,7 @@ def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[
 
 
 def heat_maps(preset: Preset, found: Sequence[tuple[Part, Results]]) -> list[HeatMap]:
-    """Return a map of each system, by two labels of the items: `x` across, `y` down."""
+    """Return a heat map for each system, by two labels of items: `x` for columns, `y` for rows."""
     metric, row, column = (preset.plot[name] for name in ("metric", "y", "x"))
     maps = []
     for label, word in preset.systems.items():
@@ -384,7 +389,7 @@ def heat_maps(preset: Preset, found: Sequence[tuple[Part, Results]]) -> list[Hea
 
 
 def run_by(found: Sequence[tuple[Part, Results]], metric: str) -> str:
-    """Return by which model a run was made, and over how many items."""
+    """Return the model of a run and the number of its items, as text."""
     model = found[0][1].config["settings"]["model"] or "local reasoner"
     means = [r.mean(metric) for _, results in found for r in results.systems.values()]
     counts = sorted({mean.n for mean in means if mean is not None})

@@ -1,4 +1,4 @@
-"""The report of a preset: its table or figure, single cases, the papers' numbers beside."""
+"""The report of a preset: its table or figure with the paper's numbers, and single cases."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from qrmem.eval.run_folder import CONFIG, REPORT, RunFolder
 from qrmem.graphstore import open_store
 
 CELLS = "cells"
-"""Axis of a figure that is heat maps, by two labels of the items."""
+"""Axis of a figure with heat maps, by two labels of the items."""
 COUNT = 5
 TOP = 5
 LENGTH = 300
@@ -105,18 +105,20 @@ COSTS = {
     "seconds": "seconds of an item",
     "malformed": "malformed nodes, %",
 }
-"""Columns that are costs: means of an item, and of building everything that a system needs.
+"""Columns with costs: means per item, and of building everything that a system needs.
 
-A paper counts what its method asks; the step that shortens answers to score them is ours.
+A paper counts the calls of its method; the step that shortens answers for scoring is ours.
 """
 
 
 async def write_preset_report(preset: Preset, path: Path, against: str = "") -> Path:
-    """Write a preset's report from the folders of its parts; returns the Markdown file's path.
+    """Write a preset's report from the folders of its parts; return the path of the Markdown file.
 
     Args:
-        against: label of the system that the others are compared with in each part's own report;
-            "", or where a part has not run it: its first.
+        preset: the preset.
+        path: folder of the runs.
+        against: label of the system to compare with in each part's own report; "", or a system that
+            a part has not run, is its first system.
 
     Raises:
         UsageError: no part has results, or none has results of that system.
@@ -284,7 +286,7 @@ def _unrated(found: Sequence[tuple[Part, Results]]) -> list[str]:
 
 
 _Column = tuple[str, Results, frozenset[str] | None, str]
-"""Name as in the paper's numbers, results, the items that count, metric."""
+"""Name as in the paper's numbers, results, the scored items, metric."""
 
 
 def _columns(preset: Preset, part: Part, results: Results) -> list[_Column]:

@@ -1,4 +1,4 @@
-"""A run folder as figures: means, differences, costs; everything a report shows comes from here."""
+"""The results of a run folder: means, differences, costs; the data of every report."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,11 +20,11 @@ from qrmem.types import StageUsage
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What something used.
+    """Usage of a part of a run.
 
     Attributes:
-        money: `None` where the model's price is not known.
-        tokens_out: those of `tokens` that the model wrote.
+        money: `None` if the model's price is unknown.
+        tokens_out: reply tokens, included in `tokens`.
     """
 
     calls: float = 0
@@ -35,13 +35,13 @@ class Spent:
 
     @property
     def tokens_in(self) -> float:
-        """Those of `tokens` that the model read."""
+        """Prompt tokens, included in `tokens`."""
         return self.tokens - self.tokens_out
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How many answers a judge rated; those without a rating are in no mean."""
+    """Numbers of rated and unrated answers; means leave out unrated ones."""
 
     judge: str
     rated: int
@@ -54,14 +54,14 @@ class Result:
 
     Attributes:
         scores: metric to item id to score.
-        online: mean of one item, everything that was asked for it.
-        counted: the same without the step that shortens answers, as the papers count calls.
-        alone: building all memories that it used, as if it ran alone.
-        share: its part of that, where others used the same memories.
-        errors: item id to what went wrong; these are unscored.
-        judged: `None` where no judge was asked.
-        malformed: share of the nodes of its trees whose reply lacked the two labels, twice; `None`
-            where it has no tree.
+        online: mean usage per item, with all calls.
+        counted: the same without the step that shortens answers, as papers count calls.
+        alone: usage of building all its memories, as if it ran alone.
+        share: its share of that, if other systems used the same memories.
+        errors: item id to error message; these items are unscored.
+        judged: `None` without a judge.
+        malformed: share of the nodes of its trees whose replies lacked the two labels twice; `None`
+            without a tree.
     """
 
     system: str
@@ -78,15 +78,15 @@ class Result:
 
     @property
     def unmoved(self) -> tuple[int, int]:
-        """Questions that walked the graph and read nothing new, as the window was full; of so many.
+        """How many questions read nothing new because the window was full, and of how many.
 
-        Of those that the first reading did not answer.
+        It counts only questions that the first reading did not answer.
         """
         walks = [r for r in self.rows.values() if any(s.brought for s in r.prediction.steps)]
         return sum(_is_unmoved(row) for row in walks), len(walks)
 
     def mean(self, metric: str, only: Iterable[str] | None = None) -> Mean | None:
-        """Return a metric's mean over the items that have it."""
+        """Return a metric's mean over the items with a score."""
         found = self.scores.get(metric, {})
         wanted = found.keys() if only is None else found.keys() & set(only)
         return mean([found[item] for item in sorted(wanted)])
@@ -101,11 +101,11 @@ def _is_unmoved(row: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One run: its configuration, items, and a result for each system.
+    """A run: its configuration, items, and a result for each system.
 
     Attributes:
-        unread: segments of its memories that were not read, or not wholly, and of how many.
-        made_by: lines that say how each of several runs was made; empty for a single run.
+        unread: number of segments that were not read, or only in part, and of all segments.
+        made_by: lines about the conditions of each of several runs; empty for a single run.
     """
 
     path: Path
@@ -126,7 +126,7 @@ class Results:
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics that anything was scored by, the task's own first."""
+        """The metrics with scores, the task's own first."""
         found = {name for result in self.systems.values() for name in result.scores}
         own = (*DATASETS[self.config["task"]].metrics, "rating")
         wanted = [name for name in own if name in found]
@@ -134,13 +134,13 @@ class Results:
 
     @property
     def others(self) -> list[str]:
-        """What else was scored, such as the raw answers, in the order in which it was."""
+        """Further scores, such as those of raw answers, in order."""
         own = self.metrics
         found = (name for result in self.systems.values() for name in result.scores)
         return [name for name in dict.fromkeys(found) if name not in own]
 
     def difference(self, ours: str, theirs: str, metric: str) -> Difference | None:
-        """Return a system minus another over the items that both have."""
+        """Return the difference of two systems over the items that both have."""
         first, second = self.systems[ours].scores, self.systems[theirs].scores
         return difference(first.get(metric, {}), second.get(metric, {}))
 
@@ -149,7 +149,7 @@ def read_results(path: Path) -> Results:
     """Read a run folder.
 
     Raises:
-        UsageError: there is no run in it, or it has no result yet.
+        UsageError: the folder has no run, or the run has no result yet.
     """
     folder = RunFolder(path)
     config, (items, found) = folder.config(), folder.answered()
@@ -248,9 +248,9 @@ def _built(entries: Sequence[Built], price: Price | None) -> dict[str, Spent]:
 
 
 SHORTENING = "shorten"
-"""Stage of the calls that shorten an answer, which is our way of scoring and no paper's step."""
+"""Stage of the calls that shorten an answer, a step of our scoring that no paper has."""
 EMBED = "embed"
-"""Stage of an embedder's requests: not in the costs, which are the chat model's."""
+"""Stage of embedding requests, which are not in the costs of the chat model."""
 
 
 def _online(row: Row, price: Price | None, without: str = "") -> Spent:

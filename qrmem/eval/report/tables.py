@@ -1,4 +1,4 @@
-"""The report of one run or of several, as tables."""
+"""The report of one or several runs, as tables."""
 
 import csv
 import io
@@ -22,8 +22,8 @@ class Table:
     """A table.
 
     Attributes:
-        name: of its CSV file, without the ending.
-        notes: lines under it.
+        name: name of its CSV file, without the suffix.
+        notes: lines below the table.
     """
 
     name: str
@@ -33,14 +33,14 @@ class Table:
     notes: Sequence[str] = field(default_factory=tuple)
 
     def markdown(self) -> str:
-        """Return it for people."""
+        """Return the table as Markdown."""
         lines = [self.head, ["---"] * len(self.head), *self.rows]
         table = "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
         notes = "".join(f"\n\n{note}" for note in self.notes)
         return f"## {self.title}\n\n{table}{notes}\n"
 
     def csv(self) -> str:
-        """Return it for programs."""
+        """Return the table as CSV."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows(map(_as_text, line) for line in (self.head, *self.rows))
@@ -61,12 +61,12 @@ def _cell(text: str) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Return a share of one as percent, "" for none."""
+    """Return a value in [0, 1] as percent, "" for `None`."""
     return "" if value is None else f"{100 * value:.{digits}f}"
 
 
 def number(value: float | None) -> str:
-    """Return a count or an amount, short."""
+    """Return a count or an amount as short text."""
     if value is None:
         return ""
     if value >= 100:
@@ -78,16 +78,17 @@ FILE = "summary.json"
 
 
 def summaries(path: Path) -> list[dict[str, Any]]:
-    """Return the summaries that are written in a folder: of its run, or of a preset's parts."""
+    """Return the summaries in a folder: of its run, or of a preset's parts."""
     files = [run / REPORT / FILE for run in runs_in(path)]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
 
 
 def summary(results: Results, against: str) -> dict[str, Any]:
-    """Return a run as plain values.
+    """Return the summary of a run as plain values.
 
     Args:
-        against: the system that the others are compared with.
+        results: the run.
+        against: the system to compare with.
     """
     return {
         "config": results.config,
@@ -122,15 +123,16 @@ def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 DRAWN = ("rating", "accuracy", "f1")
-"""Of these the first that there is is drawn, else the run's first."""
+"""Metrics to plot: the first one that the run has, else the run's first metric."""
 
 
 def write_report(results: Results, against: str = "", inside: str = "") -> Path:
-    """Write Markdown and CSV files beside a run; returns the Markdown file's path.
+    """Write Markdown and CSV files in a run's folder; return the path of the Markdown file.
 
     Args:
-        against: the system that the others are compared with; "": the first.
-        inside: a folder of its own beside the run's own report.
+        results: the run.
+        against: the system to compare with; "" is the first.
+        inside: name of a separate folder within the run's report.
     """
     folder = results.path / REPORT / inside
     folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +166,7 @@ def write_report(results: Results, against: str = "", inside: str = "") -> Path:
 
 
 def heading(results: Results) -> str:
-    """Return what was run, so that a number never stands alone."""
+    """Return lines about the run, so that every number comes with its conditions."""
     config = results.config
     items = config["items"]
     checked = ", ".join(_file(file) for file in config["files"])
@@ -204,7 +206,7 @@ def _unmoved(results: Results) -> list[str]:
 
 
 def made_by(results: Results) -> list[str]:
-    """Return with which reader and by which code a run was made, and what it did not read."""
+    """Return lines about a run's reader and code, and about unread segments."""
     config, settings = results.config, results.config["settings"]
     reader = settings["model"] or "local reasoner (no chat model), which builds memories too"
     about = config["about"]
@@ -221,7 +223,7 @@ def made_by(results: Results) -> list[str]:
 
 
 def conditions(config: Mapping[str, Any]) -> list[str]:
-    """Return what else shaped the results: tagger, embedder, edge scorer, prompts, limits."""
+    """Return lines about other conditions: tagger, embedder, edge scorer, prompts, limits."""
     settings, prompts = config["settings"], config["prompts"]
     embedder = settings["embedder"]
     edges = "BM25 over the question's maximum" if embedder == "none" else f"cosine by {embedder}"
@@ -268,7 +270,7 @@ def _scores(results: Results, name: str, title: str, metrics: Sequence[str]) -> 
 
 
 def passages_note(results: Results) -> str:
-    """Say what scores mean where passages were shown instead of answers, else ""."""
+    """Return a note on the scores of passages without answers, or ""."""
     if not any(result.statuses.get("passages") for result in results.systems.values()):
         return ""
     return WITHOUT_A_MODEL + (EXACT if "em" in results.metrics else OTHERS)
@@ -390,7 +392,7 @@ ALIKE = ("task", "corpus", "arrange", "answers", "files")
 
 
 def write_comparison(folders: Sequence[Path], against: str) -> Path:
-    """Write a report over all runs beside the first one's own; systems are named by run.
+    """Write a report over all runs into the first one's folder; systems are named by run.
 
     Raises:
         UsageError: the runs cannot be compared.
@@ -415,7 +417,7 @@ def write_comparison(folders: Sequence[Path], against: str) -> Path:
 
 
 def require_comparable(runs: dict[str, Results]) -> None:
-    """Refuse runs over different items, or under different conditions."""
+    """Check that runs have the same items and conditions."""
     require_same_sample({name: list(run.items) for name, run in runs.items()})
     (first, one), *others = runs.items()
     for name, run in others:

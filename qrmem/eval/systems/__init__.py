@@ -1,1 +1,1 @@
-"""Systems that are evaluated: ours and the baselines, all on the same model, window and reader."""
+"""Evaluated systems: ours and the baselines, all with the same model, window and reader."""

@@ -1,4 +1,4 @@
-"""Ada-LEval asked as in the paper, by the benchmark's own prompt and one reply; and by rules."""
+"""Ada-LEval as in the paper, with the benchmark's own prompt and one reply; and by rules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from qrmem.eval.systems.ordering import order
 from qrmem.types import Step
 
 REPLY = 1024
-"""Tokens of a reply, as the released evaluation has it."""
+"""Maximum tokens of a reply in the released evaluation."""
 
 
 @system("ada-leval", "Ada-LEval's own prompt, one reply", "Ada-LEval")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompted:
-    """Sends a whole case in the benchmark's prompt; the reply is scored as it is.
+    """Sends a whole case in the benchmark's prompt; the reply is scored without changes.
 
-    A case that does not fit the window, or the server's context, is answered by nothing: it counts
+    A case that does not fit the window, or the server's context, gets no answer: it counts
     as wrong and as not following the instruction, as in the paper.
 
     Attributes:
-        window: the model's own.
-        reply: tokens of it kept for the reply.
-        body: most tokens of the parts or answers, the middle cut out; 0: all (Table 10).
-        sampling: `model` leaves temperature to the model's server, as the paper does for open
-            models; `greedy` sends 0, as it does for models behind an API.
+        window: the model's own window.
+        reply: tokens of the window reserved for the reply.
+        body: maximum tokens of the parts or answers, whose middle is cut out; 0 for all (Table 10).
+        sampling: `model` leaves the temperature to the model's server, as the paper does for open
+            models; `greedy` sends 0, as it does for models with an API.
     """
 
     window: int = 128_000
@@ -73,7 +73,7 @@ class Prompted:
 @system("ada-rules", "parts put in order, answers chosen, by signals of the text", "ours")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByRules:
-    """Orders parts and chooses answers without a chat model or an embedder."""
+    """Sorts parts and chooses answers without a chat model or an embedder."""
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
@@ -85,7 +85,7 @@ class ByRules:
 
 
 def prediction(item: Item, output: str, tokens: int = 0) -> Prediction:
-    """Return what an output says, with the answer that it designates."""
+    """Return a prediction from an output, with the answer that it names."""
     chosen = designations.strict_answer(output, len(item.choices)) if item.choices else None
     return Prediction(
         text=output,
@@ -96,7 +96,7 @@ def prediction(item: Item, output: str, tokens: int = 0) -> Prediction:
 
 
 def without_middle(text: str, tokens: int, count: Callable[[str], int]) -> str:
-    """Return the first and the last words of a text, together so many tokens (LongBench's rule)."""
+    """Return the start and the end of a text, together a number of tokens (LongBench's rule)."""
     words = text.split(" ")
     sizes = [count(f" {word}") for word in words]
     if sum(sizes) <= tokens:
@@ -114,6 +114,6 @@ def without_middle(text: str, tokens: int, count: Callable[[str], int]) -> str:
 
 
 def require_case(item: Item) -> None:
-    """Refuse an item that is none of TSort's or BestAnswer's."""
+    """Check that an item is one of TSort's or BestAnswer's."""
     if item.labels.get("task") not in ("tsort", "bestanswer"):
         raise UsageError("this system answers TSort and BestAnswer only; see `qrmem eval list`")

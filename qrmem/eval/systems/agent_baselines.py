@@ -1,4 +1,4 @@
-"""The baselines that are agents: MemWalker, ReadAgent, DECOM; each needs a chat model."""
+"""Agent baselines: MemWalker, ReadAgent, DECOM; each needs a chat model."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ _REFERENCE = re.compile(r"#(\d+)")
 @system("memwalker", "a tree of summaries, walked", "MemWalker")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemWalker:
-    """Walks a tree of summaries; making the tree counts as construction."""
+    """Walks a tree of summaries; building the tree counts as construction."""
 
     leaf_tokens: int = memwalker.LEAF_TOKENS
 
@@ -51,10 +51,10 @@ class MemWalker:
 @system("read-agent-p", "gists, pages looked up at once", "ReadAgent", look_up="parallel", most=5)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAgent:
-    """Remembers gists, looks pages up; making the gists counts as construction.
+    """Remembers gists and looks pages up; making the gists counts as construction.
 
     Attributes:
-        most: pages looked up at most.
+        most: maximum number of pages to look up.
     """
 
     look_up: Literal["parallel", "sequential"]
@@ -87,16 +87,16 @@ class ReadAgent:
 
 
 _PIECE_TOKENS = 100
-"""Size of the pieces between which a page may end: a few sentences."""
+"""Size of the pieces between which a page may end: a few sentences, in tokens."""
 
 
 @system("decom", "sub-questions first", "QRMeM's baseline")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decomposed:
-    """DECOM: sub-questions answered one after the other over BM25's best, then the question.
+    """DECOM: sub-questions, answered in turn over BM25's best segments, then the question.
 
     Attributes:
-        k: segments that each question reads.
+        k: number of segments per question.
     """
 
     k: int = 3

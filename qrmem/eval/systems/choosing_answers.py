@@ -1,7 +1,7 @@
-"""The most helpful of many answers without a model: by what it shares with the question, and form.
+"""Chooses the most helpful of many answers without a model: by words of the question, and by form.
 
-Signals need no reading: the question's rare words and its code, whether an answer is of this
-question at all, length, code, and how it opens. No votes, no dates. Weights were fitted by
+The signals are superficial: the question's rare words and its code, whether an answer belongs to
+this question at all, length, code, and its beginning. No votes, no dates. Weights were fitted by
 `python -m tools.fit_adaleval`.
 """
 
@@ -37,12 +37,12 @@ SIGNALS = (
     "length",
     "paragraphs",
 )
-"""What an answer is judged by; `signals` has them in this order."""
+"""The signals of an answer, in the order of `signals`."""
 WEIGHTS = np.array([13.3, 3.97, -7.97, 0.12, 0.14, 0.21, -0.75, -0.37, 0.12, 0.27])
 
 
 def best_answer(question: str, answers: Sequence[str]) -> int:
-    """Return the place of the likeliest answer, from 0; of equals the first."""
+    """Return the index of the most likely answer, from 0; of ties the first."""
     return int(np.argmax(signals(question, answers) @ WEIGHTS))
 
 

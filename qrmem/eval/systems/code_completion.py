@@ -1,4 +1,4 @@
-"""Unfinished code continued from its repository."""
+"""Completion of unfinished code from its repository."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +19,9 @@ from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import ScoredSegment, Segment, Step
 
 LINES = 20
-"""Of the query, as of a fragment."""
+"""Number of lines of the query, and of a fragment."""
 BUDGET = 2_000
-"""Tokens of all fragments together (RepoCoder's, for a 4K window)."""
+"""Maximum tokens of all fragments together (RepoCoder's, for a 4K window)."""
 REPLY = 200
 _RULE = "# " + "-" * 50
 _PART = re.compile(r"lines? (\d+)(?:-(\d+))?")
@@ -31,18 +31,19 @@ _PART = re.compile(r"lines? (\d+)(?:-(\d+))?")
 @system("complete", "code continued from its repository, one retrieval", "FragRel")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """Continues code from the fragments that are best for the lines before the hole.
+    """Completes code from the best fragments for the lines before the hole.
 
     Attributes:
-        rounds: 0 sees no other code; 1 is single-step retrieval; each further one asks with what
-            was predicted before (RepoCoder).
-        oracle: ask with the true code around the hole: RepoCoder's bound of asking again.
-        pick: which round's code counts: the last, or the one nearest to the truth, which is the
-            bound of stopping at the right round and, as `oracle`, nothing that a user can run.
-        alpha: weight of the surroundings by the code relation; 0 is the retriever alone.
+        rounds: 0 uses no other code; 1 is single-step retrieval; each further round queries with
+            the previous prediction (RepoCoder).
+        oracle: query with the true code around the hole: RepoCoder's upper bound of further rounds.
+        pick: round whose code counts: the last one, or the one nearest to the true code. The latter
+            is an upper bound that, like `oracle`, needs the true code.
+        alpha: weight of the environment by the code relation; 0 is only the retriever.
         score: `bm25` in FragRel; `jaccard`, over sets of tokens, in RepoCoder's own code.
-        pieces: whose tokens: RepoCoder's are `tiktoken:p50k_base`; `builtin` needs no file.
-        top: fragments at most.
+        pieces: tokenizer for `jaccard`: RepoCoder's is `tiktoken:p50k_base`; `builtin` needs no
+            file.
+        top: maximum number of fragments.
     """
 
     rounds: int = 1
@@ -57,7 +58,7 @@ class Completed:
 
     @property
     def ranks(self) -> bool:
-        """Unless it sees no other code."""
+        """Whether it uses other code."""
         return self.rounds > 0
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
@@ -116,7 +117,7 @@ class Completed:
 
 
 def as_code(context: Context) -> Context:
-    """Return a repository whose documents are known as source files."""
+    """Return a repository whose documents are marked as source files."""
     documents = tuple(
         replace(document, metadata={**document.metadata, CODE_KEY: "python"})
         for document in context.documents

@@ -1,4 +1,4 @@
-"""MemoChat: the model writes notes on the conversation, and looks them up by itself."""
+"""MemoChat: the model writes notes on the conversation and looks them up itself."""
 
 import random
 import re
@@ -15,9 +15,9 @@ from qrmem.prompts import fenced
 from qrmem.prompts.replies import MemosReply, NotesReply
 
 GREETING = ("User: Hello!", "Reply: Hello, what shall we talk about?")
-"""The two lines with which a conversation begins in the authors' program."""
+"""The first two lines of a conversation in the authors' program."""
 LEFT = 2
-"""Lines that stay after notes were taken."""
+"""Number of lines that are kept after notes were made."""
 NO_TOPIC = "not sorted"
 _REPLY = 512
 _MEMO = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\|([^|]+)\|(.+)", re.DOTALL)
@@ -25,7 +25,7 @@ _MEMO = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\|([^|]+)\|(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one side said; `round` is the id of the round that it is of, "" for the greeting."""
+    """A line of one side; `round` is the id of its round, "" for the greeting."""
 
     text: str
     round: str = ""
@@ -33,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Memo:
-    """A note: what the lines are about, and the lines themselves."""
+    """A note: the topic and the summary of some lines, and the lines themselves."""
 
     topic: str
     summary: str
@@ -43,11 +43,11 @@ class Memo:
 @system("memochat", "chat memory: the model's own notes, picked by it", "MemoChat")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoChat:
-    """Replies to every turn of a session from notes that the model took and picks.
+    """Replies to every turn of a session from notes that the model writes and picks.
 
     Attributes:
-        words: of the lines since the last notes, beyond which new ones are taken.
-        lines: as many as that, or more, do it too.
+        words: new notes are made when the lines since the last ones have more words than this.
+        lines: new notes are also made after this many lines.
     """
 
     words: int = 1024
@@ -91,7 +91,7 @@ class MemoChat:
 
 @dataclass(slots=True)
 class Notebook:
-    """The notes so far, and the lines that no notes were taken of yet."""
+    """The notes so far, and the lines without notes."""
 
     said: Said
     drawn: random.Random
@@ -99,7 +99,7 @@ class Notebook:
     memos: list[Memo] = field(default_factory=list)
 
     async def take_notes(self) -> None:
-        """Turn the lines since the last notes into new ones; the last two lines stay."""
+        """Make notes on the lines since the last ones; the last two lines are kept."""
         lines = self.recent
         numbered = [f"{n}. {line.text}" for n, line in enumerate(lines, 1)]
         try:
@@ -121,7 +121,7 @@ class Notebook:
         self.said.noted("memo", _all_rounds(made), "; ".join(m.topic for m in made), tokens)
 
     async def picked(self, text: str) -> list[Memo]:
-        """Return the notes that the model picks for what the user says, the best first."""
+        """Return the notes that the model picks for a user's turn, best first."""
         listed = [f"{n}. {memo.topic}: {memo.summary}" for n, memo in enumerate(self.memos, 1)]
         text_words = text.split(" ")
         try:

@@ -1,8 +1,8 @@
-"""The order of a text's parts without a model: what could stand next to what, and after what.
+"""Sorts the parts of a text without a model, by signals of adjacent parts and of order.
 
-Signals of discourse that need no reading: words and names that the end of one part shares with the
-beginning of the next, speech that goes on, who is meant by a pronoun, and what is brought in as "a"
-before it is "the". Weights were fitted by `python -m tools.fit_adaleval`.
+The signals are superficial: words and names that the end of one part shares with the
+beginning of the next, continued speech, referents of pronouns, and nouns with "a" before the same
+noun with "the". Weights were fitted by `python -m tools.fit_adaleval`.
 """
 
 import re
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from qrmem.text.words import STOP_WORDS
 
 EDGES = (40, 120, 400)
-"""Words of the end of a part and of the beginning of the next that are compared."""
+"""Number of words to compare at the end of a part and at the beginning of the next."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]{2,}")
 _QUOTE = '"“”‘«»'
@@ -41,10 +41,10 @@ PAIR = (
     "same tense",
     "paragraphs of one length",
 )
-"""Signals of one part right before another."""
+"""Signals of a part directly before another."""
 PAIR_WEIGHTS = np.array([13.5, 14.7, 27.2, 0.62, 0.78, 0.27, 0.37, 1.09, 3.44, 0.28, 1.26, 0.20])
 BROUGHT_IN = 0.035
-"""Weight of the rare words that one part brings in as "a" and a later one has as "the"."""
+"""Weight of rare words with "a" in one part and with "the" in a later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,12 @@ class _Part:
 
 
 def order(parts: Sequence[str], before: str, after: str) -> list[int]:
-    """Return the likeliest order of parts, from 1: the part that comes first, then the next.
+    """Return the most likely order of parts: their numbers, from 1, first part first.
 
     Args:
-        before: the text right before the parts, which may be empty, as may be `after`.
+        parts: the parts.
+        before: the text directly before the parts; it may be empty.
+        after: the text directly after the parts; it may be empty.
     """
     places = list(permutations(range(1, len(parts) + 1)))
     made = of_orders(signals([before, *parts, after]), places)
@@ -75,14 +77,15 @@ def order(parts: Sequence[str], before: str, after: str) -> list[int]:
 
 
 def of_orders(found: NDArray[np.float64], places: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-    """Return how much of each signal every order has.
+    """Return the sums of signals for each order.
 
     Args:
-        found: see `signals`.
+        found: the result of `signals`.
         places: the orders of the parts between the first and the last text.
 
     Returns:
-        `(orders, len(PAIR) + 1)`: of neighbours, and of every part before every later one.
+        `(orders, len(PAIR) + 1)`: sums over adjacent parts, then over every part before a later
+        one.
     """
     rows = np.zeros((len(places), found.shape[2]))
     for row, order in zip(rows, places, strict=True):
@@ -97,8 +100,8 @@ def signals(texts: Sequence[str]) -> NDArray[np.float64]:
     """Return the signals of every text before every other.
 
     Returns:
-        `(n, n, len(PAIR) + 1)` by the place of the first and of the second text; the last signal
-        says how many of its words a text brings in that the other knows, less the other way round.
+        `(n, n, len(PAIR) + 1)` by the index of the first and of the second text. The last signal is
+        the number of words that the first text introduces and the second knows, minus the reverse.
     """
     made = [_part(text) for text in texts]
     rare = _weights([part.whole for part in made])

@@ -1,4 +1,4 @@
-"""One reader for all: passages go into the window, the reasoner answers from them."""
+"""The common reader: passages go into the window, and the reasoner answers from them."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +15,10 @@ from qrmem.types import Citation, Passage, Reasoner, ScoredSegment, Segment, Ste
 
 
 def cited_sentences(citations: Iterable[Citation], context: Context) -> tuple[tuple[str, int], ...]:
-    """Return (document id, place of the sentence) for every sentence that a citation touches.
+    """Return (document id, index of the sentence) for every sentence that a citation overlaps.
 
-    Nothing for a document whose sentences are not given; a citation of a whole segment is left out:
-    it names no sentence.
+    Documents without given sentences are left out; so are citations of whole segments,
+    which name no sentence.
     """
     found: dict[tuple[str, int], None] = {}
     for citation in citations:
@@ -53,10 +53,13 @@ async def answer_from(
     """Answer an item from passages, given best first; those that do not fit are left out.
 
     Args:
-        found: what was found and done for it before; the rest is added.
-        context: where sentences are given, so that it is known which ones the answer quotes.
-        window: instead of the run's own.
-        scores: of segments by id, where something ranked them; they are kept in the trail.
+        harness: the harness.
+        item: the item.
+        passages: the passages.
+        found: the prediction so far, which is completed.
+        context: the context, if it has sentences, to find those that the answer quotes.
+        window: replaces the run's window.
+        scores: segment id to score, for the trail.
     """
     found = found or Prediction()
     asked = harness.asked(item, window)
@@ -76,7 +79,7 @@ async def answer_from(
 
 
 def ranking(memory: OpenMemory, segments: Sequence[Segment]) -> Prediction:
-    """Return segments of a memory, best first, as what a system found before it reads them."""
+    """Return a prediction with ranked segments, best first, before a system reads them."""
     return Prediction(
         ranked=tuple(dict.fromkeys(segment.document_id for segment in segments)),
         segments=tuple(segment.id for segment in segments),
@@ -85,11 +88,12 @@ def ranking(memory: OpenMemory, segments: Sequence[Segment]) -> Prediction:
 
 
 def predicted(verdict: Verdict, found: Prediction, **how: Any) -> Prediction:
-    """Return a verdict as a system's answer.
+    """Return a verdict as a prediction.
 
     Args:
-        found: what is known of the item already.
-        how: it came about: other fields of `Prediction`.
+        verdict: the verdict.
+        found: the prediction so far.
+        how: other fields of `Prediction`.
     """
     return replace(
         found,
@@ -102,13 +106,13 @@ def predicted(verdict: Verdict, found: Prediction, **how: Any) -> Prediction:
 
 
 def shown_of(segments: Iterable[Segment]) -> tuple[tuple[str, int, int], ...]:
-    """Return where the segments that a reader saw stand; one that was cut is left out."""
+    """Return the spans of the segments in a reader's window; cut segments are left out."""
     whole = (s for s in segments if len(s.text) == s.end - s.start)
     return tuple((s.document_id, s.start, s.end) for s in whole)
 
 
 def fitting(reasoner: Reasoner, passages: Sequence[Passage], room: int) -> list[Passage]:
-    """Return the first passages that fit together; after one that does not, none is taken."""
+    """Return the first passages that fit together, up to the first one that does not."""
     kept: list[Passage] = []
     for passage in passages:
         room -= reasoner.size(passage)
@@ -125,7 +129,7 @@ def read_step(
     tokens: int,
     scores: Mapping[str, float] | None = None,
 ) -> Step:
-    """Return what a trail keeps of one reading; what nothing ranked has the score 0."""
+    """Return the step of a reading for a trail; segments without a score get 0."""
     of = scores or {}
 
     def scored(passage: Passage) -> ScoredSegment:

@@ -1,4 +1,4 @@
-"""TSort by perplexity: every order of a case's parts is read, and the likeliest is the answer."""
+"""TSort by perplexity: every order of a case's parts is read; the most likely one is the answer."""
 
 import asyncio
 import json
@@ -23,30 +23,30 @@ from qrmem.types import Event, Step
 
 _SEAM = "\n\n"
 _MOST_SURPRISE = 9.0
-"""Nats a token: no language model is that surprised by prose; by chance it is the logarithm of the
-vocabulary's size, about 10 to 12."""
+"""Upper bound of nats per token: prose surprises no language model more; a uniform guess has the
+logarithm of the vocabulary's size, about 10 to 12."""
 _AT_ONCE = 512
-"""Tokens that a local model reads at once: their logits are in memory together."""
+"""Number of tokens that a local model reads at once, with all their logits in memory."""
 
 Orders = Mapping[tuple[int, ...], float]
-"""Order of the parts, from 1, to the mean negative log-probability of a token."""
+"""Order of the parts, from 1, to the mean negative log-probability per token."""
 
 
 @system("ada-perplexity", "TSort: the order of the lowest perplexity", "Ada-LEval")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByPerplexity:
-    """Reads a case's text in every order of its parts and takes the likeliest (section 4.5.1).
+    """Reads a case's text in every order of its parts and returns the most likely (section 4.5.1).
 
-    A server is sent n! prompts a case. It has to give a prompt's log-probabilities by
+    A server gets n! prompts per case. It must return a prompt's log-probabilities by
     `/completions` with `echo`: vLLM does, and llama-cpp-python's server with `logits_all`;
-    llama.cpp's own server does not. With `weights` no server is asked: a causal language model is
-    read in this process (extra `perplexity`), and what two orders begin with is read once.
+    llama.cpp's own server does not. With `weights` a causal language model runs in this process
+    (extra `perplexity`) without a server, and the common beginning of orders is read once.
 
     Attributes:
-        weights: a folder in the form of Hugging Face, or a GGUF file; "": the server's model.
-        begin: what every text begins with; "": nothing, or the local model's begin token.
-            llama-cpp-python needs the model's begin token here where the model does not set one
-            itself: without it, it gives every token the log-probability of the place after it.
+        weights: a folder in Hugging Face's format, or a GGUF file; "" uses the server's model.
+        begin: text before every order; "" for none, or for the local model's begin token.
+            llama-cpp-python needs the begin token here if the model does not set one
+            itself: without it, every token gets the log-probability of the next position.
     """
 
     weights: str = ""
@@ -54,7 +54,7 @@ class ByPerplexity:
 
     @property
     def needs(self) -> frozenset[str]:
-        """A server's model, where no weights are named."""
+        """`model`, if no weights are set."""
         return frozenset() if self.weights else frozenset({"model"})
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:

@@ -20,7 +20,7 @@ from qrmem.text.words import terms
 from qrmem.types import Passage, Segment
 
 DEPTH = 50
-"""Segments of a ranking that are kept for the retrieval metrics."""
+"""Number of ranked segments that are stored for the retrieval metrics."""
 
 
 @system(
@@ -40,13 +40,13 @@ DEPTH = 50
 @system("search", "our search, then one reading", "ours", ranker="search")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieved:
-    """Ranks segments, reads the first of them.
+    """Ranks segments and reads the first of them.
 
     Attributes:
         ranker: `bm25`, `dense` or `search`.
-        k: segments read; 0: as many as fit ("Max").
-        order: in which they are read: best first, or as in the document (DOS-RAG).
-        memory: `local`, or the build whose graph `search` follows.
+        k: number of segments to read; 0 for as many as fit ("Max").
+        order: their order in the prompt: best first, or as in the document (DOS-RAG).
+        memory: `local`, or the build mode of the memory for `search`.
     """
 
     ranker: Literal["bm25", "dense", "search"]
@@ -56,7 +56,7 @@ class Retrieved:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What has to be there."""
+        """Its requirements."""
         return frozenset({"embedder"} if self.ranker == "dense" else ())
 
     ranks = True
@@ -96,21 +96,21 @@ def _query(item: Item) -> str:
 def within_window(
     ranked: Sequence[Segment], item: Item, harness: Harness, memory: OpenMemory
 ) -> list[Segment]:
-    """Return the best segments that fit the window together: what DOS-RAG puts in order."""
+    """Return the best segments that fit the window together, which DOS-RAG sorts."""
     reasoner = harness.reasoner
     kept = fitting(reasoner, memory.passages(ranked), reasoner.room(harness.asked(item)))
     return [passage.segment for passage in kept]
 
 
 def in_document_order(segments: Sequence[Segment]) -> list[Segment]:
-    """Return segments by document and place in it."""
+    """Return segments by document and position."""
     return sorted(segments, key=lambda segment: (segment.document_id, segment.index))
 
 
 @system("bm25-sentences", "BM25 over single sentences: as many as fit", "ours")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedSentences:
-    """Ranks the sentences of a text by BM25 and reads the first of them; nothing is built."""
+    """Ranks the sentences of a text by BM25 and reads the first of them, without a memory."""
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
@@ -130,7 +130,7 @@ def _sentences(passage: Passage) -> Iterator[Passage]:
 
 
 def bm25_of_texts(query: str, texts: Sequence[str]) -> Sequence[float]:
-    """Return the BM25 scores of texts against each other."""
+    """Return the BM25 scores of texts for a query, with these texts as the corpus."""
     bags = [terms(text) for text in texts]
     spread = Counter(term for bag in bags for term in set(bag))
     known = Vocabulary(len(bags), sum(map(len, bags)), spread)
@@ -143,15 +143,15 @@ def bm25_of_texts(query: str, texts: Sequence[str]) -> Sequence[float]:
 @system("fragment", "fragments picked for their surroundings", "FragRel")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragmented:
-    """Reads the fragments that are best by FragRel.
+    """Reads the best fragments by FragRel.
 
     Attributes:
         relation: `semantic` is A-FragRel in the paper, `structure` B-FragRel.
-        alpha: 0 is the usual retrieval of independent fragments (No-FragRel).
-        size: words of a fragment as LongBench counts them (C500, C800); 0: segments as usual.
-        words: read at most (the paper's context limit); 0: what the window has room for.
-        top: fragments read at most; 0: any number.
-        order: in which they are read: as they stand in the text, or best first (Equation 11).
+        alpha: 0 is retrieval of independent fragments (No-FragRel).
+        size: words of a fragment, counted like LongBench (C500, C800); 0 uses segments.
+        words: maximum number of words to read (the paper's context limit); 0 fills the window.
+        top: maximum number of fragments; 0 for no limit.
+        order: their order in the prompt: as in the text, or best first (Equation 11).
     """
 
     relation: Literal["structure", "semantic"] = "structure"
@@ -168,7 +168,7 @@ class Fragmented:
 
     @property
     def needs(self) -> frozenset[str]:
-        """An embedder where cosines are asked for."""
+        """`embedder`, if the score or the relation uses cosines."""
         wants = self.score == "cosine" or (self.relation == "semantic" and self.alpha > 0)
         return frozenset({"embedder"} if wants else ())
 

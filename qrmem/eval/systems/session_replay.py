@@ -1,4 +1,4 @@
-"""Sessions played through: a reply to every turn, from what is recalled; questions on them too."""
+"""Replay of sessions: a reply to every turn from recalled rounds; also questions on sessions."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -28,11 +28,11 @@ from qrmem.types.turns import numbered, turn_id, turn_number
 NAMESPACE = "session"
 
 _WHOLE = 9999
-"""Words of a fragment, at most: a round is one fragment, as in the paper."""
+"""Maximum number of words of a fragment; a round is one fragment, as in the paper."""
 
 
 class Session:
-    """The rounds of one conversation so far, in a memory of their own that is not kept."""
+    """The rounds of one conversation so far, in a temporary memory."""
 
     def __init__(self, store: GraphStore, tools: Models, listener: Listener) -> None:
         self.rounds: list[Round] = []
@@ -44,7 +44,7 @@ class Session:
         self._count = tools.counter.count
 
     async def add(self, made: Round) -> None:
-        """Take what was said and replied: one fragment, as in the paper."""
+        """Add a round as one fragment, as in the paper."""
         self.rounds.append(made)
         number = len(self.rounds)
         turn = Turn(turn_id(number), number, "user", made.text, session=NAMESPACE)
@@ -52,10 +52,10 @@ class Session:
         await self._adder.add([dialog.as_document(turn)])
 
     def latest(self, history: Literal["rolling", "once"]) -> list[Round]:
-        """Return the last rounds, which go to the model as they are: 1,000 tokens, 10 rounds.
+        """Return the latest rounds for the prompt: at most 1,000 tokens and 10 rounds.
 
         Args:
-            history: `once`: those since the history was over these limits and moved out.
+            history: with `once`, the rounds since the history last exceeded these limits.
         """
         turns = self._turns[self._moved :]
         kept = dialog.recent(turns, dialog.RECENT_TOKENS, lambda t: self._count(t.text))
@@ -64,7 +64,7 @@ class Session:
         return self.rounds[len(self.rounds) - kept :]
 
     async def ranked(self, said: str, settings: FragmentSettings) -> dict[Round, float]:
-        """Return all rounds with their scores for the last one and what is said now, best first."""
+        """Return all rounds with their scores for last round and current turn, best first."""
         if not self.rounds:
             return {}
         found = await self._scorer.assess(f"{self._turns[-1].text}\n{said}", settings=settings)
@@ -79,7 +79,7 @@ class Session:
 
 @asynccontextmanager
 async def open_session(harness: Harness) -> AsyncIterator[Session]:
-    """Open a conversation that nobody has said anything in."""
+    """Open an empty conversation."""
     embedder = harness.tools.embedder
     settings = harness.settings.with_(
         namespace=NAMESPACE, model="", text_fragments=f"words:{_WHOLE}"
@@ -94,7 +94,7 @@ async def open_session(harness: Harness) -> AsyncIterator[Session]:
 
 
 REPLY = 512
-"""Tokens of a reply, of a window of 2,048 in the papers."""
+"""Tokens of a reply; the papers' window is 2,048."""
 
 
 @system("latest-chat", "chat with the latest rounds alone", "FragRel's baseline", top=0)
@@ -102,16 +102,15 @@ REPLY = 512
 @system("fragment-chat", "chat memory: rounds recalled by FragRel", "FragRel")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversed:
-    """Replies to every turn of a session from the latest rounds and those that it recalls.
+    """Replies to every turn of a session from the latest rounds and recalled rounds.
 
-    Without a chat model, and where nothing is to be answered, it ranks the user's turns for the
-    last question alone.
+    Without a chat model, or with `retrieve`, it only ranks the user's turns for the last question.
 
     Attributes:
         alpha: 0 is retrieval of independent rounds (MemRetrieval).
-        top: rounds recalled at most; 0: none, the latest that fit are all it knows.
+        top: maximum number of recalled rounds; 0 uses only the latest rounds that fit.
         history: `rolling` always shows the latest rounds, up to 1,000 tokens and 10 rounds; `once`
-            moves the whole history out when it is over that, as the paper says, and starts anew.
+            moves the whole history out when it exceeds these limits, as in the paper.
     """
 
     w_rel: float = 0.8
@@ -125,14 +124,14 @@ class Conversed:
 
     @property
     def needs(self) -> frozenset[str]:
-        """An embedder where cosines are asked for; a model where nothing is ranked."""
+        """`embedder` for cosines; `model` if it cannot rank."""
         if not self.top:
             return frozenset({"model"})
         return frozenset({"embedder"} if self.score == "cosine" else ())
 
     @property
     def ranks(self) -> bool:
-        """Unless it recalls nothing."""
+        """Whether it recalls rounds."""
         return self.top > 0
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
@@ -183,12 +182,12 @@ class Conversed:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Something said earlier, as a model reads it.
+    """An earlier part of a session for the prompt.
 
     Attributes:
-        ids: of the rounds that it is of.
-        place: among the others.
-        score: where something ranked it.
+        ids: ids of its rounds.
+        place: its position among the others.
+        score: its score, if it was ranked.
     """
 
     ids: tuple[str, ...]
@@ -199,10 +198,10 @@ class Piece:
 
 @dataclass(slots=True)
 class Said:
-    """One side of a session: what the model replies, and the trail of how.
+    """The system's side of a session: its replies and their trail.
 
     Attributes:
-        read: ids of the rounds that the last reply was made from.
+        read: ids of the rounds in the prompt of the last reply.
     """
 
     caller: Caller
@@ -211,11 +210,12 @@ class Said:
     read: tuple[str, ...] = ()
 
     async def reply(self, text: str, earlier: Sequence[Piece], latest: Sequence[Piece]) -> str:
-        """Return the reply to what a user says.
+        """Return the reply to a user's turn.
 
         Args:
-            earlier: best first; those that do not fit are left out, the worst first.
-            latest: in order; of these the oldest is left out first, where it must.
+            text: the user's turn.
+            earlier: earlier pieces, best first; if they do not fit, the worst are left out first.
+            latest: latest pieces in order; if they do not fit, the oldest are left out first.
         """
         newest = list(reversed(latest))
         words = text.split(" ")
@@ -246,24 +246,24 @@ class Said:
         tokens: int = 0,
         scores: Mapping[str, float] | None = None,
     ) -> None:
-        """Add a step to the trail; what nothing ranked has the score 0."""
+        """Add a step to the trail; pieces without a score get 0."""
         ids = tuple(ScoredSegment(id, (scores or {}).get(id, 0.0), 0) for id in read)
         n = len(self.steps) + 1
         self.steps.append(Step(n=n, action=action, read=ids, reason=reason, tokens=tokens))
 
 
 def require_session(item: Item) -> None:
-    """Refuse items that no conversation stands behind.
+    """Check that an item has a conversation.
 
     Raises:
-        UsageError: it is not of MTBench+.
+        UsageError: the item is not of MTBench+.
     """
     if "topics" not in item.labels:
         raise UsageError("it plays a conversation through: it runs on MTBench+ alone")
 
 
 def conversation(context: Context) -> Context:
-    """Return a context whose documents are what the user says in one session, in order."""
+    """Return a context whose documents are the user's turns of one session, in order."""
     turns = [
         Turn(document.id or str(n), n, "user", document.text, session=context.id)
         for n, document in enumerate(context.documents, 1)
@@ -284,7 +284,7 @@ def _block(made: Round) -> str:
 
 
 _DEPTH = 300
-"""Turns of a ranking that the budget is filled from."""
+"""Number of ranked turns to fill the budget from."""
 
 
 @system("recall-search", "turns by search, within a budget", "ours", how="search")
@@ -294,10 +294,10 @@ _DEPTH = 300
 @system("recall", "turns by recall, within a budget", "ours")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledBudget:
-    """Takes the best turns that fit a budget, reads them in order of time.
+    """Reads the best turns that fit a budget, in order of time.
 
     Attributes:
-        tokens: upper bound of the turns' texts together.
+        tokens: upper bound of the turns' texts together, in tokens.
     """
 
     how: Literal["turns", "fragrel", "bm25", "cosine", "search"] = "turns"
@@ -305,7 +305,7 @@ class FilledBudget:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What has to be there."""
+        """Its requirements."""
         return frozenset({"embedder"} if self.how == "cosine" else ())
 
     ranks = True

@@ -1,4 +1,4 @@
-"""The strategies of this package over memories of each context."""
+"""The strategies of qrmem, over a memory of each context."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -26,19 +26,19 @@ class Strategy:
     """Walks the graph of a memory.
 
     Attributes:
-        memory: how the memory is built: `compact` or `paper`; `local` reads without the model.
+        memory: build mode of the memory: `compact` or `paper`; `local` builds without the model.
         orientation: `local` reads the nearest segments again with the question; `full` builds a
             memory for each question, as the paper does.
-        max_trials: readings at most, before an answer is forced or refused.
-        updates: trials as QRMeM's Figure 4 counts them: updates of the entities E, of which each
-            leads to a reading after the first; 0: `max_trials` counts.
-        open_entity: an ablation, as those that follow.
-        navigation: of `inner-loop` the loop.
-        surprise: whether a tree is searched by its surprises.
-        leaf: tokens of a segment below a tree; 0: as usual (600). RAPTOR's own code has 100.
-        summary: tokens of a node's summary at most. RAPTOR's own code has 100.
-        paper_exact: as QRMeM has it: mode `paper`, orientation `full`, start `entities`, and a
-            search without our own switches. Over trees, as ILM-TR has it: clusters over whole
+        max_trials: maximum number of readings, before an answer is forced or refused.
+        updates: trials counted as in QRMeM's Figure 4: updates of the entities E, each of which
+            leads to a reading after the first; 0 uses `max_trials`.
+        open_entity: ablation, like the following ones.
+        navigation: for `inner-loop` the loop.
+        surprise: whether to search a tree by its surprises.
+        leaf: tokens of a segment below a tree; 0 for the default (600). RAPTOR's own code has 100.
+        summary: maximum tokens of a node's summary. RAPTOR's own code has 100.
+        paper_exact: as in QRMeM: mode `paper`, orientation `full`, start `entities`, and a
+            search without our own switches. Over trees, as in ILM-TR: clusters over whole
             levels, the parameters of its appendix A.3.
     """
 
@@ -58,7 +58,7 @@ class Strategy:
     paper_exact: bool = False
 
     def build(self, item: Item, harness: Harness) -> Build:
-        """Return how the memory for an item is built."""
+        """Return the way to build the memory for an item."""
         from qrmem.agents import STRATEGIES  # LangGraph takes a second to import
 
         is_exact = self._is_exact(harness)

@@ -1,4 +1,4 @@
-"""Reading with no retrieval: nothing, everything, cut, in windows, summarised, compressed."""
+"""Systems without retrieval: no text, whole text, cut, in windows, summarised, compressed."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -23,14 +23,14 @@ from qrmem.types import Passage, Reasoner, Segment, Step, Usage, Verdict
 
 Keep = Literal["left", "right", "middle"]
 MODEL_WINDOW = 128_000
-"""Of a model, unless a server says that it takes less."""
+"""Context of a model in tokens, unless its server states a smaller one."""
 LEAST_WINDOW = 512
 
 
 @system("closed-book", "the model alone, no text", "QRMeM's baseline")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedBook:
-    """Answers from nothing: what the model knows by itself."""
+    """Answers without a text, from the model's own knowledge."""
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
@@ -49,13 +49,13 @@ class ClosedBook:
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncated:
-    """Reads the text as it stands, cut to the window.
+    """Reads the text, cut to the window.
 
     Attributes:
         keep: `left`, `right`, or `middle`: LongBench's rule, which keeps both ends and cuts out the
             middle.
-        is_full: whether it has a window of its own, the model's, unless one is chosen for the run.
-        window: of its own at most.
+        is_full: whether it uses the model's own window, unless one is chosen for the run.
+        window: maximum of its own window.
     """
 
     keep: Keep
@@ -93,7 +93,7 @@ class Truncated:
 def truncated(
     reasoner: Reasoner, passages: Sequence[Passage], room: int, keep: Keep
 ) -> list[Passage]:
-    """Return what fits of a text, in order, labelled; the passage at the cut is cut itself."""
+    """Return the labelled passages of a text that fit, in order; one may be shortened."""
     if keep == "right":
         kept = _fitted(reasoner, passages, room, from_end=True)
     elif keep == "left" or len(fitting(reasoner, passages, room)) == len(passages):
@@ -135,13 +135,13 @@ def _part(reasoner: Reasoner, passage: Passage, room: int, *, from_end: bool) ->
 @system("sliding-window", "every window asked, answers voted", "QRMeM's baseline")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlidingWindow:
-    """Asks every window of the text; the answer that most windows give counts.
+    """Answers from every window of the text; the most frequent answer counts.
 
-    Where no window answers and one is forced, it is forced from the window that came last.
+    If no window answers and an answer is forced, the last window is used.
 
     Attributes:
-        requests: windows that the text is spread over evenly (the paper: five); more where it does
-            not fit so many.
+        requests: number of windows that cover the text evenly (five in the paper); more if it does
+            not fit.
     """
 
     requests: int = 5
@@ -173,17 +173,19 @@ class SlidingWindow:
 
 
 _PIECE_TOKENS = 60
-"""Of the pieces between which a window may end: a sentence or two."""
+"""Tokens of the pieces between which a window may end: a sentence or two."""
 
 
 def spread(
     reasoner: Reasoner, pieces: Sequence[Passage], room: int, requests: int
 ) -> list[list[Passage]]:
-    """Return windows that cover a text evenly: so many, or more where it does not fit into them.
+    """Return windows that cover a text evenly: the requested number, or more if it does not fit.
 
     Args:
-        pieces: of the text, small ones, in order.
-        requests: windows that are wanted.
+        reasoner: the reader.
+        pieces: small pieces of the text, in order.
+        room: tokens of a window.
+        requests: requested number of windows.
     """
     sizes = [reasoner.size(piece) for piece in pieces]
     middles = [end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
@@ -203,7 +205,7 @@ def _window(pieces: Sequence[Passage]) -> list[Passage]:
 
 
 def elected(answered: Sequence[Verdict]) -> Verdict:
-    """Return the answer that came most often, of equals the first."""
+    """Return the most frequent answer, of ties the first."""
     if not answered:
         return Verdict(is_answerable=False)
     votes = Counter(_vote(verdict) for verdict in answered)
@@ -218,10 +220,10 @@ def _vote(verdict: Verdict) -> str | int:
 @system("summary", "a summary in place of the text", "QRMeM's baseline")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Reads summaries in place of the text; making them counts as construction.
+    """Reads summaries instead of the text; making them counts as construction.
 
     The text is summarised piece by piece, and the summaries again, until they fit the window.
-    Without a chat model each document's most telling sentences stand for it.
+    Without a chat model each document's most informative sentences are its summary.
     """
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
@@ -259,7 +261,7 @@ async def _telling(context: Context, harness: Harness) -> list[str]:
 
 
 _OF_ROOM = 3 / 4
-"""How much of what may be read the summaries may take: the rest is left to the question."""
+"""Share of the window for the summaries; the rest is for the question."""
 
 
 async def _reduced(texts: Sequence[str], caller: Caller, room: int) -> list[str]:
@@ -301,7 +303,7 @@ async def _summary(texts: Sequence[str], prompt: str, caller: Caller, room: int)
 
 
 def whole(document: str, text: str, harness: Harness) -> Segment:
-    """Return a text that is no part of a document as something to read."""
+    """Return a text that is not part of a document as a passage."""
     tokens = harness.tools.counter.count(text)
     return Segment(f"{document}*", document, 0, 0, len(text), text, tokens)
 
@@ -330,10 +332,10 @@ class Compressed:
 
 
 def compressed(model: str, texts: list[str], room: int) -> str:
-    """Return texts with words left out, by the package's own classifier and its count of tokens.
+    """Compress texts by the package's own classifier and token counter.
 
     Raises:
-        MissingError: the classifier, or what the package counts by, is not on this machine.
+        MissingError: the classifier or the token counter is not on this machine.
     """
     try:
         found = _compressor(model).compress_prompt_llmlingua2(texts, target_token=room)
