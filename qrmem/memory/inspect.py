@@ -82,7 +82,12 @@ async def status(session: Session) -> MemoryStatus:
     read = [document for document in documents if document.id not in waiting]
     warnings = [*low_yields(read)]
     if problems:
-        warnings.append(f"{len(problems)} segments are not complete: run the same `add` again")
+        of_turns = sum(is_turn_id(document_id) for document_id, *_ in problems)
+        hints = ["run the same `add` again"] * (of_turns < len(problems))
+        hints += ["the next turn that is kept completes turns"] * bool(of_turns)
+        are = "is" if len(problems) == 1 else "are"
+        number = counted(len(problems), "segments")
+        warnings.append(f"{number} {are} not complete: {'; '.join(hints)}")
     if info.embedder != "none":
         bare = {row.segment_id for row in ledger if row.merged}
         bare.difference_update(await store.owners(info.name, "segment"))

@@ -111,6 +111,19 @@ async def test_what_was_read_and_not_merged_is_told_and_made_up_for() -> None:
     assert await memory.search("Ahab")
 
 
+async def test_a_turn_that_was_not_merged_is_completed_by_the_next_one() -> None:
+    store = _FullBeforeMerging()
+    memory = Memory(store, SETTINGS)
+    with pytest.raises(StoreUnavailable):
+        await memory.add_turn("user", "Ann moved to Bergen.")
+    assert (await memory.status()).warnings == (
+        "1 segment is not complete: the next turn that is kept completes turns",
+    )
+    store.is_full = False
+    await memory.add_turn("user", "She likes it.")
+    assert not (await memory.status()).problems
+
+
 class _FullWhileWriting(ReferenceStore):
     """A store whose disk is full when a document is to be written."""
 
