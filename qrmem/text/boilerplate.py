@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from qrmem.text.numbers import WORDS
+from qrmem.text.times import MONTHS
 from qrmem.types import Part
 
 # --- Chapter headings and front matter of a text, passages of a joined context.
@@ -113,7 +114,10 @@ _PAGES = ("0123456789", "ivxlcIVXLC")
 """What the number of a page is written with."""
 _NUMBERED = re.compile(r"(?:[ivxlcdm]+|\d+)\b[.:)]?(?:\s+|\Z)", re.IGNORECASE)
 _ROMAN = re.compile(r"[IVXLC]+[.:)]\s")
-_INDEXED = re.compile(r".*[^\W\d_],?\s+\d+(?:\s*[-–,;]\s*\d+)*[.;]?\Z")
+_INDEXED = re.compile(
+    r"(?P<head>.*[^\W\d_])(?P<comma>,?)\s+\d{1,3}(?:\s*[-–,;]\s*\d{1,3})*(?P<stop>[.;]?)\Z"
+)
+"""What an index names, and its pages: a number of four digits is mostly a year."""
 _LICENCE = re.compile(
     r"\b(?:licen[cs]e[ds]?|copyright(?:ed)?|trademark|redistribut\w+|warrant(?:y|ies)|liability"
     r"|royalt(?:y|ies)|refund|public domain|permission|all rights reserved|terms of use"
@@ -186,7 +190,7 @@ def boilerplate(text: str, index: int = 1) -> str:
         return ""
     if sum(map(_is_entry, rows)) >= _MOSTLY * len(rows):
         return "contents"
-    if sum(bool(_INDEXED.match(row)) for row in rows) >= _MOSTLY * len(rows):
+    if sum(map(_is_indexed, rows)) >= _MOSTLY * len(rows):
         return "index"
     is_prose = len(_SENTENCE_END.findall(text)) * 40 > words
     return "title page" if index == 0 and not is_prose else ""
@@ -200,6 +204,21 @@ def _is_entry(row: str) -> bool:
     return numbered is not None and is_heading(row[numbered.end() :].rstrip(" .,;"))
 
 
+def _is_indexed(row: str) -> bool:
+    """Whether a line is of an index: a subject, a comma and its pages, or a title and its page.
+
+    A sentence comes to its number without a comma, in small letters ("Ann Miller has 12").
+    """
+    match = _INDEXED.match(row)
+    if match is None or is_said(match["head"]):
+        return False
+    words = match["head"].split()
+    if words[-1].casefold() in MONTHS:
+        return False
+    is_title = not words[-1].islower() and _opens([*words, "Page"]) and match["stop"] != "."
+    return bool(match["comma"]) or is_title
+
+
 def _is_marked(row: str) -> bool:
     """Whether a line begins as a chapter does, or ends with dots or wide space and a page.
 
@@ -208,6 +227,8 @@ def _is_marked(row: str) -> bool:
     """
     for digits in _PAGES:
         title = row.rstrip(digits)
+        if len(row) - len(title) == 4 and digits[0] == "0":  # a year, as in a table
+            continue
         gap = title[len(title.rstrip()) :]
         if title != row and (len(gap) >= 3 or "\t" in gap or title.rstrip().endswith("...")):
             return True
