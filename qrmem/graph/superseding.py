@@ -30,10 +30,12 @@ class Ending(NamedTuple):
     Attributes:
         by: the later statement.
         since: from when on, a date or moment in ISO form; "" if nobody says.
+        is_over: the later one says of the same two only that it is over: `since` is the last time.
     """
 
     by: Fact
     since: str
+    is_over: bool = False
 
 
 def place_of(fact: Fact) -> Place:
@@ -60,6 +62,8 @@ def holds(fact: Fact, ending: Ending | None, at: str) -> bool:
         return False
     if fact.valid_until and end_of(fact.valid_until) < start_of(at):
         return False
+    if ending is not None and ending.is_over:
+        return end_of(ending.since) >= start_of(at)
     return ending is None or bool(ending.since and start_of(ending.since) > end_of(at))
 
 
@@ -69,8 +73,8 @@ def endings(
     """Return which statements are replaced, each by the first one that does.
 
     One of a `single` type is replaced by the next of the same head and type with another tail that
-    is valid later, or was said later; two statements never replace each other, nor do more in a
-    ring.
+    is valid later, or was said later. One without an end is over when a later one of the same head,
+    type and tail says so. Two statements never replace each other, nor do more in a ring.
 
     Args:
         facts: all of their heads.
@@ -78,16 +82,21 @@ def endings(
         judged: pairs of which a chat model said that the second replaces the first.
     """
     by_place = {place_of(fact): fact for fact in facts}
-    pairs = list(_of_single_types(by_place.values(), single))
-    pairs += [
+    replaced = list(_of_single_types(by_place.values(), single))
+    replaced += [
         (by_place[old], by_place[new])
         for old, new in judged
         if old in by_place and new in by_place and is_later(by_place[new], by_place[old])
     ]
+    pairs = [(old, Ending(new, new.valid_from or new.said_at)) for old, new in replaced]
+    pairs += [
+        (old, Ending(new, new.valid_until, is_over=True))
+        for old, new in _over(by_place.values(), single)
+    ]
     ending_by_place: dict[Place, Ending] = {}
-    for old, new in sorted(pairs, key=lambda pair: (_moment(pair[1]), place_of(pair[1]))):
-        if place_of(old) not in ending_by_place and not _leads(ending_by_place, new, old):
-            ending_by_place[place_of(old)] = Ending(new, new.valid_from or new.said_at)
+    for old, ending in sorted(pairs, key=lambda pair: _ends_at(pair[1])):
+        if place_of(old) not in ending_by_place and not _leads(ending_by_place, ending.by, old):
+            ending_by_place[place_of(old)] = ending
     return ending_by_place
 
 
@@ -203,13 +212,20 @@ async def kept_endings(
     return endings(facts_held, single, await _replacements(store, ns, facts_held, judged))
 
 
+def with_end(fact: Fact, ending: Ending | None) -> Fact:
+    """Return a statement with its end, if a later one says only that it is over."""
+    is_over = ending is not None and ending.is_over and not fact.valid_until
+    return replace(fact, valid_until=ending.since) if ending and is_over else fact
+
+
 def with_time(fact: Fact, ending: Ending | None, told: str = "") -> str:
     """Return a description with what a reader of it must know of its time.
 
     Args:
         told: what the later statement says, in words.
     """
-    if ending is not None:
+    fact = with_end(fact, ending)
+    if ending is not None and not ending.is_over:
         until = fact.valid_until or ending.since[:10]
         later = f"; then: {told or ending.by.description}"
         return f"{fact.description} (until {until or 'later'}{later})"
@@ -253,6 +269,22 @@ def _of_single_types(facts: Iterable[Fact], single: Collection[str]) -> Iterator
             yield from ((old, new) for new in group if new.tail != old.tail and is_later(new, old))
 
 
+def _over(facts: Iterable[Fact], single: Collection[str]) -> Iterator[tuple[Fact, Fact]]:
+    """Yield statements without an end, each with a later one about the same two that has one."""
+    groups: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+    for fact in facts:
+        if fact.type in single and fact.said_at:
+            groups[fact.head, fact.type, fact.tail].append(fact)
+    for own in groups.values():
+        for new in (fact for fact in own if fact.valid_until):
+            for old in own:
+                is_before = start_of(old.said_at) < start_of(new.said_at)
+                # What began after that end is another time of the same.
+                began = old.valid_from and start_of(old.valid_from) > end_of(new.valid_until)
+                if is_before and not old.valid_until and not began:
+                    yield old, new
+
+
 def _leads(found: Mapping[Place, Ending], start: Fact, end: Fact) -> bool:
     """Whether one statement is replaced, through however many others, by another."""
     now: Fact | None = start
@@ -262,6 +294,10 @@ def _leads(found: Mapping[Place, Ending], start: Fact, end: Fact) -> bool:
         after = found.get(place_of(now))
         now = after.by if after else None
     return False
+
+
+def _ends_at(ending: Ending) -> tuple[str, Place]:
+    return start_of(ending.since) if ending.since else "", place_of(ending.by)
 
 
 def _moment(fact: Fact) -> str:

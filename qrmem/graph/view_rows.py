@@ -34,7 +34,7 @@ from qrmem.types import (
 )
 from qrmem.types.knowledge_graph import SPEAKER
 
-VERSION = 5
+VERSION = 6
 """Of the way in which rows are made; a change of it makes all rows anew."""
 
 _OWN = "type", "properties"
@@ -238,7 +238,7 @@ class _Times:
     def __init__(self, text: str, said_at: str) -> None:
         self._text = text
         self._said_at = said_at
-        self._sentences: list[str] | None = None
+        self._sentences: list[tuple[str, set[str]]] | None = None
 
     def of(self, statement: Statement) -> Validity:
         """Return when a statement holds."""
@@ -246,13 +246,31 @@ class _Times:
         if any(validity) or not has_bounds(self._text):
             return validity
         ends = statement.head, statement.tail
-        sentence = next((one for one in self._lines() if all(end in one for end in ends)), "")
+        sentence = self._sentence(statement.description, ends)
         return stated_validity(sentence, ends, self._said_at) if sentence else Validity()
 
-    def _lines(self) -> list[str]:
+    def _sentence(self, description: str, ends: Sequence[str]) -> str:
+        """Return the sentence that says most of a statement, if it names both ends, else "".
+
+        Where none has a word of the description, several that name both are as likely.
+        """
+        words = set(terms(description)).difference(*map(terms, ends))
+        score, is_own, _, sentence = max(
+            (
+                (len(words & own), all(end in line for end in ends), -len(line), line)
+                for line, own in self._lines()
+            ),
+            default=(0, False, 0, ""),
+        )
+        if not is_own:
+            return ""
+        both = {line for line, _ in self._lines() if all(end in line for end in ends)}
+        return sentence if score or len(both) == 1 else ""
+
+    def _lines(self) -> list[tuple[str, set[str]]]:
         if self._sentences is None:
-            text = self._text
-            self._sentences = [" ".join(text[a:b].split()) for a, b in sentences(text)]
+            lines = (" ".join(self._text[a:b].split()) for a, b in sentences(self._text))
+            self._sentences = [(line, set(terms(line))) for line in lines]
         return self._sentences
 
 

@@ -25,6 +25,7 @@ from qrmem.graph.superseding import (
     may_clash,
     pair_key,
     place_of,
+    with_end,
     with_time,
 )
 from qrmem.graph.view_rows import readings, rows_of, statement_key
@@ -232,7 +233,8 @@ def _view(
     fact: Fact, ending: Ending | None, names: Mapping[str, str], segment: Segment
 ) -> FactView:
     head, tail = names.get(fact.head, fact.head), names.get(fact.tail, fact.tail)
-    by = ending.by if ending else None
+    fact = with_end(fact, ending)
+    by = ending.by if ending and not ending.is_over else None
     return FactView(
         id=fact.id,
         head=head,
@@ -245,7 +247,7 @@ def _view(
         valid_from=fact.valid_from,
         valid_until=fact.valid_until,
         superseded_by=by.id if by else "",
-        superseded_at=ending.since if ending else "",
+        superseded_at=ending.since if ending and by else "",
         type=fact.type,
         then=f"{names.get(by.head, by.head)} — {by.description} — {names.get(by.tail, by.tail)}"
         if by

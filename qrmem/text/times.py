@@ -127,6 +127,7 @@ _MONTH, _COUNT = "|".join(MONTHS), "|".join(_COUNTS)
 _TIME = re.compile(
     rf"""\b(?:
     (?P<iso>\d{{4}}-\d\d-\d\d)\b
+  | (?P<isomonth>(?:19|20)\d\d-(?:0[1-9]|1[0-2]))\b(?!-\w)
   | (?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH})\b(?:,?\s+(?P<y1>\d{{4}}))?\b
   | (?P<m2>{_MONTH})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<y2>\d{{4}}))?\b
   | (?:(?P<before>last|this|next|in|since|during|of|by|until|early|late|mid)[\s-]+)?
@@ -196,7 +197,9 @@ def periods(text: str, said: date) -> list[Period]:
             continue
         if days is not None:
             groups = match.groupdict()
-            is_relative = not any(groups[name] for name in ("iso", "y1", "y2", "y3", "year"))
+            is_relative = not any(
+                groups[name] for name in ("iso", "isomonth", "y1", "y2", "y3", "year")
+            )
             result.append(Period(match.group(), *days, is_relative))
     return result
 
@@ -205,6 +208,9 @@ def _days(match: re.Match[str], said: date) -> _Days | None:
     groups = match.groupdict()
     if groups["iso"]:
         return _day(date.fromisoformat(groups["iso"]))
+    if groups["isomonth"]:
+        year, month = map(int, groups["isomonth"].split("-"))
+        return _months(year, month, 1)
     if groups["year"]:
         return _months(int(groups["year"]), 1, 12)
     if groups["near"]:

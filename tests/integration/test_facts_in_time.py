@@ -172,7 +172,7 @@ async def typed(memory: qrmem.Memory, documents: tuple[tuple[str, str, str], ...
     for id, text, date in documents:
         await memory.add([{"id": id, "text": text, "metadata": {"date": date}}])
         (segment,) = await store.segments(ns, documents=[id])
-        tail = text.split()[-1].rstrip(".")
+        tail = text.partition(" in ")[2].split()[0].rstrip(".")
         stated = Statement("Ann", tail, "lives in", type="LIVES_IN")
         read = Contribution(segment.id, "extraction", statements=(stated,))
         await store.record(ns, [(LedgerRow(segment.id, "ok"), read)])
@@ -321,3 +321,23 @@ async def test_deleted_documents_leave_no_trace_in_what_supersedes_what(
     assert exported[0][0] == exported[1][0]
     assert exported[0][1] == exported[1][1]
     assert exported[0][2] == exported[1][2]
+
+
+async def test_a_later_statement_with_an_end_ends_the_one_about_the_same_two(
+    memory: qrmem.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    single = frozenset({"LIVES_IN"})
+    monkeypatch.setattr(Session, "single_types", property(lambda _: single))
+    await memory.delete("ann", "bob")
+    over = ("three", "Ann lived in Rome until 2025-06.", "2026-05")
+    await typed(memory, (LIVES[0], over))
+    assert await memory.facts(entity="Ann") == []
+    assert await memory.facts(entity="Ann", as_of="2026-12") == []
+    first, last = await memory.facts(entity="Ann", superseded=True)
+    assert (first.document_id, first.valid_until, first.superseded_by) == ("one", "2025-06", "")
+    assert (last.document_id, last.valid_until) == ("three", "2025-06")
+    (earlier,) = await memory.facts(entity="Ann", as_of="2025")
+    assert (earlier.document_id, earlier.valid_until) == ("one", "")
+    await memory.delete("three")
+    (now,) = await memory.facts(entity="Ann")
+    assert (now.document_id, now.valid_until) == ("one", "")

@@ -39,6 +39,22 @@ def test_what_was_over_when_it_was_said_ends_nothing() -> None:
     assert not endings([lives("rome", "2025"), lives("oslo", "2026", 1, until="2019")], SINGLE)
 
 
+def test_a_later_statement_with_an_end_ends_the_same_one_before() -> None:
+    first, last = lives("rome", "2025-01"), lives("rome", "2026-05", 1, until="2025-06")
+    ending = endings([first, last], SINGLE)[place_of(first)]
+    assert (ending.since, ending.is_over) == ("2025-06", True)
+    assert holds(first, ending, "2025-06-30")
+    assert not holds(first, ending, "2025-07-01")
+    assert with_time(first, ending) == "lives in (until 2025-06)"
+    ahead = lives("rome", "2026-05", 1, until="2030")
+    assert holds(first, endings([first, ahead], SINGLE)[place_of(first)], "2026-12")
+    back = lives("rome", "2025-01", since="2025-08")
+    assert not endings([back, last], SINGLE)
+    for other in (lives("rome", "", 2), lives("rome", "2026-08", 2), lives("oslo", "2024", 2)):
+        assert place_of(other) not in endings([other, last], SINGLE)
+    assert endings([first, last], ()) == {}
+
+
 def test_a_ring_is_cut() -> None:
     ring = [
         lives("a", "2023", 1, since="2010"),

@@ -31,6 +31,8 @@ SAID = date(2023, 8, 9)  # a Wednesday
         ("this weekend", "2023-08-12", "2023-08-13"),
         ("it was 2019", "2019-01-01", "2019-12-31"),
         ("2022-02-03", "2022-02-03", "2022-02-03"),
+        ("in 2022-02", "2022-02-01", "2022-02-28"),
+        ("the season 2019-20", "2019-01-01", "2019-12-31"),
     ],
 )
 def test_time_words_are_resolved_against_the_day_they_were_said(

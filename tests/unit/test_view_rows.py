@@ -200,3 +200,23 @@ def test_what_is_spelled_stands_in_the_text(text: str, name: str) -> None:
     if spelled is not None:
         assert spelled in " ".join(text.split())
         assert Occurrences(text).counted([spelled])[spelled] >= 1
+
+
+@pytest.mark.parametrize(
+    ("description", "since"),
+    [
+        ("works for", "2019"),
+        ("manages the Oslo office of", ""),
+        ("leads the workshop of", ""),
+        ("is a colleague at", ""),
+    ],
+)
+def test_a_date_is_only_that_of_the_sentence_that_says_so(description: str, since: str) -> None:
+    text = (
+        "Ann Miller works for Acme Corp since 2019. Bob Stone works for Acme Corp."
+        " Ann Miller manages the Oslo office of Acme Corp. She leads a workshop there."
+    )
+    stated = Statement("Ann Miller", "Acme Corp", description)
+    names = Mention("Ann Miller"), Mention("Acme Corp")
+    (fact,) = rows(*names, statements=(stated,), text=text).facts
+    assert fact.valid_from == since

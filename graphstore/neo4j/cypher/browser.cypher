@@ -53,6 +53,7 @@ WITH e ORDER BY toLower(e.name) = toLower($name) DESC, COUNT { (e)<-[:MENTIONS]-
 MATCH (e)-[r]-(x:Entity) WHERE x <> e AND r.statements > 0
 WITH r, startNode(r) AS head, endNode(r) AS tail ORDER BY r.statements DESC, x.key LIMIT 1
 MATCH (head)<-[a:FROM]-(f:Statement)-[b:TO]->(tail)
+  WHERE coalesce(f.type, '') = coalesce(r.type, '')
 MATCH (s:Segment)-[states:STATES]->(f)
 WITH head, r, tail, a, f, b, states, s ORDER BY s.document, s.index, f.n LIMIT 12
 RETURN head, r, tail, a, f, b, states, s
