@@ -1,6 +1,7 @@
 """The site is built from the pages without a warning, and draws its diagrams by itself."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,6 +39,25 @@ def test_the_site_describes_the_library(site: Path) -> None:
     page = (site / "reference" / "api" / "index.html").read_text()
     assert "Answer a question" in page
     assert "max_trials" in page
+
+
+def test_the_index_says_how_to_install_and_shows_the_product(site: Path) -> None:
+    page = (site / "index.html").read_text()
+    assert "pipx install" in page
+    (picture,) = re.findall(r'<img alt="[^"]+" src="([^"]+)"', page)
+    assert (site / picture).is_file()
+    for link in re.findall(r'<td><a href="([^":#]+)', page):
+        assert (site / link).exists(), link
+
+
+def test_choices_of_an_option_are_written_with_a_bar_alone(site: Path) -> None:
+    commands = (site / "reference" / "cli" / "index.html").read_text()
+    assert "PATH|URI" in commands.replace("&#124;", "|")
+    for page in site.rglob("*.html"):
+        shown = re.sub(
+            r"<(script|pre)\b.*?</\1>|\\\(.*?\\\)", "", page.read_text(), flags=re.DOTALL
+        )
+        assert "\\|" not in shown, page
 
 
 @pytest.mark.timeout(300)
