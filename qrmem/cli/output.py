@@ -286,10 +286,11 @@ def _span(first: int, last: int) -> str:
 
 
 def _source(shown: Hit | Citation) -> str:
-    """Return title and part; the id of a file in a folder that has no title but its name."""
+    """Return title and part, and of a file in a folder its id: titles may be alike."""
     title, id = shown.title, shown.document_id
-    is_file_name = "/" in id and title == PurePath(id).stem
-    return _line(" · ".join(filter(None, (id if is_file_name else title or id, shown.part))))
+    if "/" in id:
+        title = id if title in ("", id, PurePath(id).stem) else f"{title} ({id})"
+    return _line(" · ".join(filter(None, (title or id, shown.part))))
 
 
 def hit_lines(number: int, hit: Hit) -> list[str]:

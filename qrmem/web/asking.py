@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, cast
+from urllib.parse import quote
 
 from qrmem.errors import (
     CapReached,
@@ -40,6 +41,7 @@ _STATUS: tuple[tuple[type[QrmemError], int], ...] = (
 
 WARNING = "x-warning"
 """Header with a warning about the reply, as text."""
+_IN_HEADERS = "".join(chr(code) for code in range(32, 127) if chr(code) != "%")
 _LEFT = 499
 """Status in the metrics if the client left before the reply."""
 MOST = 2**31 - 1
@@ -163,6 +165,9 @@ def own(user: str, where: Where | None, documents: Sequence[str] | None) -> Wher
 
 
 def note_length(question: str, response: "Response", *, miss: str = "") -> None:
-    """Set the warning header if a long question was cut, or else to `miss`."""
+    """Set the warning header if a long question was cut, or else to `miss`.
+
+    What a header cannot hold, such as a word in another script, is percent-encoded.
+    """
     if note := cut_note(question) or miss:
-        response.headers[WARNING] = note
+        response.headers[WARNING] = quote(note, safe=_IN_HEADERS)

@@ -149,6 +149,15 @@ def test_a_hint_about_a_file_of_a_folder_offers_no_id(qrmem: Shell) -> None:
 
 def test_passages_of_two_files_of_one_name_say_which_file_they_are_from(qrmem: Shell) -> None:
     _notes(qrmem)
+    for folder, boat in (("x", "Nell"), ("y", "Brig")):
+        qrmem.write(f"{folder}/plan.md", f"# Plan\n{boat} is a boat of Oslo.")
+    assert qrmem("add", "x", "y").code == 0
+    for command in ("search", "ask"):
+        shown = qrmem(command, "Which boat is of Oslo?").out
+        assert "Plan · Plan" in shown
+        assert "Plan (y/plan.md) · Plan" in shown
+    for name in ("plan.md", "y/plan.md", "notes.txt", "y/notes.txt"):
+        qrmem("delete", name, "--yes")
     assert qrmem("add", ".", "--glob", "*/notes.txt").code == 0
     for command in ("search", "ask"):
         shown = qrmem(command, "Which boat is there?").out

@@ -5,6 +5,7 @@ import sqlite3
 from json import dumps, loads
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -17,6 +18,15 @@ from qrmem.web import guard
 from qrmem.web.api import api
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
+
+
+def test_words_of_any_script_that_no_passage_has_are_named(served: Served) -> None:
+    with served("serve", text=TEXT) as url:
+        for word in ("Чарльз", "木星", "zebra"):
+            asked = {"query": f"Did Ada Lovelace meet Charles Babbage in {word}?"}
+            found = httpx.post(f"{url}/search", json=asked, timeout=60)
+            assert found.status_code == 200, word
+            assert unquote(found.headers["x-warning"]) == f"no passage mentions '{word}'"
 
 
 def test_a_client_looks_searches_and_asks(served: Served) -> None:

@@ -18,7 +18,7 @@ export async function call(path, body, method) {
   const given = await answer(path, body, undefined, method);
   const value = await given.json();
   const warning = given.headers.get("x-warning");
-  if (warning && Array.isArray(value)) value.warning = warning;
+  if (warning && Array.isArray(value)) value.warning = decodeURIComponent(warning);
   return Array.isArray(value) && given.headers.has("x-total-count")
     ? Object.assign(value, { total: Number(given.headers.get("x-total-count")) }) : value;
 }
