@@ -1,12 +1,12 @@
-"""The values that travel between the layers, and the seams that the algorithms need filled.
+"""The values that the layers exchange, and the protocols that the algorithms use.
 
-The values are frozen and none does I/O. Names follow QRMeM (section 2): a document is cut into
-segments (the static memory); what was read out of a segment is a contribution (its sub-graph and
-its questions); entities and relations of the structured memory are merged from contributions and
+The values are frozen and do no I/O. Names follow QRMeM (section 2): a document is cut into
+segments (the static memory). A contribution is the result of reading a segment: its sub-graph and
+its questions. Entities and relations of the structured memory are merged from contributions and
 never stored as facts.
 
-The seams are small Protocols. Adapters live in `qrmem.llm` (chat, embeddings, tokenizers) and
-`qrmem.answering` (reasoners), `qrmem.extraction` (taggers); the store's Protocol is
+The protocols are small. Their implementations are in `qrmem.llm` (chat, embeddings, tokenizers),
+`qrmem.answering` (reasoners) and `qrmem.extraction` (taggers); the protocol of stores is
 `qrmem.graphstore.GraphStore`.
 """
 

@@ -1,4 +1,4 @@
-"""What is found and answered, and the way that was taken."""
+"""Results of searches and questions, and the trails of runs."""
 
 from dataclasses import dataclass
 from html import escape
@@ -22,7 +22,7 @@ class Hit(Short):
         matches: spans of the question's words in the excerpt.
         boilerplate: `contents`, `heading`, `index`, `licence` or `title page` if it is no more than
             that; such segments come last.
-        ended: its statements that are no longer true, in words, each with its replacement.
+        ended: its statements that are no longer true, as text, each with its replacement.
     """
 
     document_id: str
@@ -148,13 +148,13 @@ class Step(Short):
             chat model) or "" without a verdict.
         reason: the reasoner's words.
         tokens: prompt tokens counted before the call; 0 without a call.
-        seconds: wall time of the step.
+        seconds: wall time of the step in seconds.
         query: the text that edges were compared with: the question, and with `reflection` the last
             reason and the entities, [Q;R;E]; or the query to a tree.
         brought: segments of the node that was reached, with the scores that they got.
-        nodes: texts of a tree that were found, best first (at most 20 but in the last round).
-        memory: notes of this round; it began with those of the step before.
-        likeness: similarity of these notes and those of the step before, in [0, 1].
+        nodes: found texts of a tree, best first (at most 20, but all in the last round).
+        memory: notes of this round; it began with those of the previous step.
+        likeness: similarity of these notes to those of the previous step, in [0, 1].
     """
 
     n: int
@@ -179,7 +179,7 @@ class Trail(Short):
     """A recorded run: the question, each step, the answer.
 
     Attributes:
-        user: the one whose documents the run was limited to (`where={"user": …}`); "": no limit.
+        user: the user whose documents the run was limited to (`where={"user": …}`); "": no limit.
     """
 
     id: str

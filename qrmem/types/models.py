@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Tokenizer(Protocol):
-    """Counts tokens; never counts less than the model that it stands for."""
+    """Counts tokens; never counts fewer than the model itself."""
 
     @property
     def name(self) -> str:
@@ -104,7 +104,7 @@ class ChatRequest:
 
 
 COUNTS = ("tokens_in", "tokens_out", "cached_tokens")
-"""What a reply says that it used; its record has the same fields, and totals sum them up."""
+"""Usage fields of a reply; its record has the same fields, and totals sum them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""What a run is told: one frozen object for each kind of run, checked where it is made.
+"""Options of runs: one frozen object for each kind of run, validated when it is created.
 
-The methods of a memory take the same as keywords; see `qrmem.memory.Memory`.
+The methods of a memory take the same options as keywords; see `qrmem.memory.Memory`.
 """
 
 import math
@@ -59,9 +59,9 @@ class FragmentSettings:
         words: maximum number of words by LongBench's count (the paper's context limits); `None`:
             any.
         order: order of reading: by position, best first, or best last.
-        with_self: whether a fragment counts among its own surroundings.
+        with_self: whether a fragment is part of its own environment.
         printed: use the semantic relation as the paper prints it, `1 - cosine`.
-        cutoff: of the code relation: weaker paths count through the folder tree only.
+        cutoff: least strength of a path in the code relation; weaker paths count only over folders.
     """
 
     relation: str | Relate | Sequence[str | Relate] = "structure"
@@ -123,7 +123,7 @@ class CapOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddOptions:
-    """How a source is read; see `Memory.add`.
+    """Options of reading a source; see `Memory.add`.
 
     Attributes:
         user: of messages, as `session` and `extract`.
@@ -173,7 +173,8 @@ class AskOptions:
         expansions: maximum number of nodes that `reflection` adds.
         width: edges that `graph-expansion` takes per step.
         depth: maximum number of its steps.
-        threshold: minimum cosine of an edge there; without an embedder the mean plus one deviation.
+        threshold: minimum cosine of an edge there; without an embedder the mean plus one standard
+            deviation.
         reflection: `False` leaves the reason out of the query (ablation of section 3.5).
         navigation: `False` answers from the start only (ablation of section 3.5).
         paper_exact: search exactly as in QRMeM's paper: start at the question's entities, one

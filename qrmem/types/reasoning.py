@@ -62,7 +62,7 @@ class Verdict:
 
     @property
     def told(self) -> str:
-        """The word for it in a trail: `answerable`, `unanswerable` or `passages`."""
+        """The verdict in a trail: `answerable`, `unanswerable` or `passages`."""
         if not self.is_answerable:
             return "unanswerable"
         return "passages" if self.status == "passages" else "answerable"
@@ -121,7 +121,7 @@ class Folded:
 
 @runtime_checkable
 class Reasoner(Protocol):
-    """Does the language work: by prompts to a chat model, or locally without a model."""
+    """Reads and answers: by prompts to a chat model, or locally without a model."""
 
     @property
     def name(self) -> str:
@@ -134,7 +134,7 @@ class Reasoner(Protocol):
         ...
 
     async def summarise(self, title: str, segments: Sequence[Segment]) -> str:
-        """Return the document's summary T; called only for two segments and more."""
+        """Return the document's summary T; called only for at least two segments."""
         ...
 
     async def extract(self, segment: Segment, reading: Reading) -> Contribution:
@@ -174,15 +174,15 @@ class Reasoner(Protocol):
         ...
 
     def room(self, context: AskContext) -> int:
-        """Return the tokens left for passages beside skeleton, question, options and reserve.
+        """Return the tokens left for passages after template, question, options and reserve.
 
         Raises:
-            WindowTooSmall: nothing would be left.
+            WindowTooSmall: no token would be left.
         """
         ...
 
     def size(self, passage: Passage) -> int:
-        """Return the tokens that a passage takes in a prompt, label and separators included."""
+        """Return the number of tokens of a passage in a prompt, with label and separators."""
         ...
 
     async def judge(
@@ -208,8 +208,8 @@ class Reasoner(Protocol):
                 fit the window is left out from the end.
 
         Returns:
-            Names out of `candidates`, at least one, or `current` unchanged; none where the window
-            is used up.
+            At least one name of `candidates`, or `current` unchanged; no name if the window is used
+            up.
         """
         ...
 
@@ -241,7 +241,7 @@ class Sharer(Protocol):
 
     @property
     def shared_tokens(self) -> int:
-        """Tokens of segments that may share a call; 0: each has its own."""
+        """Maximum tokens of segments that share a call; 0: each has its own call."""
         ...
 
     async def extract_together(self, jobs: Sequence[Job]) -> Sequence[Contribution | None]:
@@ -252,8 +252,8 @@ class Sharer(Protocol):
             the reply.
 
         Raises:
-            ModelOutputError: the reply as a whole is of no use.
-            WindowTooSmall: they do not fit the window together.
+            ModelOutputError: the whole reply is unusable.
+            WindowTooSmall: the segments do not fit the window together.
         """
         ...
 
@@ -263,7 +263,7 @@ class Sharer(Protocol):
 
 
 Phase = Literal["extract", "supplement"]
-"""A pass over segments: the first reading, or the second one with the accepted questions."""
+"""A pass over segments: the first one, or the second one with the accepted questions."""
 
 
 @dataclass(frozen=True, slots=True)

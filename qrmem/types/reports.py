@@ -16,7 +16,7 @@ class Page(list[T]):
     """A part of a longer list.
 
     Attributes:
-        total: how many items the whole list has.
+        total: number of items of the whole list.
     """
 
     def __init__(self, items: Iterable[T], total: int) -> None:
@@ -61,8 +61,8 @@ class AddReport(Short):
         passed_over: number of files in folders that were not read, by reason: of an unsupported
             kind; for source code also ignored by git, vendored, generated, too large.
         unparsed: source files without a complete syntax tree: broken, or no grammar is installed.
-        stopped: the cap that ended the run early, in words, or "".
-        warnings: warnings for the user, in words.
+        stopped: the cap that ended the run early, as text, or "".
+        warnings: warnings for the user, as text.
         reader: the reasoner, build mode and prompt versions that this run reads with.
         readers: those that the unchanged documents were read with.
         left_out: number of entities and relations that a closed schema excludes.
@@ -160,15 +160,15 @@ class JudgeReport(Short):
     """A chat model's judgements on pairs of statements that may contradict each other.
 
     Attributes:
-        pairs: how many were judged; of a plan, how many would be.
-        replaced: those whose later statement replaces the earlier one.
-        agreed: those that say the same.
-        beside: those that may both hold.
-        left: pairs that are left out, as there are too many for one call in ten turns.
-        calls: that were made; of a plan, that would be.
-        tokens_in: of them.
-        problems: what no reply was understood for; the same call asks again.
-        stopped: which cap was reached, or "".
+        pairs: number of judged pairs; in a plan, of pairs to judge.
+        replaced: number of pairs whose later statement replaces the earlier one.
+        agreed: number of pairs with the same meaning.
+        beside: number of pairs that may both hold.
+        left: number of pairs left out, beyond the limit of one call per ten turns.
+        calls: number of calls; in a plan, of expected calls.
+        tokens_in: prompt tokens of these calls.
+        problems: pairs without a usable reply; the same call asks again.
+        stopped: the cap that was reached, or "".
     """
 
     pairs: int = 0
@@ -193,7 +193,7 @@ class MemoryStatus(Short):
         problems: `(document id, segment index, reason)` of all segments that are not `ok`, or that
             are not merged yet.
         usage: usage of all runs so far, construction and online separately.
-        warnings: what a user should look at, in words.
+        warnings: warnings for the user, as text.
         readers: readers of its segments: kind, model, build mode, set of prompts and schema with
             their checksums.
         read_otherwise: number of segments that were read with other settings than the present ones,
@@ -223,10 +223,10 @@ class Repair(Short):
     """Differences between a memory's graph and its facts, which were repaired.
 
     Attributes:
-        differences: in words.
-        decisions: changes by hand that are kept, as decisions on names.
-        damaged: ids of documents whose segments no longer hold their text; add them again with
-            `rebuild=True`.
+        differences: the differences, as text.
+        decisions: manual changes that are kept as decisions on names.
+        damaged: ids of documents whose segments do not match their text any more; add them again
+            with `rebuild=True`.
     """
 
     differences: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How values show themselves: on one line in a console, as HTML in a notebook."""
+"""Representations of values: one line in a console, HTML in a notebook."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,11 +6,11 @@ from html import escape
 from typing import Any
 
 _TEXT, _ITEMS, _LINE = 60, 3, 400
-"""Characters of a text, items of a sequence, characters of a whole line."""
+"""Maximum length of a text, of a sequence and of a whole line."""
 
 
 class Short:
-    """Gives a dataclass a representation of one line: what differs from its default, shortened."""
+    """Gives a dataclass a one-line representation of the fields that differ from their defaults."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ class Short:
 
 
 def brief(value: Any) -> str:
-    """Return a value in a few words; how many items were left out is said."""
+    """Return a short text for a value, with the number of items that were left out."""
     if isinstance(value, str):
         return repr(value if len(value) <= _TEXT else f"{value[: _TEXT - 1]}…")
     if isinstance(value, Mapping):
@@ -56,7 +56,7 @@ def _telling(value: Any) -> list[tuple[str, Any]]:
 
 
 def marked(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return a text as HTML, with spans of it marked."""
+    """Return a text as HTML with marked spans."""
     pieces, at = [], 0
     for start, end in sorted(spans):
         if start >= at:
@@ -66,7 +66,7 @@ def marked(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def quoted(text: str, spans: Iterable[tuple[int, int]], *place: str) -> str:
-    """Return a quotation as HTML, with the place where it stands."""
+    """Return a quotation as HTML, with its place."""
     where = " · ".join(escape(part) for part in place if part)
     return f"<blockquote>{marked(text, spans)}<br><small>{where}</small></blockquote>"
 
@@ -86,7 +86,7 @@ __all__ = ["Short", "brief", "marked", "quoted", "table"]
 
 
 def continued(text: str, indent: str) -> str:
-    """Return a text whose lines after the first are indented, so that none looks like another's."""
+    """Indent the lines of a text after the first, so that none looks like a line of the output."""
     return f"\n{indent}".join(text.splitlines())
 
 

@@ -59,8 +59,8 @@ class UsageRow(Short):
         failed: calls without a reply.
         requests: requests that were sent for the calls, including retries.
         cached_tokens: prompt tokens that the server had cached.
-        cost: of the calls whose price is known, or `None`.
-        unpriced: calls whose price is not known.
+        cost: cost of the calls with a known price, or `None`.
+        unpriced: number of calls with an unknown price.
         seconds: sum over the calls, many of which ran at the same time.
         began: when the first of them ended.
     """
