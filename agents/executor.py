@@ -30,7 +30,7 @@ from qrmem.workers import Crew, WorkerLost
 
 
 @dataclass(frozen=True, slots=True)
-class Tagged:
+class SegmentTags:
     """A tagger's entities of a segment.
 
     Attributes:
@@ -44,17 +44,17 @@ class Tagged:
     losses: tuple[Loss, ...] = ()
 
 
-async def tagged(tagger: EntityTagger | None, text: str) -> Tagged:
+async def tagged(tagger: EntityTagger | None, text: str) -> SegmentTags:
     """Return a tagger's entities; if it fails, return the entities of the built-in rules."""
     if tagger is None:
-        return Tagged()
+        return SegmentTags()
     try:
-        return Tagged(tuple(await tagger.tag(text)), tagger.name)
+        return SegmentTags(tuple(await tagger.tag(text)), tagger.name)
     except Exception as exc:
         why = " ".join(str(exc).split()) or type(exc).__name__
         # No reply of a model was lost: its first try is still the one to repeat, from the cache.
         loss = Loss(f"tagger {tagger.name}: {why}; tagged by the rules", raw="", attempt=-1)
-        return Tagged(tuple(await RulesTagger().tag(text)), f"!{tagger.name}", (loss,))
+        return SegmentTags(tuple(await RulesTagger().tag(text)), f"!{tagger.name}", (loss,))
 
 
 def of_tagger_alone(made: Contribution, mentions: Sequence[Mention]) -> Contribution:
@@ -76,7 +76,7 @@ def of_tagger_alone(made: Contribution, mentions: Sequence[Mention]) -> Contribu
     return replace(made, mentions=(), statements=statements_kept)
 
 
-def united(contribution: Contribution, found: Tagged) -> Contribution:
+def united(contribution: Contribution, found: SegmentTags) -> Contribution:
     """Add a tagger's entities and losses to a contribution.
 
     If both found a name in any of its forms, the reasoner's type is kept unless it is unknown, and
@@ -238,14 +238,14 @@ class InProcess:
             return JobResult(job.segment.id, error=str(exc), raw=exc.raw)
         return JobResult(job.segment.id, self._tagged(phase, contribution, tags))
 
-    async def _tags(self, phase: Phase, job: Job) -> Tagged:
+    async def _tags(self, phase: Phase, job: Job) -> SegmentTags:
         """Return the tagger's entities of a segment; a second reading builds on the first one's."""
         if phase == "extract":
             return await tagged(self._tagger, job.segment.text)
         assert job.known is not None
-        return Tagged(job.known.mentions)
+        return SegmentTags(job.known.mentions)
 
-    def _tagged(self, phase: Phase, made: Contribution, found: Tagged) -> Contribution:
+    def _tagged(self, phase: Phase, made: Contribution, found: SegmentTags) -> Contribution:
         """Return a reading with the tagger's entities; a second one without those, as it is."""
         if not self._open_entity:
             made = of_tagger_alone(made, found.mentions)

@@ -37,7 +37,7 @@ from benchmarks.frame import Figure
 from qrmem.answering.local import LocalReasoner
 from qrmem.graph.segmenting import cut
 from qrmem.llm.budget import Budget
-from qrmem.llm.chat_model import Chat
+from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.meter import Meter
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import ask
@@ -134,7 +134,7 @@ async def layer(url: str, calls: int) -> tuple[float, int]:
     def nowhere(record: CallRecord) -> None:
         """Take a record as a store does."""
 
-    async with Chat(settings) as chat:
+    async with ServerChatModel(settings) as chat:
         budget = Budget(run="r", phase="construction", sink=nowhere)
         meter = Meter(ChatModels(chat), budget, open_tokenizer("builtin"))
         await asyncio.gather(*(ask(meter, request(n), EntitiesReply) for n in range(16)))

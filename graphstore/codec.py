@@ -21,7 +21,7 @@ _Convert = Callable[[Any], Any]
 _DEEPEST = 100
 
 
-class Wrong(ValueError):
+class DecodeError(ValueError):
     """A value has a wrong type or range; the message names its path."""
 
     def __init__(self, why: str, *path: str) -> None:
@@ -29,9 +29,9 @@ class Wrong(ValueError):
         super().__init__(f"{'.'.join(path)} {why}" if path else why)
         self.why, self.path = why, path
 
-    def within(self, name: str) -> "Wrong":
+    def within(self, name: str) -> "DecodeError":
         """Return the same error with a name in front of its path."""
-        return Wrong(self.why, name, *self.path)
+        return DecodeError(self.why, name, *self.path)
 
 
 def dumps(value: Any) -> str:
@@ -88,7 +88,7 @@ def from_plain(value: Any, kind: type[T], at: str = "") -> T:
     """
     try:
         return cast(T, _converter(cast(Any, kind))(value))
-    except Wrong as exc:
+    except DecodeError as exc:
         raise (exc.within(at) if at else exc) from None
 
 
@@ -146,16 +146,16 @@ def _record(kind: type) -> _Convert:
 
     def make(value: Any) -> Any:
         if type(value) is not dict:
-            raise Wrong("is not an object")
+            raise DecodeError("is not an object")
         if unknown := value.keys() - converters.keys():
-            raise Wrong(f"has a field {min(unknown)[:40]!r} that this qrmem does not know")
+            raise DecodeError(f"has a field {min(unknown)[:40]!r} that this qrmem does not know")
         if missing := required - value.keys():
-            raise Wrong(f"has no {min(missing)}")
+            raise DecodeError(f"has no {min(missing)}")
         values, name = {}, ""
         try:
             for name, field_value in value.items():
                 values[name] = converters[name](field_value)
-        except Wrong as exc:
+        except DecodeError as exc:
             raise exc.within(name) from None
         return kind(**values)
 
@@ -168,7 +168,7 @@ def _tuple(args: tuple[Any, ...]) -> _Convert:
 
     def make(value: Any) -> Any:
         if type(value) not in (list, tuple) or not (is_even or len(value) == len(inners)):
-            raise Wrong("is not a list" if is_even else f"is not a list of {len(inners)}")
+            raise DecodeError("is not a list" if is_even else f"is not a list of {len(inners)}")
         each = inners * len(value) if is_even else inners
         return tuple([inner(item) for inner, item in zip(each, value, strict=True)])
 
@@ -178,7 +178,7 @@ def _tuple(args: tuple[Any, ...]) -> _Convert:
 def _list(inner: _Convert) -> _Convert:
     def make(value: Any) -> Any:
         if type(value) is not list:
-            raise Wrong("is not a list")
+            raise DecodeError("is not a list")
         return [inner(item) for item in value]
 
     return make
@@ -187,7 +187,7 @@ def _list(inner: _Convert) -> _Convert:
 def _mapping(inner: _Convert) -> _Convert:
     def make(value: Any) -> Any:
         if type(value) is not dict:
-            raise Wrong("is not an object")
+            raise DecodeError("is not an object")
         return {key: inner(item) for key, item in value.items()}
 
     return make
@@ -196,7 +196,7 @@ def _mapping(inner: _Convert) -> _Convert:
 def _one_of(allowed: tuple[Any, ...]) -> _Convert:
     def make(value: Any) -> Any:
         if type(value) is not str or value not in allowed:
-            raise Wrong(f"is not one of {', '.join(allowed)}")
+            raise DecodeError(f"is not one of {', '.join(allowed)}")
         return value
 
     return make
@@ -217,7 +217,7 @@ def _any_of(kinds: tuple[Any, ...]) -> _Convert:
         # A whole number may stand where a number with a part may.
         kind = float if type(value) is int and int not in inners else type(value)
         if kind not in inners:
-            raise Wrong(f"is a {type(value).__name__}")
+            raise DecodeError(f"is a {type(value).__name__}")
         return inners[kind](value)
 
     return make
@@ -225,13 +225,13 @@ def _any_of(kinds: tuple[Any, ...]) -> _Convert:
 
 def _text(value: Any) -> Any:
     if type(value) is not str:
-        raise Wrong("is not text")
+        raise DecodeError("is not text")
     return value
 
 
 def _whole(value: Any) -> Any:
     if type(value) is not int or not -LARGEST <= value <= LARGEST:
-        raise Wrong("is not a whole number that can be stored")
+        raise DecodeError("is not a whole number that can be stored")
     return value
 
 
@@ -239,20 +239,20 @@ def _number(value: Any) -> Any:
     if type(value) is int:
         return _whole(value)
     if type(value) is not float or not isfinite(value):
-        raise Wrong("is not a number")
+        raise DecodeError("is not a number")
     return value
 
 
 def _truth(value: Any) -> Any:
     if type(value) is not bool:
-        raise Wrong("is neither true nor false")
+        raise DecodeError("is neither true nor false")
     return value
 
 
 def _anything(value: Any, depth: int = 0) -> Any:
     """Look at numbers and depth only: what is kept under a key may have any form."""
     if depth > _DEEPEST:
-        raise Wrong("is nested too deeply")
+        raise DecodeError("is nested too deeply")
     if isinstance(value, float):
         _number(value)
     elif isinstance(value, dict | list):
@@ -269,4 +269,4 @@ _SIMPLE: Mapping[Any, _Convert] = {
     Any: _anything,
 }
 
-__all__ = ["Wrong", "canonical", "dumps", "from_plain", "loads", "to_plain"]
+__all__ = ["DecodeError", "canonical", "dumps", "from_plain", "loads", "to_plain"]

@@ -355,7 +355,7 @@ def stages(text: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class GivenSettings:
     """Settings as they were given, before `Settings` checks them together.
 
     Attributes:
@@ -380,7 +380,7 @@ OPTION = "an option"
 
 def find(
     environ: Mapping[str, str] | None = None, *, file: Path | None = None, **chosen: Any
-) -> Found:
+) -> GivenSettings:
     """Find what is set and where; see `Settings.from_env`."""
     environ = os.environ if environ is None else environ
     own_settings = settings_files.read(file) if file else settings_files.own_file(environ)
@@ -405,7 +405,7 @@ def find(
     )
     values = {name: value for layer, _ in layers for name, value in layer.items()}
     origins = {name: origin for _, layer in layers for name, origin in layer.items()}
-    return Found(values, origins, own_settings, here, is_trusted, warning)
+    return GivenSettings(values, origins, own_settings, here, is_trusted, warning)
 
 
 def file_values(file: SettingsFile | None) -> dict[str, Any]:
@@ -481,7 +481,7 @@ __all__ = [
     "ENVIRONMENT",
     "OPTION",
     "Address",
-    "Found",
+    "GivenSettings",
     "Secret",
     "Settings",
     "file_values",

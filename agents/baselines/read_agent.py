@@ -94,7 +94,7 @@ async def _gist(caller: Caller, page: Passage, window: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PageReader:
     """The dependencies of one question.
 
     Attributes:
@@ -119,7 +119,7 @@ def gist_of(page: Page) -> Passage:
     return replace(page.full, segment=segment)
 
 
-async def answer_by_pages(run: Reading, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
+async def answer_by_pages(run: PageReader, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
     """Look pages up and answer; return the verdict and the steps.
 
     Pages are looked up one at a time until the model wants no more, or all at once in one round.
@@ -140,7 +140,7 @@ async def answer_by_pages(run: Reading, *, is_forced: bool) -> tuple[Verdict, li
     return verdict, steps
 
 
-async def _look_up(run: Reading, known: Sequence[int]) -> tuple[list[int], str] | None:
+async def _look_up(run: PageReader, known: Sequence[int]) -> tuple[list[int], str] | None:
     """Return which pages are wanted in full and fit, and why; `None` without a readable reply."""
     count = 1 if run.is_sequential else run.most
     views = [
@@ -168,7 +168,7 @@ async def _look_up(run: Reading, known: Sequence[int]) -> tuple[list[int], str] 
     return fitting, call.value.reasoning
 
 
-def _fitting(run: Reading, looked_up: Sequence[int]) -> list[Passage]:
+def _fitting(run: PageReader, looked_up: Sequence[int]) -> list[Passage]:
     """Return all pages, labelled; those for which the window has no room are left out."""
     labelled = [replace(p, label=f"S{n}") for n, p in enumerate(run.shown(looked_up), 1)]
     room, pages_kept = run.reasoner.room(run.context), []
@@ -179,9 +179,9 @@ def _fitting(run: Reading, looked_up: Sequence[int]) -> list[Passage]:
     return pages_kept
 
 
-def _fits(run: Reading, looked_up: Sequence[int]) -> bool:
+def _fits(run: PageReader, looked_up: Sequence[int]) -> bool:
     return sum(map(run.reasoner.size, run.shown(looked_up))) <= run.reasoner.room(run.context)
 
 
-def _segments(run: Reading, pages: Sequence[int]) -> list[Segment]:
+def _segments(run: PageReader, pages: Sequence[int]) -> list[Segment]:
     return [run.pages[n].full.segment for n in pages]

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class PackingCandidate:
     """A segment with its score for packing.
 
     Attributes:
@@ -66,14 +66,14 @@ class Packed:
         tokens: number of tokens of `read`.
     """
 
-    read: tuple[Weighed, ...]
-    dropped: tuple[Weighed, ...]
+    read: tuple[PackingCandidate, ...]
+    dropped: tuple[PackingCandidate, ...]
     tokens: int
 
 
 def pack(
-    imp: Sequence[Weighed],
-    add: Sequence[Weighed],
+    imp: Sequence[PackingCandidate],
+    add: Sequence[PackingCandidate],
     *,
     room: int,
     size: Callable[[Segment], int],
@@ -112,7 +112,9 @@ def pack(
     )
 
 
-def _fitting(ranked: Sequence[Weighed], room: int, sizes: dict[str, int]) -> list[Weighed]:
+def _fitting(
+    ranked: Sequence[PackingCandidate], room: int, sizes: dict[str, int]
+) -> list[PackingCandidate]:
     fitting = [candidate for candidate in ranked if sizes[candidate.segment.id] <= room]
     total = sum(sizes[candidate.segment.id] for candidate in fitting)
     while total > room:
@@ -120,8 +122,8 @@ def _fitting(ranked: Sequence[Weighed], room: int, sizes: dict[str, int]) -> lis
     return fitting
 
 
-def _ranked(weighed: Iterable[Weighed]) -> list[Weighed]:
-    best: dict[str, Weighed] = {}
+def _ranked(weighed: Iterable[PackingCandidate]) -> list[PackingCandidate]:
+    best: dict[str, PackingCandidate] = {}
     for candidate in weighed:
         previous = best.get(candidate.segment.id)
         if previous is None or candidate.score > previous.score:
@@ -129,7 +131,7 @@ def _ranked(weighed: Iterable[Weighed]) -> list[Weighed]:
     return sorted(best.values(), key=lambda w: (-round(w.score, 4), _place(w)))
 
 
-def _place(weighed: Weighed) -> tuple[str, int, str]:
+def _place(weighed: PackingCandidate) -> tuple[str, int, str]:
     return weighed.segment.document_id, weighed.segment.index, weighed.segment.id
 
 
@@ -267,7 +269,7 @@ class Search:
         cut = await self._cut(packed.dropped[0])
         return packed if cut is None else replace(packed, read=(cut,), dropped=packed.dropped[1:])
 
-    async def _cut(self, weighed: Weighed) -> Weighed | None:
+    async def _cut(self, weighed: PackingCandidate) -> PackingCandidate | None:
         """Return a segment that is larger than the window as its first sentences that fit."""
         segment, best = weighed.segment, None
         ends = [end for _, end in sentences(segment.text)]
@@ -280,9 +282,11 @@ class Search:
                 best, low = shorter, middle + 1
             else:
                 high = middle
-        return None if best is None else Weighed(best, weighed.score)
+        return None if best is None else PackingCandidate(best, weighed.score)
 
-    async def _packed(self, imp: Sequence[Weighed], add: Sequence[Weighed]) -> Packed:
+    async def _packed(
+        self, imp: Sequence[PackingCandidate], add: Sequence[PackingCandidate]
+    ) -> Packed:
         segments = [candidate.segment for candidate in (*imp, *add)]
         ids = [segment.id for segment in segments]
         sizes = dict(zip(ids, await self.sizes(segments), strict=True))
@@ -296,7 +300,11 @@ class Search:
         sure = pack(imp, (), room=self.room // 2, size=size).read or imp[:1]
         sure_ids = {candidate.segment.id for candidate in sure}
         # Scores of hits and of edges do not compare: the other hits rank below every edge.
-        rest = [Weighed(w.segment, w.score - BELOW) for w in imp if w.segment.id not in sure_ids]
+        rest = [
+            PackingCandidate(w.segment, w.score - BELOW)
+            for w in imp
+            if w.segment.id not in sure_ids
+        ]
         return pack(sure, [*add, *rest], room=self.room, size=size)
 
     async def sizes(self, segments: Sequence[Segment]) -> list[int]:
@@ -305,10 +313,10 @@ class Search:
         # Room for a label of three characters; those of a pack come once it is known.
         return [self.reasoner.size(replace(p, label="S99")) for p in passages]
 
-    async def _candidates_of(self, scores: Mapping[str, float]) -> list[Weighed]:
+    async def _candidates_of(self, scores: Mapping[str, float]) -> list[PackingCandidate]:
         """Return segments with their scores, best first."""
         ranked = sorted(scores, key=lambda id: -scores[id])
-        return [Weighed(s, scores[s.id]) for s in await self.graph.segments(ranked)]
+        return [PackingCandidate(s, scores[s.id]) for s in await self.graph.segments(ranked)]
 
     async def all_segments(self, most: int) -> Sequence[Segment]:
         """Return all segments that the question may use, in order; none if more than `most`."""
@@ -389,7 +397,7 @@ class Search:
 
 
 def scored(
-    weighed: Sequence[Weighed], scores: Mapping[str, float], hits: dict[str, list[Any]]
+    weighed: Sequence[PackingCandidate], scores: Mapping[str, float], hits: dict[str, list[Any]]
 ) -> list[ScoredSegment]:
     """Return segments in the form of a trail, with their scores.
 

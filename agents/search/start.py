@@ -24,7 +24,7 @@ SPELT_ALIKE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class SearchStart:
     """The start of a search.
 
     Attributes:
@@ -40,7 +40,7 @@ class Begun:
     hits: dict[str, list[Any]] = field(default_factory=dict)
 
 
-async def start(run: "Search") -> Begun:
+async def start(run: "Search") -> SearchStart:
     """Start from the hits of a search, or from the entities that the question names."""
     if run.options.start == "search":
         return await _from_search(run)
@@ -88,7 +88,7 @@ async def _searched(run: "Search") -> list[Hit]:
     return [replace(hit, score=1 - n / count) for n, hit in enumerate(hits.values())]
 
 
-async def _from_search(run: "Search") -> Begun:
+async def _from_search(run: "Search") -> SearchStart:
     hits = await _searched(run)
     if not hits:
         return await _from_all(run)
@@ -100,10 +100,10 @@ async def _from_search(run: "Search") -> Begun:
     how = f"{counted(len(hits), 'passages')} found by search" + (
         f", for {compared} each" if compared else ""
     )
-    return Begun(entities, important, how, hit_reasons)
+    return SearchStart(entities, important, how, hit_reasons)
 
 
-async def _from_all(run: "Search") -> Begun:
+async def _from_all(run: "Search") -> SearchStart:
     """Start from all segments where nothing shares a word with the question, if they are few."""
     ids = [segment.id for segment in await run.all_segments(run.options.hits)]
     entities = await _entities_of(run, ids)
@@ -111,7 +111,7 @@ async def _from_all(run: "Search") -> Begun:
     how = (
         f"0 passages found by search; read all {len(ids)}" if ids else "0 passages found by search"
     )
-    return Begun(entities, dict.fromkeys(ids, 0.0), how)
+    return SearchStart(entities, dict.fromkeys(ids, 0.0), how)
 
 
 async def _entities_of(run: "Search", segment_ids: Sequence[str]) -> list[str]:
@@ -127,7 +127,7 @@ async def _entities_of(run: "Search", segment_ids: Sequence[str]) -> list[str]:
     return sorted(weight, key=lambda key: (-weight[key][0], -weight[key][1], key))[:MOST_ENTITIES]
 
 
-async def _from_entities(run: "Search") -> Begun:
+async def _from_entities(run: "Search") -> SearchStart:
     names = await run.reasoner.query_entities(run.context)
     entities = await _entities_named(run, names)
     how = f"the question names {', '.join(names)}" if names else "the question names nothing"
@@ -137,7 +137,7 @@ async def _from_entities(run: "Search") -> Begun:
     segments = await important(run, entities)
     if not segments and (few := await _from_all(run)).important:
         return few
-    return Begun(entities, segments, how)
+    return SearchStart(entities, segments, how)
 
 
 async def important(run: "Search", entities: Sequence[str]) -> dict[str, float]:

@@ -24,10 +24,10 @@ from qrmem.retrieval.trees.nodes import StoredTree, load_trees
 from qrmem.retrieval.trees.retrieving import (
     TOKENS,
     TOP,
-    Entry,
     Sentence,
     Sentences,
     Table,
+    TableEntry,
     fitting,
     likeness,
     within,
@@ -158,17 +158,17 @@ async def _ask(run: Search, state: SearchState, caller: "Caller") -> SearchState
     return {**update, **await ended(run, memory, entries)} if last else update
 
 
-def retrieved(run: Search, entries: Sequence[Entry]) -> list[Entry]:
+def retrieved(run: Search, entries: Sequence[TableEntry]) -> list[TableEntry]:
     """Return the entries that fit into RAPTOR's budget and the window."""
     return _fitting(run, entries[:TOP], min(TOKENS, run.room - CAPACITY))
 
 
-def shared_out(run: Search, layers: Sequence[Sequence[Entry]]) -> list[Entry]:
+def shared_out(run: Search, layers: Sequence[Sequence[TableEntry]]) -> list[TableEntry]:
     """Return the entries of each layer that fit its share, top layer first; the rest is passed on.
 
     With one shared budget the summaries of upper layers would leave no room for segments.
     """
-    room, entries = min(TOKENS, run.room - CAPACITY), list[Entry]()
+    room, entries = min(TOKENS, run.room - CAPACITY), list[TableEntry]()
     for n, layer in enumerate(layers):
         layer_entries = _fitting(run, layer, room // (len(layers) - n))
         room -= sum(_size(run, entry) for entry in layer_entries)
@@ -176,11 +176,11 @@ def shared_out(run: Search, layers: Sequence[Sequence[Entry]]) -> list[Entry]:
     return entries
 
 
-def _fitting(run: Search, entries: Sequence[Entry], room: int) -> list[Entry]:
+def _fitting(run: Search, entries: Sequence[TableEntry], room: int) -> list[TableEntry]:
     return within(entries, {entry.text: _size(run, entry) for entry in entries}, room)
 
 
-def _size(run: Search, entry: Entry) -> int:
+def _size(run: Search, entry: TableEntry) -> int:
     return run.count(entry.text) + LABELLED
 
 
@@ -188,7 +188,7 @@ LABELLED = 10
 """Tokens of the delimiters around a retrieved text."""
 
 
-async def ended(run: Search, answer: str, entries: Sequence[Entry]) -> SearchState:
+async def ended(run: Search, answer: str, entries: Sequence[TableEntry]) -> SearchState:
     """Return an answer's update of the state: text, choice and the raw segments to cite."""
     if not answer:
         return {"status": "unanswerable", "reason": "the model gave no answer"}
@@ -206,7 +206,7 @@ def _bare(citation: Citation) -> Citation:
     return replace(citation, quote="")
 
 
-def as_node(entry: Entry) -> ScoredNode:
+def as_node(entry: TableEntry) -> ScoredNode:
     """Return an entry in the form of a trail."""
     return ScoredNode(entry.key, entry.kind, entry.level, round(entry.score, 4), entry.segments)
 

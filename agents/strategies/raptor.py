@@ -27,7 +27,7 @@ from qrmem.agents.strategies.inner_loop import (
 )
 from qrmem.answering.multiple_choice import shown
 from qrmem.prompts import fenced
-from qrmem.retrieval.trees.retrieving import Entry, Table
+from qrmem.retrieval.trees.retrieving import Table, TableEntry
 from qrmem.types.tree_nodes import TreeKind
 
 KIND: TreeKind = "raptor"
@@ -49,7 +49,7 @@ async def begin(run: Search, state: SearchState, *, is_layered: bool = False) ->
     return began(scores)
 
 
-async def _entries(run: Search, is_layered: bool) -> list[Entry]:
+async def _entries(run: Search, is_layered: bool) -> list[TableEntry]:
     trees = await trees_of(run, KIND)
     table = Table(run.store, run.ns, trees, run.embedder, surprising=False)
     question = run.context.question

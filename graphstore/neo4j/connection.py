@@ -30,7 +30,7 @@ from qrmem.errors import (
     UsageError,
 )
 from qrmem.graphstore.checking import unreadable
-from qrmem.graphstore.codec import Wrong
+from qrmem.graphstore.codec import DecodeError
 from qrmem.graphstore.neo4j.keys import short
 from qrmem.graphstore.protocol import Superseding
 
@@ -86,7 +86,7 @@ def translated(location: str) -> Iterator[None]:
         raise _from_server(exc, location) from exc
     except (DriverError, OSError) as exc:
         raise _from_driver(exc, location) from exc
-    except (JSONDecodeError, Wrong) as exc:
+    except (JSONDecodeError, DecodeError) as exc:
         raise unreadable(location) from exc
     except UnicodeEncodeError as exc:
         raise UsageError("a text holds half of a surrogate pair and cannot be kept") from exc

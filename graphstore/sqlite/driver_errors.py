@@ -9,7 +9,7 @@ from pathlib import Path
 
 from qrmem.errors import QrmemError, StoreUnavailable, UsageError
 from qrmem.graphstore.checking import unreadable
-from qrmem.graphstore.codec import Wrong
+from qrmem.graphstore.codec import DecodeError
 
 _LOCKS = Path("/proc/locks")
 _PRIMARY = 0xFF
@@ -79,7 +79,7 @@ def translated(location: str) -> Iterator[None]:
     except sqlite3.Error as exc:
         code = getattr(exc, "sqlite_errorcode", 0)
         raise error(code, location) or StoreUnavailable(f"{location}: {exc}") from exc
-    except (JSONDecodeError, Wrong, zlib.error) as exc:
+    except (JSONDecodeError, DecodeError, zlib.error) as exc:
         raise unreadable(location) from exc
     except UnicodeEncodeError as exc:
         raise UsageError("a text holds half of a surrogate pair and cannot be kept") from exc

@@ -31,7 +31,7 @@ _VIEW_TABLES = ("mention", "fact", "question", "merged")
 
 
 @dataclass(slots=True)
-class Touched:
+class TouchedRows:
     """What a write has touched and `settle` looks at.
 
     Attributes:
@@ -60,7 +60,7 @@ def apply(
         raise StoreConflict(
             f"namespace {ns!r} is at revision {current}, not {revision}: somebody else changed it"
         )
-    touched = Touched()
+    touched = TouchedRows()
     segment_ids = written_segments(change)
     segments = segment_numbers(db, number, segment_ids.union(change.clear))
     check_known("segment", segment_ids, segments)
@@ -99,7 +99,7 @@ def raise_revision(db: sqlite3.Connection, ns: int) -> int:
     return int(rows.fetchall()[0][0])
 
 
-def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: Touched) -> None:
+def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: TouchedRows) -> None:
     """Drop the view rows of some segments; `settle` has to follow."""
     if not segments:
         return
@@ -109,7 +109,7 @@ def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: T
     full_text.drop(db, ns, segments)
 
 
-def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str, str]]:
+def settle(db: sqlite3.Connection, ns: int, touched: TouchedRows) -> list[tuple[str, str]]:
     """Bring names and entities in line with their mentions.
 
     Returns:
@@ -128,7 +128,7 @@ def settle(db: sqlite3.Connection, ns: int, touched: Touched) -> list[tuple[str,
 
 
 def _put_names(
-    db: sqlite3.Connection, ns: int, change: ViewUpdate, touched: Touched
+    db: sqlite3.Connection, ns: int, change: ViewUpdate, touched: TouchedRows
 ) -> dict[str, int]:
     """Write names and entities; return the numbers of these names, and of those in the rows."""
     names_used = used_names(change)
@@ -183,7 +183,7 @@ def _put_mentions(
     rows: Sequence[MentionRow],
     segments: Mapping[str, int],
     names: Mapping[str, int],
-    touched: Touched,
+    touched: TouchedRows,
 ) -> None:
     by_place = {(segments[row.segment_id], names[row.name]): row for row in rows}
     _uncount_overwritten(db, by_place.keys(), touched)
@@ -207,13 +207,13 @@ def _put_mentions(
 
 
 def _uncount_overwritten(
-    db: sqlite3.Connection, places: Collection[tuple[int, int]], touched: Touched
+    db: sqlite3.Connection, places: Collection[tuple[int, int]], touched: TouchedRows
 ) -> None:
     rows = rows_in(db, _MENTIONS, {segment for segment, _ in places})
     _uncount((row for row in rows if (row[3], row[0]) in places), touched)
 
 
-def _uncount(rows: Iterable[tuple[Any, ...]], touched: Touched) -> None:
+def _uncount(rows: Iterable[tuple[Any, ...]], touched: TouchedRows) -> None:
     """Take back the forms of mentions, given as `_MENTIONS` reads them."""
     for name, forms, key, _ in rows:
         touched.names.add(name)
@@ -256,7 +256,7 @@ def _put_questions(
     db.executemany("INSERT OR REPLACE INTO question VALUES (?, ?, ?, ?)", ready)
 
 
-def _count_forms(db: sqlite3.Connection, touched: Touched) -> None:
+def _count_forms(db: sqlite3.Connection, touched: TouchedRows) -> None:
     changed = [(name, form, n) for (name, form), n in touched.forms.items() if n]
     touched.forms.clear()
     db.executemany(
@@ -268,7 +268,7 @@ def _count_forms(db: sqlite3.Connection, touched: Touched) -> None:
     db.executemany("DELETE FROM form WHERE name = ? AND form = ? AND count <= 0", fewer)
 
 
-def _mark_stale(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
+def _mark_stale(db: sqlite3.Connection, ns: int, touched: TouchedRows) -> None:
     pick(db, touched.stale)
     db.execute(
         "INSERT OR IGNORE INTO stale SELECT ?, name.key, entity.key FROM picked"
@@ -277,7 +277,7 @@ def _mark_stale(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
     )
 
 
-def _drop_names(db: sqlite3.Connection, ns: int, touched: Touched) -> None:
+def _drop_names(db: sqlite3.Connection, ns: int, touched: TouchedRows) -> None:
     """Drop touched names without a mention, and the facts that need them."""
     pick(db, touched.names)
     names_lost = db.execute(

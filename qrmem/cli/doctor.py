@@ -9,9 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pydantic import BaseModel
 
-from qrmem.config import Found, Settings, revealed, stages
+from qrmem.config import GivenSettings, Settings, revealed, stages
 from qrmem.errors import ModelOutputError, QrmemError, install
-from qrmem.llm.chat_model import Chat
+from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.negotiation import Form
 from qrmem.llm.structured import Structured, ask
 from qrmem.text.numbers import counted
@@ -30,7 +30,7 @@ _SYSTEM = (
 )
 
 
-class _Found(BaseModel):
+class _EntitiesReply(BaseModel):
     entities: list[str]
 
 
@@ -61,7 +61,7 @@ class Probe:
     problems: tuple[str, ...]
 
 
-async def probe(chat: Chat) -> Probe:
+async def probe(chat: ServerChatModel) -> Probe:
     """Send a plain and a structured request and report.
 
     Raises:
@@ -72,9 +72,9 @@ async def probe(chat: Chat) -> Probe:
     plain = await chat.complete(_plain())
     if not plain.text.strip():
         problems.append("the reply to a plain question was empty")
-    asked: Structured[_Found] | None = None
+    asked: Structured[_EntitiesReply] | None = None
     try:
-        asked = await ask(chat, _structured(), _Found, retries=1)
+        asked = await ask(chat, _structured(), _EntitiesReply, retries=1)
     except ModelOutputError as exc:
         problems.append(str(exc))
     names = asked.value.entities if asked else []
@@ -162,7 +162,7 @@ async def examine(settings: Settings, *, with_probe: bool = False) -> list[Findi
     return findings
 
 
-def found_settings(settings: Settings, found: Found) -> list[Finding]:
+def found_settings(settings: Settings, found: GivenSettings) -> list[Finding]:
     """Name the settings files, what each setting came from, and the servers that get texts."""
     own_file = str(found.own.path) if found.own else "you have none"
     findings = [Finding("settings file", True, own_file)]
@@ -285,11 +285,11 @@ async def _model(settings: Settings) -> Finding:
             True,
             "none set: built-in rules read, and questions get the closest passages",
         )
-    from qrmem.llm.chat_model import Chat
+    from qrmem.llm.chat_model import ServerChatModel
     from qrmem.types import ChatRequest, Message
 
     try:
-        async with Chat(settings) as chat:
+        async with ServerChatModel(settings) as chat:
             request = ChatRequest((Message("user", "Answer with the word: ready"),), max_tokens=8)
             reply = await chat.complete(request)
             return Finding("chat model", True, f"{chat.name} answers in {reply.seconds:.1f} s")
@@ -301,10 +301,10 @@ async def _probed(settings: Settings) -> list[Finding]:
     """Say what works with a chat model, and how many names of a known passage it finds."""
     if not settings.model:
         return [Finding("chat model", False, "no model is set: qrmem doctor --model M", 2)]
-    from qrmem.llm.chat_model import Chat
+    from qrmem.llm.chat_model import ServerChatModel
 
     try:
-        async with Chat(settings) as chat:
+        async with ServerChatModel(settings) as chat:
             result = await probe(chat)
             where = chat.address
     except QrmemError as exc:

@@ -42,7 +42,7 @@ from qrmem.eval.report.tables import (
 )
 from qrmem.eval.run_folder import REPORT, RunFolder, preset_in, runs_in, written
 from qrmem.eval.running import PreparedRun, RunSpec, prepared, run_task
-from qrmem.llm.chat_model import Chat
+from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels
 from qrmem.memory.runtime import caps_of
@@ -186,7 +186,7 @@ async def _chat(settings: Settings) -> AsyncIterator[ChatModel | ChatModels | No
     if settings.replay:
         yield Replayer(Path(settings.replay))
     elif settings.record:
-        async with Chat(settings) as chat:
+        async with ServerChatModel(settings) as chat:
             with Recorder(Path(settings.record), chat.name) as recorder:
                 yield ChatModels(chat, recorder=recorder)
     else:

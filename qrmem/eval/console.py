@@ -63,7 +63,7 @@ class Progress:
     def _say(self) -> None:
         self._said = time.monotonic()
         what = "rehearsed" if self._is_rehearsal else "results"
-        parts = [f"{self._done}/{self._total} {what}", self._left()]
+        parts = [f"{self._done}/{self._total} {what}", self._time_left()]
         calls, tokens, money = self._paid
         if calls:
             parts.append(f"{calls:,} calls, {tokens:,} tokens")
@@ -73,7 +73,7 @@ class Progress:
             parts.append(f"{self._failed} failed")
         self._print(", ".join(parts))
 
-    def _left(self) -> str:
+    def _time_left(self) -> str:
         """Return the time left; what was built before the first result says nothing of it."""
         if self._done < 2:
             return "time left not known yet"
@@ -127,9 +127,9 @@ _NEEDED = {"model": "a chat model", "embedder": "an embedder"}
 
 def listing_lines() -> list[str]:
     """Return the list as lines of text."""
-    found = listing()
+    listed_parts = listing()
     lines = ["tasks (--data names the file, or a folder that holds it; scores: docs/evaluation.md)"]
-    for name, task in found["tasks"].items():
+    for name, task in listed_parts["tasks"].items():
         licence = "" if task["licence"] == "your own" else f"; {task['licence']}"
         lines += [
             f"  {name:20} {task['what']}",
@@ -138,24 +138,26 @@ def listing_lines() -> list[str]:
             f"  {'':20} scored by {', '.join(task['metrics'])}",
         ]
     lines.append("presets (--data is a folder with what their tasks need)")
-    for name, preset in found["presets"].items():
+    for name, preset in listed_parts["presets"].items():
         lines.append(f"  {name:20} {preset['title']}")
     lines.append(
         "systems (in brackets the paper, or ours; below each its parameters with their "
         "defaults; set them by NAME:KEY=VALUE:KEY=VALUE)"
     )
-    for name, system in found["systems"].items():
-        needed = " and ".join(_NEEDED.get(what, f"the extra {what}") for what in system["needs"])
-        wants = f"; needs {needed}" if needed else ""
+    for name, system in listed_parts["systems"].items():
+        needs_in_words = " and ".join(
+            _NEEDED.get(what, f"the extra {what}") for what in system["needs"]
+        )
+        wants = f"; needs {needs_in_words}" if needs_in_words else ""
         source = f" ({system['source']})" if system["source"] else ""
         lines += [f"  {name:20} {system['what']}{source}{wants}", *_options(system["parameters"])]
     lines.append("builders (`qrmem eval build KIND KEY=VALUE … --data PATH --out FOLDER`)")
-    for name, made in found["builders"].items():
-        lines += [f"  {name:20} {made['what']}", *_options(made["options"])]
+    for name, builder in listed_parts["builders"].items():
+        lines += [f"  {name:20} {builder['what']}", *_options(builder["options"])]
     return lines
 
 
 def _options(options: Mapping[str, Any]) -> list[str]:
     """Return a line of options with their defaults; one that is empty needs none."""
-    shown = " ".join(f"{key}={value}" for key, value in options.items())
-    return [f"  {'':20} {shown}"] if shown else []
+    options_in_words = " ".join(f"{key}={value}" for key, value in options.items())
+    return [f"  {'':20} {options_in_words}"] if options_in_words else []

@@ -38,11 +38,11 @@ def strict_answer(output: str, n: int) -> int | None:
     exactly one answer.
     """
     text = _after_last(output)
-    if text != output and (found := _NEXT.match(text)):
-        named = {int(found[1])}
+    if text != output and (match := _NEXT.match(text)):
+        numbers = {int(match[1])}
     else:
-        named = {int(number) for number in _DESIGNATION.findall(text)}
-    return next(iter(named)) if len(named) == 1 and max(named) <= n else None
+        numbers = {int(number) for number in _DESIGNATION.findall(text)}
+    return next(iter(numbers)) if len(numbers) == 1 and max(numbers) <= n else None
 
 
 def official_answer(output: str, n: int) -> int | None:
@@ -69,7 +69,7 @@ def strict_order(output: str, n: int) -> list[int] | None:
     only the numbers of the permutation.
     """
     text = _after_last(output)
-    lists = {tuple(map(int, _NUMBER.findall(found))) for found in _LIST.findall(text)}
+    lists = {tuple(map(int, _NUMBER.findall(list_text))) for list_text in _LIST.findall(text)}
     if len(lists) > 1:
         return None
     order = list(next(iter(lists))) if lists else list(map(int, _NUMBER.findall(text)))
@@ -87,12 +87,12 @@ def official_order(output: str, n: int) -> object:
         return json.loads(text)
     except ValueError:
         pass
-    found = [
+    orders = [
         list(order)
         for order in permutations(range(1, n + 1))
         if _is_within((str(k) for k in order), iter(text))
     ]
-    return found[0] if len(found) == 1 else [0] * n
+    return orders[0] if len(orders) == 1 else [0] * n
 
 
 def official_is_right(output: str, right: Sequence[int]) -> bool | None:
@@ -113,8 +113,8 @@ def holds_order(output: str, n: int) -> bool:
 
 
 def _after_last(output: str) -> str:
-    found = list(_ANSWER.finditer(output))
-    return output[found[-1].end() :] if found else output
+    matches = list(_ANSWER.finditer(output))
+    return output[matches[-1].end() :] if matches else output
 
 
 def _is_within(wanted: Iterator[str], found: Iterator[str]) -> bool:

@@ -16,7 +16,7 @@ from qrmem.eval.memories import IDLE, Memories, OpenMemory, new_space
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import open_store
 from qrmem.llm.budget import Budget, Caps, Price, prices_of
-from qrmem.llm.chat_model import Chat
+from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.embedders import (
     close_embedder,
     counted_embedder,
@@ -92,12 +92,12 @@ class CallCounter:
         """Take one event."""
         if event.kind == "call":
             data = event.data
-            known = self.stages.get(data["stage"], StageUsage())
+            usage = self.stages.get(data["stage"], StageUsage())
             self.stages[data["stage"]] = StageUsage(
-                calls=known.calls + 1,
-                tokens_in=known.tokens_in + data["tokens_in"],
-                tokens_out=known.tokens_out + data["tokens_out"],
-                seconds=known.seconds + data["seconds"],
+                calls=usage.calls + 1,
+                tokens_in=usage.tokens_in + data["tokens_in"],
+                tokens_out=usage.tokens_out + data["tokens_out"],
+                seconds=usage.seconds + data["seconds"],
             )
         else:
             self.listener(event)
@@ -161,17 +161,17 @@ class Harness:
     def texts(self, context: Context, tokens: int = 0) -> Sequence[Passage]:
         """Return a context's whole text in order, cut into segments as in a memory, without one."""
         limit = tokens or self.settings.segment_tokens
-        known = self._texts.get((context.id, limit))
-        if known is None or known[0] is not context.documents:
-            made = [
+        cached = self._texts.get((context.id, limit))
+        if cached is None or cached[0] is not context.documents:
+            passages = [
                 Passage("S99", segment, document.title)
                 for document in context.documents
                 for segment in cut(document.id or "", document, self.tools.cutter, limit)
             ]
-            known = self._texts[context.id, limit] = (context.documents, made)
+            cached = self._texts[context.id, limit] = (context.documents, passages)
             while len(self._texts) > IDLE:
                 self._texts.popitem(last=False)
-        return known[1]
+        return cached[1]
 
     async def prepared(
         self, key: str, make: Callable[["Harness"], Awaitable[T]]
@@ -184,22 +184,22 @@ class Harness:
         """
 
         async def made() -> tuple[T, dict[str, StageUsage]]:
-            own = self.apart()
-            return await make(own), own.calls.stages
+            own_harness = self.apart()
+            return await make(own_harness), own_harness.calls.stages
 
         task = self._prepared.get(key)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
             task = self._prepared[key] = asyncio.create_task(made())
-        found: tuple[T, dict[str, StageUsage]] = await asyncio.shield(task)
-        return found
+        made_with_usage: tuple[T, dict[str, StageUsage]] = await asyncio.shield(task)
+        return made_with_usage
 
     def tell_paid(self) -> None:
         """Send the usage of the run so far to the listener."""
         if self.model is not None:
-            used = self.budget.used
-            money = used.cost if price_of(self.settings) is not None else None
-            paid = {"calls": used.calls, "tokens": used.tokens, "money": money}
-            self.listener(Event("paid", paid))
+            amount = self.budget.used
+            money = amount.cost if price_of(self.settings) is not None else None
+            amounts = {"calls": amount.calls, "tokens": amount.tokens, "money": money}
+            self.listener(Event("paid", amounts))
 
     def asked(self, item: Item, window: int = 0) -> AskContext:
         """Return an item as a question for a reader."""
@@ -243,7 +243,7 @@ async def open_harness(
         budget = Budget(caps=options.caps, price_of=prices_of(settings).of, within=options.within)
         if settings.model:
             if chat is None:
-                chat = await stack.enter_async_context(Chat(settings))
+                chat = await stack.enter_async_context(ServerChatModel(settings))
             budget.require_prices([settings.model])
             models = chat if isinstance(chat, ChatModels) else ChatModels(chat)
             model = replace(models, budget=budget)
@@ -258,8 +258,8 @@ async def open_harness(
         stack.push_async_callback(store.close)
         info = await store.namespace(REPLIES)
         if info is None:
-            named = settings.with_(namespace=REPLIES, embedder="none")
-            info = await new_space(store, named, None)
+            reply_settings = settings.with_(namespace=REPLIES, embedder="none")
+            info = await new_space(store, reply_settings, None)
         memories = Memories(
             folder=folder / "memories",
             settings=settings,
@@ -298,9 +298,11 @@ def resolved(settings: Settings) -> Settings:
     if settings.stage_models:
         raise UsageError("eval runs one model for all stages; leave stage_models out")
     load_prompts(settings.prompts)
-    named = settings.with_(embedder=settings.embedder or default_embedder())
+    embedder_settings = settings.with_(embedder=settings.embedder or default_embedder())
     # The caps of the settings are those of the run (see `RunOptions`), and not of each item again.
-    return replace(named, max_calls=None, max_tokens=None, max_cost=None, max_seconds=None)
+    return replace(
+        embedder_settings, max_calls=None, max_tokens=None, max_cost=None, max_seconds=None
+    )
 
 
 def require(needs: frozenset[str], settings: Settings, name: str) -> None:

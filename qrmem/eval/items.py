@@ -74,7 +74,7 @@ class Corpus:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFile:
+class DataFile:
     """A data file.
 
     Attributes:
@@ -93,7 +93,7 @@ class Dataset:
     name: str
     items: tuple[Item, ...]
     contexts: Mapping[str, Context]
-    files: tuple[SourceFile, ...] = ()
+    files: tuple[DataFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,8 @@ def ratings(folder: Path) -> dict[tuple[str, str], Rating]:
     Raises:
         UsageError: a line of the file cannot be parsed.
     """
-    found = RunFolder(folder).records(RATINGS, partial(loads, kind=Rating))
-    return {(one.system, one.item): one for one in found}
+    records = RunFolder(folder).records(RATINGS, partial(loads, kind=Rating))
+    return {(one.system, one.item): one for one in records}
 
 
 _REPLY = 256
@@ -64,11 +64,11 @@ async def judge(folder: Path, settings: Settings, options: RunOptions) -> list[R
         MissingError: there is no chat model.
         CapReached: a cap was reached; ratings so far are kept.
     """
-    made: list[Rating] = []
+    ratings_made: list[Rating] = []
     options = options.together(settings)
     for run in runs_in(folder):
-        made += await _judged(run, settings, options)
-    return made
+        ratings_made += await _judged(run, settings, options)
+    return ratings_made
 
 
 async def _judged(folder: Path, settings: Settings, options: RunOptions) -> list[Rating]:
@@ -76,9 +76,9 @@ async def _judged(folder: Path, settings: Settings, options: RunOptions) -> list
     if run.config()["answers"] == "none":
         raise UsageError(f"{folder} has no answers to rate: it was run with --retrieve")
     # By the run's own set of prompts, where the user names none.
-    named = settings.prompts or run.config()["prompts"].get("named", "")
-    settings = resolved(settings.with_(prompts=named)).with_(embedder="none")
-    made: list[Rating] = []
+    prompts_named = settings.prompts or run.config()["prompts"].get("named", "")
+    settings = resolved(settings.with_(prompts=prompts_named)).with_(embedder="none")
+    ratings_made: list[Rating] = []
     with run.hold():
         items, rows = run.answered()
         waiting = _waiting(run.path, rows, settings.model)
@@ -87,27 +87,27 @@ async def _judged(folder: Path, settings: Settings, options: RunOptions) -> list
 
             async def work(row: Row) -> None:
                 one = await _rating(harness, items[row.item], row)
-                made.append(one)
+                ratings_made.append(one)
                 run.append(RATINGS, dumps(one))
                 error = "" if one.rating else one.reason
                 harness.listener(Event("item", {"item": row.item, "error": error}))
                 harness.tell_paid()
 
             await at_once(waiting, work, options.concurrency)
-            return made
+            return ratings_made
 
 
 def _waiting(folder: Path, rows: Mapping[tuple[str, str], Row], model: str) -> list[Row]:
     """Return the results that have no rating yet."""
-    known = ratings(folder)
-    other = next((r.judge for r in known.values() if r.judge != model), "")
+    ratings_known = ratings(folder)
+    other = next((r.judge for r in ratings_known.values() if r.judge != model), "")
     if other:
         raise UsageError(f"{folder} was judged by {other}; one judge rates a run")
     return [
         row
         for key, row in rows.items()
         if not row.error and not row.prediction.is_ranking
-        if key not in known or known[key].rating is None
+        if key not in ratings_known or ratings_known[key].rating is None
     ]
 
 
@@ -115,50 +115,54 @@ async def _rating(harness: Harness, item: Item, row: Row) -> Rating:
     model = harness.settings.model
     most = MOST_CHAT if row.prediction.rounds else MOST
     try:
-        said = await (_chat_rated if row.prediction.rounds else _answer_rated)(harness, item, row)
+        rated = await (_chat_rated if row.prediction.rounds else _answer_rated)(harness, item, row)
     except ModelOutputError as exc:
         return Rating(row.system, row.item, None, str(exc)[:200], model, most)
-    rating = said.rating if LEAST <= said.rating <= most else None
-    reason = said.reasoning if rating else f"a rating of {said.rating}: {said.reasoning}"
+    rating = rated.rating if LEAST <= rated.rating <= most else None
+    reason = rated.reasoning if rating else f"a rating of {rated.rating}: {rated.reasoning}"
     return Rating(row.system, row.item, rating, reason, model, most)
 
 
 async def _answer_rated(harness: Harness, item: Item, row: Row) -> RatingReply:
-    called = await harness.caller.call(
+    call = await harness.caller.call(
         "rate",
         RatingReply,
         lambda kept: dict(
             question=f"Question: {item.question}",
             reference=_reference(item),
-            given=_given(kept[0]),
+            given=_if_given(kept[0]),
         ),
         [row.prediction.text.split(" ")],
         window=harness.settings.window,
         reply=_REPLY,
     )
-    return called.value
+    return call.value
 
 
 async def _chat_rated(harness: Harness, item: Item, row: Row) -> RatingReply:
     """Rate a reply by the rounds that the question goes back to, as this system replied in them."""
-    history = [fenced(made.text) for made in row.prediction.rounds if made.id in item.gold]
-    called = await harness.caller.call(
+    history = [
+        fenced(round_made.text)
+        for round_made in row.prediction.rounds
+        if round_made.id in item.gold
+    ]
+    call = await harness.caller.call(
         "rate-chat",
         RatingReply,
         lambda kept: dict(
             # Of a history that is too long for the window the latest rounds are kept.
             history="\n".join(reversed(kept[0])) or "(none)",
             question=fenced(item.question),
-            given=_given(kept[1]),
+            given=_if_given(kept[1]),
         ),
         [history[::-1], row.prediction.text.split(" ")],
         window=harness.settings.window,
         reply=_REPLY,
     )
-    return called.value
+    return call.value
 
 
-def _given(words: Sequence[str]) -> str:
+def _if_given(words: Sequence[str]) -> str:
     text = " ".join(words)
     return fenced(text) if text else "(none was given)"
 

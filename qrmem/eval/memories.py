@@ -148,8 +148,8 @@ class Memories:
                     store, info, settings, chat, self.embedder, self.budget, self._tagger_of
                 )
                 # A tree stands over segments: no graph is read for it by the chat model.
-                asked = settings.with_(model=self.settings.model)
-                tools = Models(store, info, asked, self.chat, self.embedder, self.budget)
+                settings_of_run = settings.with_(model=self.settings.model)
+                tools = Models(store, info, settings_of_run, self.chat, self.embedder, self.budget)
                 tools = tools if build.tree else reading
                 await self._build(key, context, build, store, reading, tools)
             except BaseException:

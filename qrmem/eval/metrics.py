@@ -90,8 +90,8 @@ def edit_similarity(prediction: str, answers: Sequence[str]) -> float:
 
 def code_em(prediction: str, answers: Sequence[str]) -> float:
     """Return 1 if the answer's lines equal the prediction's first ones, else 0 (RepoEval)."""
-    wanted = (code_lines(answer) for answer in answers)
-    return float(any(code_lines(prediction, len(lines)) == lines for lines in wanted))
+    answer_lines = (code_lines(answer) for answer in answers)
+    return float(any(code_lines(prediction, len(lines)) == lines for lines in answer_lines))
 
 
 def _edit(prediction: str, answer: str) -> float:
@@ -145,8 +145,8 @@ def scores(item: Item, row: Row, rule: Rule) -> dict[str, float]:
     """
     if row.error:
         return {}
-    made = ((name, score(item, row, rule)) for name, score in METRICS.items())
-    return {name: value for name, value in made if value is not None}
+    score_pairs = ((name, score(item, row, rule)) for name, score in METRICS.items())
+    return {name: value for name, value in score_pairs if value is not None}
 
 
 @metric("accuracy")

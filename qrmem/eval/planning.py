@@ -53,7 +53,7 @@ _PARTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _RequestView:
     """What is seen in a request.
 
     Attributes:
@@ -67,12 +67,12 @@ class _Seen:
     most: int
 
     @classmethod
-    def of(cls, request: ChatRequest) -> "_Seen":
-        said = "\n".join(message.content for message in request.messages)
-        texts = [(match[2].strip(), match[3]) for match in _TEXT.finditer(said)]
+    def of(cls, request: ChatRequest) -> "_RequestView":
+        prompt_text = "\n".join(message.content for message in request.messages)
+        texts = [(match[2].strip(), match[3]) for match in _TEXT.finditer(prompt_text)]
         most = max(SHORT_ENOUGH, int(request.max_tokens * WORDS_PER_TOKEN))
         name = request.prompt.partition(".")[0]
-        return cls(name, said, texts or [("", said[-2000:])], most)
+        return cls(name, prompt_text, texts or [("", prompt_text[-2000:])], most)
 
     @property
     def has_options(self) -> bool:
@@ -105,15 +105,15 @@ class StandIn:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return a valid reply for the shortest or the longest case."""
-        seen, schema = _Seen.of(request), wanted_by(request)
+        request_seen, schema = _RequestView.of(request), wanted_by(request)
         if not schema:
-            return ChatReply(self._in_words(seen))
+            return ChatReply(self._in_words(request_seen))
         reply = _longest if self._is_longest else _shortest
         properties = schema.get("properties", {})
-        made = {name: reply(name, node, seen) for name, node in properties.items()}
-        return ChatReply(json.dumps(made, ensure_ascii=False))
+        reply_fields = {name: reply(name, node, request_seen) for name, node in properties.items()}
+        return ChatReply(json.dumps(reply_fields, ensure_ascii=False))
 
-    def _in_words(self, seen: _Seen) -> str:
+    def _in_words(self, seen: _RequestView) -> str:
         if not self._is_longest:
             is_labelled = "(Surprise):" in seen.said
             return "(Summary): Yes.\n(Surprise): None" if is_labelled else _answer(seen)
@@ -127,15 +127,15 @@ class StandIn:
         return _words(" ".join([*words[at:], *words[:at]]), min(seen.most, _TEXT_WORDS))
 
 
-def _answer(seen: _Seen) -> str:
+def _answer(seen: _RequestView) -> str:
     return "(A)" if seen.has_options else "Yes."
 
 
 # --- the shortest course --------------------------------------------------------------------------
 
 
-def _shortest(name: str, node: Mapping[str, Json], seen: _Seen) -> Json:
-    known: Mapping[str, Callable[[], Json]] = {
+def _shortest(name: str, node: Mapping[str, Json], seen: _RequestView) -> Json:
+    values_by_name: Mapping[str, Callable[[], Json]] = {
         "action": lambda: -2,
         "answer": lambda: _answer(seen),
         "part": lambda: -1,
@@ -143,8 +143,8 @@ def _shortest(name: str, node: Mapping[str, Json], seen: _Seen) -> Json:
         "code": lambda: "",
         "passages": lambda: _of_each(node, seen, _shortest),
     }
-    if name in known:
-        return known[name]()
+    if name in values_by_name:
+        return values_by_name[name]()
     plain: Mapping[str, Json] = {"array": [], "integer": 1, "number": 1.0, "boolean": True}
     return plain.get(str(node.get("type")), "Yes.")
 
@@ -152,10 +152,10 @@ def _shortest(name: str, node: Mapping[str, Json], seen: _Seen) -> Json:
 # --- the longest course ---------------------------------------------------------------------------
 
 
-def _longest(name: str, node: Mapping[str, Json], seen: _Seen) -> Json:
+def _longest(name: str, node: Mapping[str, Json], seen: _RequestView) -> Json:
     passage = seen.longest
     limits = {"answer": _ANSWER_WORDS, "gist": _GIST_WORDS}
-    known: Mapping[str, Callable[[], Json]] = {
+    values_by_name: Mapping[str, Callable[[], Json]] = {
         "action": lambda: -1,
         "reasoning": lambda: _words(seen.said, _REASON_WORDS),
         "part": lambda: 0,
@@ -171,81 +171,87 @@ def _longest(name: str, node: Mapping[str, Json], seen: _Seen) -> Json:
     }
     if name == "answer" and seen.has_options:
         return "(A)"
-    if name in known:
-        return known[name]()
+    if name in values_by_name:
+        return values_by_name[name]()
     plain: Mapping[str, Json] = {"array": [], "integer": 1, "number": 1.0, "boolean": True}
     most = min(limits.get(name, _TEXT_WORDS), seen.most)
     return plain.get(str(node.get("type")), _words(passage, most))
 
 
-def _entities(passage: str, seen: _Seen) -> list[str]:
-    if listed := _LISTED.findall(passage):
-        return listed[:: max(1, len(listed) // _PARTS)]  # of a trial: names from all over the list
+def _entities(passage: str, seen: _RequestView) -> list[str]:
+    if names_listed := _LISTED.findall(passage):
+        return names_listed[
+            :: max(1, len(names_listed) // _PARTS)
+        ]  # of a trial: names from all over the list
     before = "1|" if seen.name.endswith("-asked") or "number|name" in seen.said else ""
     return _within(seen, [f"{before}{name}|THING" for name in _names(passage, seen)])
 
 
-def _relations(passage: str, seen: _Seen) -> list[str]:
+def _relations(passage: str, seen: _RequestView) -> list[str]:
     """Relate every two names, as far as a reply holds them: the same two again cost a merge.
 
     They do where the direction is the same, so the names are in one order in all passages.
     """
     before = "1|" if seen.name.endswith("-asked") or "number|name" in seen.said else ""
-    said = _words(passage, _ITEM_WORDS).replace("|", " ")
+    words = _words(passage, _ITEM_WORDS).replace("|", " ")
     # First of what rules find: that comes again in other passages.
-    pairs = dict.fromkeys(combinations(sorted(_found(passage)), 2))
+    pairs = dict.fromkeys(combinations(sorted(_names_in(passage)), 2))
     pairs |= dict.fromkeys(combinations(sorted(_names(passage, seen)), 2))
-    return _within(seen, [f"{before}{a}|{said}|{b}" for a, b in pairs])
+    return _within(seen, [f"{before}{a}|{words}|{b}" for a, b in pairs])
 
 
-def _questions(passage: str, seen: _Seen) -> list[str]:
+def _questions(passage: str, seen: _RequestView) -> list[str]:
     """Ask of other words each: questions that are alike are not taken."""
     match, words = _COUNT.search(seen.said), passage.split()
-    wanted = int(match[1]) if match else _PARTS
-    step = max(_ITEM_WORDS, len(words) // max(1, wanted))
-    asked = (words[at : at + _ITEM_WORDS] for at in range(0, wanted * step, step))
-    return [f"{' '.join(question)}?" for question in asked if question]
+    count_wanted = int(match[1]) if match else _PARTS
+    step = max(_ITEM_WORDS, len(words) // max(1, count_wanted))
+    word_groups = (words[at : at + _ITEM_WORDS] for at in range(0, count_wanted * step, step))
+    return [f"{' '.join(question)}?" for question in word_groups if question]
 
 
-def _names(passage: str, seen: _Seen) -> list[str]:
+def _names(passage: str, seen: _RequestView) -> list[str]:
     """Return what a model may name: what rules find, then every word with a capital.
 
     Of passages together what rules find alone: one that gives nothing is read again by itself.
     """
     more = [] if seen.name.endswith("-together") else _CAPITAL.findall(passage)
-    return list(dict.fromkeys([*_found(passage), *more]))
+    return list(dict.fromkeys([*_names_in(passage), *more]))
 
 
-def _found(passage: str) -> list[str]:
+def _names_in(passage: str) -> list[str]:
     return [mention.name for mention in tagged(passage).mentions]
 
 
-def _within(seen: _Seen, items: Sequence[str]) -> list[str]:
+def _within(seen: _RequestView, items: Sequence[str]) -> list[str]:
     """Return the first items that a reply holds together."""
-    kept, left = [], seen.most
+    items_kept, tokens_left = [], seen.most
     for item in items:
-        left -= 3 + len(re.findall(r"\w+", item))
-        if left < 0:
+        tokens_left -= 3 + len(re.findall(r"\w+", item))
+        if tokens_left < 0:
             break
-        kept.append(item)
-    return kept
+        items_kept.append(item)
+    return items_kept
 
 
 # --- both -----------------------------------------------------------------------------------------
 
 
 def _of_each(
-    node: Mapping[str, Json], seen: _Seen, reply: Callable[[str, Mapping[str, Json], _Seen], Json]
+    node: Mapping[str, Json],
+    seen: _RequestView,
+    reply: Callable[[str, Mapping[str, Json], _RequestView], Json],
 ) -> list[dict[str, Json]]:
     """Return the notes of passages that share a call, each as if it was shown alone."""
     fields = (node.get("items") or {}).get("properties", {})
-    made = []
+    notes_made = []
     for label, text in seen.texts:
         if label.isdigit():
-            alone = _Seen(seen.name, seen.said, [(label, text)], seen.most // len(seen.texts))
-            notes = {name: reply(name, own, alone) for name, own in fields.items()}
-            made.append({**notes, "n": int(label)})
-    return made
+            alone = _RequestView(
+                seen.name, seen.said, [(label, text)], seen.most // len(seen.texts)
+            )
+            notes = {name: reply(name, field_node, alone) for name, field_node in fields.items()}
+            notes_made.append({**notes, "n": int(label)})
+    return notes_made
 
 
 def _words(text: str, count: int) -> str:
@@ -337,9 +343,9 @@ def _all(result: Result, items: float, buildings: float, tokens: float) -> Spent
     """
     each, built = result.online, result.alone
     money = [
-        tokens * times * spent.money
-        for times, spent in ((items, each), (buildings, built))
-        if spent.money is not None
+        tokens * times * use.money
+        for times, use in ((items, each), (buildings, built))
+        if use.money is not None
     ]
     return Spent(
         calls=items * each.calls + buildings * built.calls,
@@ -359,9 +365,9 @@ def plan_lines(made: PreparedRun, found: Sequence[Forecast]) -> list[str]:
 
 
 def _between(least: Spent, most: Spent) -> str:
-    told = (
+    ranges = (
         f"{least.calls:,.0f}-{most.calls:,.0f} calls, {least.tokens:,.0f}-{most.tokens:,.0f} tokens"
     )
     if least.money is None or most.money is None:
-        return told
-    return f"{told}, {number(least.money)}-{number(most.money)} in money"
+        return ranges
+    return f"{ranges}, {number(least.money)}-{number(most.money)} in money"

@@ -96,8 +96,8 @@ class Preset:
 
 def preset_names() -> list[str]:
     """Return the names of all presets."""
-    found = (path.name for path in (files("qrmem.eval") / "presets").iterdir())
-    return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
+    file_names = (path.name for path in (files("qrmem.eval") / "presets").iterdir())
+    return sorted(name.removesuffix(".toml") for name in file_names if name.endswith(".toml"))
 
 
 def preset_named(name: str) -> Preset:
@@ -108,12 +108,12 @@ def preset_named(name: str) -> Preset:
     """
     names = preset_names()
     if name not in names:
-        near = get_close_matches(name, names, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
+        alike = get_close_matches(name, names, 1)
+        hint = f"did you mean {alike[0]}?" if alike else f"there are: {', '.join(names)}"
         raise UsageError(f"no preset is called {name!r}; {hint}")
     text = (files("qrmem.eval") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
-    found = tomllib.loads(text)
-    return from_plain({"name": name, "parts": found.pop("part"), **found}, Preset)
+    table = tomllib.loads(text)
+    return from_plain({"name": name, "parts": table.pop("part"), **table}, Preset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +158,16 @@ async def run_preset(
         UsageError: no part has data, or no system is left.
         MissingError: no system has what it needs.
     """
-    left: list[Skipped] = []
+    skipped: list[Skipped] = []
     stats = RunStats()
     options = options.together(settings)
-    for part, made in runs_of(preset, chosen, settings, left):
+    for part, prepared_run in runs_of(preset, chosen, settings, skipped):
         mark_preset(out, preset.name)
-        told(f"{preset.name}: {part.name}, {counted(len(made.systems), 'systems')}")
-        stats = stats.plus(await run_made(made, out / folder_of(part), options))
-    for one in left:
+        told(f"{preset.name}: {part.name}, {counted(len(prepared_run.systems), 'systems')}")
+        stats = stats.plus(await run_made(prepared_run, out / folder_of(part), options))
+    for one in skipped:
         told(f"not run: {one.what}: {one.why}")
-    return stats, left
+    return stats, skipped
 
 
 def runs_of(
@@ -201,12 +201,12 @@ def runs_of(
             spec = _spec(part, preset, chosen, systems)
             if not spec.systems:
                 continue
-            made = prepared(spec, settings)
+            prepared_run = prepared(spec, settings)
         except UsageError as exc:
             lacking.append(Skipped(part.name, str(exc)))
             continue
         is_any = True
-        yield part, made
+        yield part, prepared_run
     if lacking and not is_any:
         more = f" (and {len(lacking) - 1} more parts)" if len(lacking) > 1 else ""
         first = lacking[0]
@@ -225,8 +225,8 @@ def _runnable(
     """Return the systems that can run; others lack a model, an embedder or an extra."""
     unknown = [label for label in chosen.systems if label not in preset.systems]
     if unknown:
-        known = ", ".join(preset.systems)
-        raise UsageError(f"{preset.name} has no system {unknown[0]!r}; it has {known}")
+        system_names = ", ".join(preset.systems)
+        raise UsageError(f"{preset.name} has no system {unknown[0]!r}; it has {system_names}")
     systems: dict[str, str] = {}
     error: MissingError | None = None
     for label, word in preset.systems.items():

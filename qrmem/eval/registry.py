@@ -32,7 +32,7 @@ from typing import (
 )
 
 from qrmem.errors import StoreUnavailable, UsageError
-from qrmem.eval.builders.writing import MANIFEST, Made, read_manifest, write_manifest
+from qrmem.eval.builders.writing import MANIFEST, BuiltSet, read_manifest, write_manifest
 from qrmem.eval.items import Context, Corpus, Dataset, Item, Prediction, Row, Rule
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class Registry(Generic[T]):
         """
         load_all()
         if name not in self._entries:
-            near = get_close_matches(name, self._entries, 1)
-            hint = f"did you mean {near[0]}?" if near else self._shown_by
+            alike = get_close_matches(name, self._entries, 1)
+            hint = f"did you mean {alike[0]}?" if alike else self._shown_by
             raise UsageError(f"no {self._kind} is called {name!r}; {hint}")
         return self._entries[name]
 
@@ -96,8 +96,8 @@ def load_all() -> None:
     """
     for name in _MODULES:
         package = import_module(name)
-        for found in iter_modules(getattr(package, "__path__", ())):
-            import_module(f"{name}.{found.name}")
+        for module_info in iter_modules(getattr(package, "__path__", ())):
+            import_module(f"{name}.{module_info.name}")
     for point in entry_points(group=GROUP):
         try:
             point.load()
@@ -209,11 +209,13 @@ def parse(word: str) -> System:
         UsageError: the system or a parameter is unknown, or a value is wrong.
     """
     name, *pairs = word.split(":")
-    found = SYSTEMS[name].system
-    known = {one.name for one in fields(found)}
-    given = _cast_all(pairs, get_type_hints(type(found)), known, f"the system {name}", word)
-    made: System = replace(found, **given)
-    return made
+    system_found = SYSTEMS[name].system
+    field_names = {one.name for one in fields(system_found)}
+    parameters_given = _cast_all(
+        pairs, get_type_hints(type(system_found)), field_names, f"the system {name}", word
+    )
+    system_made: System = replace(system_found, **parameters_given)
+    return system_made
 
 
 def needs(found: System) -> frozenset[str]:
@@ -228,8 +230,8 @@ def ranks(found: System) -> bool:
 
 def parameters(word: str) -> dict[str, Any]:
     """Return the parameters of a system, with defaults."""
-    found: Any = parse(word)
-    return {one.name: getattr(found, one.name) for one in fields(found)}
+    system_parsed: Any = parse(word)
+    return {one.name: getattr(system_parsed, one.name) for one in fields(system_parsed)}
 
 
 # --- metrics -------------------------------------------------------------------------------------
@@ -261,7 +263,7 @@ class Builder:
         options: its options with their defaults.
     """
 
-    build: Callable[..., Made | None]
+    build: Callable[..., BuiltSet | None]
     what: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -277,7 +279,7 @@ def builder(name: str, what: str, *, is_repeatable: bool = False) -> Callable[[F
     Args:
         name: name of the builder.
         what: one line for `qrmem eval list`.
-        is_repeatable: whether it returns the content of a manifest (`Made`) and has the option
+        is_repeatable: whether it returns the content of a manifest (`BuiltSet`) and has the option
             `manifest`, to build the same set again.
     """
 
@@ -307,14 +309,14 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
             empty.
         StoreUnavailable: the disk is full, or a file cannot be read or written.
     """
-    found = BUILDERS[kind]
-    hints = {**get_type_hints(found.build), "manifest": str}
-    given = _cast_all(pairs, hints, set(found.options), f"the builder {kind}", kind)
+    builder = BUILDERS[kind]
+    hints = {**get_type_hints(builder.build), "manifest": str}
+    options_given = _cast_all(pairs, hints, set(builder.options), f"the builder {kind}", kind)
     manifest = None
-    if name := given.pop("manifest", ""):
+    if name := options_given.pop("manifest", ""):
         manifest = read_manifest(Path(name), kind)
-        again = tuple(f"{key}={value}" for key, value in manifest.merged(given).items())
-        given = _cast_all(again, hints, set(found.options), f"the builder {kind}", name)
+        again = tuple(f"{key}={value}" for key, value in manifest.merged(options_given).items())
+        options_given = _cast_all(again, hints, set(builder.options), f"the builder {kind}", name)
     if not data.exists():
         raise UsageError(f"no such file or folder: {data}")
     if not os.access(data, os.R_OK):
@@ -325,11 +327,11 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
     rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        made = found.build(data, partial, **given)
-        if isinstance(made, Made):
-            options = {**found.options, **given}
-            written = {key: options[key] for key in options if key not in _NOT_WRITTEN}
-            write_manifest(partial, kind, written, made)
+        result = builder.build(data, partial, **options_given)
+        if isinstance(result, BuiltSet):
+            options = {**builder.options, **options_given}
+            options_written = {key: options[key] for key in options if key not in _NOT_WRITTEN}
+            write_manifest(partial, kind, options_written, result)
         if manifest:
             manifest.check(read_manifest(partial / MANIFEST, kind))
         if out.exists():
@@ -352,14 +354,14 @@ def _cast_all(
     who: str,
     word: str,
 ) -> dict[str, Any]:
-    given = {}
+    values = {}
     for pair in pairs:
         key, mark, value = pair.partition("=")
         if not mark or key not in known:
             there = ", ".join(sorted(known)) or "none"
             raise UsageError(f"{word!r}: {who} has no parameter {key!r}; it has {there}")
-        given[key] = _cast(value, hints[key], f"{word!r}, {key}")
-    return given
+        values[key] = _cast(value, hints[key], f"{word!r}, {key}")
+    return values
 
 
 def _cast(value: str, kind: Any, what: str) -> Any:

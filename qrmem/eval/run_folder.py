@@ -56,9 +56,9 @@ def mark_preset(path: Path, name: str) -> None:
     Raises:
         UsageError: the folder has another preset, or a run.
     """
-    known = preset_in(path)
-    if known not in ("", name) or (path / CONFIG).exists():
-        raise UsageError(f"{path} holds {known or 'a single run'}; name another --out")
+    preset_there = preset_in(path)
+    if preset_there not in ("", name) or (path / CONFIG).exists():
+        raise UsageError(f"{path} holds {preset_there or 'a single run'}; name another --out")
     path.mkdir(parents=True, exist_ok=True)
     (path / PRESET).write_text(json.dumps({"preset": name}) + "\n", encoding="utf-8")
 
@@ -73,8 +73,8 @@ def preset_in(path: Path) -> str:
     try:
         return str(json.loads(file.read_bytes())["preset"]) if file.exists() else ""
     except (ValueError, TypeError, KeyError) as exc:
-        told = f"{file} cannot be read ({exc}): delete it, and run the same preset again"
-        raise UsageError(told) from exc
+        message = f"{file} cannot be read ({exc}): delete it, and run the same preset again"
+        raise UsageError(message) from exc
 
 
 T = TypeVar("T")
@@ -131,11 +131,11 @@ class RunFolder:
             if not self._has_results():  # of a run that was refused at its first call, for example
                 for name in (CONFIG, ITEMS):
                     (self.path / name).unlink(missing_ok=True)
-            known = self.config() if (self.path / CONFIG).exists() else {}
-            if known:
-                self._check(known, config)
-            systems = list(dict.fromkeys([*known.get("systems", ()), *config["systems"]]))
-            about = self._about(known, config, items)
+            config_there = self.config() if (self.path / CONFIG).exists() else {}
+            if config_there:
+                self._check(config_there, config)
+            systems = list(dict.fromkeys([*config_there.get("systems", ()), *config["systems"]]))
+            about = self._about(config_there, config, items)
             config = {**config, "systems": systems, "about": about}
             self._write(CONFIG, json.dumps(config, indent=2) + "\n")
             if not (self.path / ITEMS).exists():
@@ -192,22 +192,24 @@ class RunFolder:
         """
         path = self.path / CONFIG
         try:
-            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(found, dict) or not found:
+            config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(config, dict) or not config:
                 raise ValueError("it has no configuration")
-            if wrong := [name for name, form in _FORM.items() if not _has(found, name, form)]:
+            if wrong := [name for name, form in _FORM.items() if not _has(config, name, form)]:
                 raise ValueError(f"it lacks {wrong[0]!r}, or has it in another form")
         except FileNotFoundError:
             if name := preset_in(self.path):
-                told = f"{self.path} holds the runs of {name}, each in a folder: name one of those"
-                raise UsageError(told) from None
+                message = (
+                    f"{self.path} holds the runs of {name}, each in a folder: name one of those"
+                )
+                raise UsageError(message) from None
             what = "has no run" if self.path.is_dir() else "is not a folder"
-            told = f"{self.path} {what}: name one that `qrmem eval run --out FOLDER` has written"
-            raise UsageError(told) from None
+            message = f"{self.path} {what}: name one that `qrmem eval run --out FOLDER` has written"
+            raise UsageError(message) from None
         except (OSError, ValueError) as exc:
-            told = f"{path} cannot be read ({exc}): name another --out, and run again"
-            raise UsageError(told) from exc
-        return found
+            message = f"{path} cannot be read ({exc}): name another --out, and run again"
+            raise UsageError(message) from exc
+        return config
 
     def items(self) -> list[Item]:
         """Return the items of the run, in the file's order."""
@@ -231,9 +233,9 @@ class RunFolder:
         """Return the last result of each (system, item), preferably one without an error."""
         last: dict[tuple[str, str], Row] = {}
         for row in self.records(ROWS, partial(loads, kind=Row)):
-            known = last.get((row.system, row.item))
+            last_row = last.get((row.system, row.item))
             # Files of several workers have no order between them: what succeeded counts.
-            if known is None or known.error or not row.error:
+            if last_row is None or last_row.error or not row.error:
                 last[row.system, row.item] = row
         return last
 
@@ -251,8 +253,8 @@ class RunFolder:
         They are read again when a system next opens their memory.
         """
         states = {built.memory: built.states for built in self.memories()}.values()
-        total = sum(sum(found.values()) for found in states)
-        return total - sum(found.get("ok", 0) for found in states), total
+        total = sum(sum(counts.values()) for counts in states)
+        return total - sum(counts.get("ok", 0) for counts in states), total
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -294,8 +296,8 @@ class RunFolder:
         if not known:
             return now
         before: Mapping[str, Any] = known["about"]
-        done = {key for key, row in self.rows().items() if not row.error}
-        if all((name, item.id) in done for name in config["systems"] for item in items):
+        keys_done = {key for key, row in self.rows().items() if not row.error}
+        if all((name, item.id) in keys_done for name in config["systems"] for item in items):
             return before
         commits = dict.fromkeys([*before["git"].split(", "), now["git"]])
         return {**now, "git": ", ".join(filter(None, commits))}
@@ -339,17 +341,17 @@ class RunFolder:
         Raises:
             UsageError: a line cannot be parsed; the message names it.
         """
-        found = []
+        result = []
         for path in self._files(name):
             for n, line in enumerate(_lines(path), 1):
                 try:
-                    found.append(read(line.decode()))
+                    result.append(read(line.decode()))
                 except (ValueError, RecursionError) as exc:
                     raise UsageError(
                         f"{path}: line {n} cannot be read ({exc}); without that line the same "
                         "command makes it again"
                     ) from exc
-        return found
+        return result
 
 
 def _has(found: Mapping[str, Any], name: str, form: Any) -> bool:
@@ -370,4 +372,6 @@ def _changes(name: str, was: Any, now: Any) -> list[str]:
     if not (isinstance(was, Mapping) and isinstance(now, Mapping)):
         return [] if was == now else [f"{name} was {was!r}, now {now!r}"]
     keys = sorted(was.keys() | now.keys())
-    return [said for key in keys for said in _changes(f"{name}.{key}", was.get(key), now.get(key))]
+    return [
+        change for key in keys for change in _changes(f"{name}.{key}", was.get(key), now.get(key))
+    ]

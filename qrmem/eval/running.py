@@ -54,7 +54,7 @@ async def shortened(harness: Harness, item: Item, found: Prediction) -> str:
     if item.choices or harness.model is None or len(text.split()) <= SHORT_ENOUGH:
         return text
     try:
-        called = await harness.caller.call(
+        call = await harness.caller.call(
             "short-answer",
             ShortReply,
             lambda kept: dict(
@@ -66,7 +66,7 @@ async def shortened(harness: Harness, item: Item, found: Prediction) -> str:
         )
     except ModelOutputError:
         return text
-    return " ".join(called.value.answer.split())
+    return " ".join(call.value.answer.split())
 
 
 FATAL = (AccessRefused, CapReached, MissingError, OutOfReach)
@@ -115,13 +115,13 @@ async def result_of(
     harness: Harness, context: Context, item: Item, name: str, system: System
 ) -> Row:
     """Return a system's result for an item; errors are stored, except those that stop the run."""
-    began, own = time.monotonic(), harness.apart()
+    began, own_harness = time.monotonic(), harness.apart()
     try:
-        found = await system(item, context, own)
-        short = await shortened(own, item, found)
-        online = {**found.usage.online, **own.calls.stages}
-        found = replace(found, usage=Usage(found.usage.construction, online))
-        row = Row(item=item.id, system=name, prediction=found, short=short)
+        prediction = await system(item, context, own_harness)
+        short = await shortened(own_harness, item, prediction)
+        online = {**prediction.usage.online, **own_harness.calls.stages}
+        prediction = replace(prediction, usage=Usage(prediction.usage.construction, online))
+        row = Row(item=item.id, system=name, prediction=prediction, short=short)
     except FATAL:
         raise
     except Exception as exc:
@@ -198,8 +198,8 @@ _RANKING = ("search", "bm25", "fragment")
 
 def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
     """Check a specification, and load and sample its data."""
-    chosen = 0 if settings.has_usual_window else settings.window
-    full_window = chosen if spec.full_window is None else spec.full_window
+    window_chosen = 0 if settings.has_usual_window else settings.window
+    full_window = window_chosen if spec.full_window is None else spec.full_window
     systems: dict[str, System] = {word: parse(word) for word in spec.systems}
     settings = resolved(_as_in_the_paper(settings, systems.values()))
     for word in spec.systems:
@@ -219,9 +219,9 @@ def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
     if spec.skip:
         dataset = replace(dataset, items=dataset.items[spec.skip :])
     if not dataset.items:
-        taken = f"--first {spec.first}, " if spec.first else ""
-        told = f": {taken}--skip {spec.skip} leaves none" if spec.skip else ""
-        raise UsageError(f"{spec.data} has no items to run{told}")
+        first_option = f"--first {spec.first}, " if spec.first else ""
+        selection_in_words = f": {first_option}--skip {spec.skip} leaves none" if spec.skip else ""
+        raise UsageError(f"{spec.data} has no items to run{selection_in_words}")
     items = sample(dataset.items, spec.size, spec.seed, spec.strata)
     return PreparedRun(spec, settings, systems, dataset, items, full_window)
 
@@ -247,8 +247,10 @@ async def run_prepared(
         CapReached: a cap was reached; the same command with a higher cap resumes.
         OutOfReach: the model does not answer any more.
     """
-    known = {key for key, row in folder.rows().items() if not row.error}
-    todo = [(name, item) for item in items for name in made.systems if (name, item.id) not in known]
+    rows_known = {key for key, row in folder.rows().items() if not row.error}
+    todo = [
+        (name, item) for item in items for name in made.systems if (name, item.id) not in rows_known
+    ]
     failed = 0
     async with open_harness(
         made.settings,
@@ -268,8 +270,8 @@ async def run_prepared(
             row = await result_of(harness, context, item, name, made.systems[name])
             folder.add(row)
             failed += bool(row.error)
-            told = {"system": name, "item": item.id, "error": row.error}
-            options.listener(Event("item", told))
+            event_data = {"system": name, "item": item.id, "error": row.error}
+            options.listener(Event("item", event_data))
             harness.tell_paid()
 
         await at_once(todo, work, options.concurrency)
@@ -344,8 +346,8 @@ def _git_hash(file: Path = Path(__file__)) -> str:
     """
 
     def git(*words: str) -> str:
-        made = subprocess.run(["git", *words], cwd=file.parent, capture_output=True, text=True)
-        return made.stdout.strip()
+        completed = subprocess.run(["git", *words], cwd=file.parent, capture_output=True, text=True)
+        return completed.stdout.strip()
 
     try:
         if not git("ls-files", file.name):
@@ -363,8 +365,8 @@ POLL = 0.5
 
 async def run_by_workers(made: PreparedRun, folder: RunFolder, options: RunOptions) -> RunStats:
     """Run all items without a result in several processes, and wait for them."""
-    known = sum(not row.error for row in folder.rows().values())
-    options.listener(Event("items", {"total": len(made.items) * len(made.systems) - known}))
+    rows_known = sum(not row.error for row in folder.rows().values())
+    options.listener(Event("items", {"total": len(made.items) * len(made.systems) - rows_known}))
     # Not forked: threads of the embedder or the database would not survive it.
     context = multiprocessing.get_context("spawn")
     loop = asyncio.get_running_loop()
@@ -381,15 +383,15 @@ async def run_by_workers(made: PreparedRun, folder: RunFolder, options: RunOptio
             )
             for number in range(options.workers)
         ]
-        done = asyncio.gather(*working)
-        seen = folder.count()
-        while not done.done():
-            await asyncio.wait([done], timeout=POLL)
+        all_work = asyncio.gather(*working)
+        count_seen = folder.count()
+        while not all_work.done():
+            await asyncio.wait([all_work], timeout=POLL)
             now = folder.count()
-            for _ in range(now - seen):
+            for _ in range(now - count_seen):
                 options.listener(Event("item", {"error": ""}))
-            seen = now
-        rans = await done
+            count_seen = now
+        rans = await all_work
     return reduce(RunStats.plus, rans)
 
 
@@ -410,7 +412,7 @@ def _work(
     concurrency: int,
 ) -> RunStats:
     number, of = shard
-    made = prepared(spec, Settings().with_(**settings))
+    prepared_run = prepared(spec, Settings().with_(**settings))
     options = RunOptions(listener=silent, concurrency=concurrency)
     folder = RunFolder(path, worker=number)
-    return asyncio.run(run_prepared(made, folder, options, made.items[number::of]))
+    return asyncio.run(run_prepared(prepared_run, folder, options, prepared_run.items[number::of]))

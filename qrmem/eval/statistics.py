@@ -29,9 +29,9 @@ def sample(
     if size is not None and size < 1:
         raise UsageError(f"a sample has at least one item, not {size}")
     if not strata:
-        chosen = _drawn(items, size, seed)
-        return [item for item in items if item.id in chosen]
-    wanted: set[str] = set()
+        ids_chosen = _draw(items, size, seed)
+        return [item for item in items if item.id in ids_chosen]
+    ids_wanted: set[str] = set()
     for label, counts in strata.items():
         for value, count in counts.items():
             having = [item for item in items if item.labels.get(label) == value]
@@ -40,10 +40,10 @@ def sample(
                     f"the sample wants {count} items with {label} {value!r}; "
                     f"there are {len(having)}"
                 )
-            wanted |= _drawn(having, count, seed)
-    left = [item for item in items if item.id in wanted]
-    kept = _drawn(left, size, seed)
-    return [item for item in left if item.id in kept]
+            ids_wanted |= _draw(having, count, seed)
+    items_left = [item for item in items if item.id in ids_wanted]
+    ids_kept = _draw(items_left, size, seed)
+    return [item for item in items_left if item.id in ids_kept]
 
 
 def sample_digest(items: Sequence[Item]) -> str:
@@ -52,7 +52,7 @@ def sample_digest(items: Sequence[Item]) -> str:
     return hashlib.sha256(joined.encode()).hexdigest()[:16]
 
 
-def _drawn(items: Sequence[Item], size: int | None, seed: int) -> set[str]:
+def _draw(items: Sequence[Item], size: int | None, seed: int) -> set[str]:
     ids = sorted(item.id for item in items)
     if size is None or size >= len(ids):
         return set(ids)
@@ -99,8 +99,8 @@ def mean(values: Sequence[float]) -> Mean | None:
     if not values:
         return None
     scores = np.asarray(values, dtype=np.float64)
-    drawn = _resampled(scores)
-    low, high = np.percentile(drawn, [2.5, 97.5])
+    resampled = _resampled(scores)
+    low, high = np.percentile(resampled, [2.5, 97.5])
     error = float(scores.std(ddof=1) / np.sqrt(scores.size)) if scores.size > 1 else 0.0
     return Mean(scores.size, float(scores.mean()), float(low), float(high), error)
 
@@ -152,10 +152,10 @@ def _resampled(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _by_chance(gaps: NDArray[np.float64]) -> float:
     random = np.random.default_rng(SEED)
-    own = abs(gaps.mean()) - 1e-12
+    gap_measured = abs(gaps.mean()) - 1e-12
     block = max(1, 2_000_000 // gaps.size)
     as_large = 0
     for at in range(0, DRAWS, block):
         signs = random.integers(0, 2, (min(block, DRAWS - at), gaps.size)) * 2 - 1
-        as_large += int((abs((signs * gaps).mean(axis=1)) >= own).sum())
+        as_large += int((abs((signs * gaps).mean(axis=1)) >= gap_measured).sum())
     return (as_large + 1) / (DRAWS + 1)

@@ -50,7 +50,7 @@ _NO_HEADING_ENDS = frozenset(".,;:!?”\"'")
 
 
 @dataclass(slots=True)
-class Run:
+class CapitalRun:
     """One or more adjacent capitalised words that form a name.
 
     Attributes:
@@ -71,7 +71,7 @@ def vocabulary_of(text: str) -> Counter[str]:
     return Counter(_WORD.findall(text))
 
 
-def runs(text: str, taken: list[tuple[int, int]], words: Counter[str]) -> list[Run]:
+def runs(text: str, taken: list[tuple[int, int]], words: Counter[str]) -> list[CapitalRun]:
     """Return the names of a segment in order, none overlapping a span in `taken`.
 
     Args:
@@ -87,7 +87,7 @@ def runs(text: str, taken: list[tuple[int, int]], words: Counter[str]) -> list[R
     return _accepted(text, [r for r in trimmed_runs if r.words], words)
 
 
-def _tokens(text: str, taken: list[tuple[int, int]]) -> list[Run]:
+def _tokens(text: str, taken: list[tuple[int, int]]) -> list[CapitalRun]:
     """Capitalised words, with where they stand; a heading's words are weak as a whole."""
     weak_lines = _weak_lines(text)
     tokens, line, spans = [], 0, iter([*taken, (len(text), len(text))])
@@ -104,7 +104,7 @@ def _tokens(text: str, taken: list[tuple[int, int]]) -> list[Run]:
         ending = _ENDING.search(word)
         base = word[: ending.start()] if ending else word
         weak = in_heading or _opens(text, start)
-        tokens.append(Run(start, start + len(base), [base], weak, bool(ending)))
+        tokens.append(CapitalRun(start, start + len(base), [base], weak, bool(ending)))
     return tokens
 
 
@@ -151,9 +151,9 @@ def _is_heading(line: str, lines: list[str], number: int) -> bool:
     return bool(content) and len(words) <= 12 and not any(word.islower() for word in content)
 
 
-def _joined(text: str, tokens: list[Run]) -> Iterator[Run]:
+def _joined(text: str, tokens: list[CapitalRun]) -> Iterator[CapitalRun]:
     """Put neighbouring tokens together."""
-    run: Run | None = None
+    run: CapitalRun | None = None
     for token in tokens:
         if not _is_name_word(token):
             if run:
@@ -171,7 +171,7 @@ def _joined(text: str, tokens: list[Run]) -> Iterator[Run]:
         yield run
 
 
-def _is_name_word(token: Run) -> bool:
+def _is_name_word(token: CapitalRun) -> bool:
     word = token.words[0]
     if len(word) == 1 and (token.possessive or word in "IAO"):
         return False
@@ -184,12 +184,12 @@ def _is_name_word(token: Run) -> bool:
     return low.partition("-")[0] not in voc.FUNCTION_WORDS or "-" not in low
 
 
-def _between(text: str, run: Run, token: Run) -> list[str]:
+def _between(text: str, run: CapitalRun, token: CapitalRun) -> list[str]:
     gap = text[run.end : token.start]
     return gap.lstrip("’'sS").split() if run.possessive else gap.split()
 
 
-def _continues(text: str, run: Run, token: Run) -> bool:
+def _continues(text: str, run: CapitalRun, token: CapitalRun) -> bool:
     gap = text[run.end : token.start]
     head = voc.bare(token.words[0])
     if run.possessive:
@@ -202,7 +202,7 @@ def _continues(text: str, run: Run, token: Run) -> bool:
     return len(gap) < 12 and _connects(gap, run, token)
 
 
-def _connects(gap: str, run: Run, token: Run) -> bool:
+def _connects(gap: str, run: CapitalRun, token: CapitalRun) -> bool:
     match = _CONNECTOR.match(gap)
     if not match:
         return False
@@ -214,7 +214,7 @@ def _connects(gap: str, run: Run, token: Run) -> bool:
     return all(word in voc.PARTICLES for word in particle.split())
 
 
-def _trimmed(run: Run) -> Run:
+def _trimmed(run: CapitalRun) -> CapitalRun:
     """Cut off what does not belong to a name at either end."""
     if len(run.words) > 1 and _LONE_INITIAL.fullmatch(run.words[-1]):
         run.words[-1] = run.words[-1][:-1]
@@ -233,13 +233,13 @@ def _is_noise(word: str) -> bool:
     )
 
 
-def _cut_first(run: Run) -> None:
+def _cut_first(run: CapitalRun) -> None:
     """Drop the first word; what follows it stands in mid-sentence."""
     run.start += len(run.words.pop(0))
     run.weak = False
 
 
-def _drop_adjective(run: Run, words: Counter[str]) -> None:
+def _drop_adjective(run: CapitalRun, words: Counter[str]) -> None:
     """Drop an ordinary word that only its place gave a capital ("Poor Ellen", "Seeing Darcy")."""
     while run.weak and len(run.words) > 1:
         low = voc.bare(run.words[0])
@@ -250,7 +250,7 @@ def _drop_adjective(run: Run, words: Counter[str]) -> None:
         _cut_first(run)
 
 
-def _drop_opener(run: Run, alone: set[tuple[str, ...]]) -> None:
+def _drop_opener(run: CapitalRun, alone: set[tuple[str, ...]]) -> None:
     """Drop a first word in a script whose ordinary words no list knows, if the rest is a name.
 
     A single letter there is an article; a longer word goes if the rest stands by itself elsewhere.
@@ -261,7 +261,7 @@ def _drop_opener(run: Run, alone: set[tuple[str, ...]]) -> None:
         _cut_first(run)
 
 
-def _accepted(text: str, found: list[Run], words: Counter[str]) -> list[Run]:
+def _accepted(text: str, found: list[CapitalRun], words: Counter[str]) -> list[CapitalRun]:
     """Keep the runs that something speaks for; weak ones need a witness in the segment."""
     strong_words = Counter(
         word.casefold() for run in found if not run.weak or _has_title(run) for word in run.words
@@ -275,7 +275,7 @@ def _accepted(text: str, found: list[Run], words: Counter[str]) -> list[Run]:
     return runs_kept
 
 
-def _take_number(text: str, run: Run) -> None:
+def _take_number(text: str, run: CapitalRun) -> None:
     """Add a number that is part of the name ("Apollo 11"), not one that counts what follows."""
     match = _NUMBER_AFTER.match(text, run.end) if not run.possessive else None
     if match and not (match[2] and (match[2] in voc.UNITS or voc.PLURAL_OR_UNIT.match(match[2]))):
@@ -283,17 +283,17 @@ def _take_number(text: str, run: Run) -> None:
         run.end = match.end(1)
 
 
-def _has_title(run: Run) -> bool:
+def _has_title(run: CapitalRun) -> bool:
     return len(run.words) > 1 and voc.bare(run.words[0]) in voc.TITLES
 
 
-def _start_of(text: str, run: Run) -> int:
+def _start_of(text: str, run: CapitalRun) -> int:
     """Where the first word that is left begins."""
     at = text.find(run.words[0], run.start, run.end)
     return at if at >= 0 else run.start
 
 
-def _is_kept(text: str, run: Run, seen: Counter[str], words: Counter[str]) -> bool:
+def _is_kept(text: str, run: CapitalRun, seen: Counter[str], words: Counter[str]) -> bool:
     low = [word.casefold() for word in run.words]
     if (
         all(w in voc.BARE_OPENERS or w in voc.FUNCTION_WORDS for w in low)
@@ -316,7 +316,7 @@ _DAYS_AND_MONTHS = voc.WEEKDAYS | voc.MONTHS
 _COMMON_CAPITALS = voc.BARE_OPENERS | voc.TITLES
 
 
-def _is_acronym(text: str, run: Run, seen: Counter[str], words: Counter[str]) -> bool:
+def _is_acronym(text: str, run: CapitalRun, seen: Counter[str], words: Counter[str]) -> bool:
     """A short word in capitals in the midst of words that are not."""
     if len(run.words) > 1:
         if all(w.isupper() for w in run.words):
@@ -337,7 +337,7 @@ _VERBS_OF_NAMES = _OF_ANY | voc.FINITE_VERBS | voc.PERSON_VERBS | voc.DOES
 _NOT_NAMES = re.compile(r".*(?:ing|ly|ed|ness|ment|tion|sion|ity|ism|ance|ence|ful|less|ous|s)\Z")
 
 
-def _acts_as_name(text: str, run: Run) -> bool:
+def _acts_as_name(text: str, run: CapitalRun) -> bool:
     """Whether a weak word stands as the subject of a verb, or owns something, like a name."""
     low = voc.bare(run.words[0])
     if len(low) < 2 or low in _COMMON_CAPITALS or low in voc.FUNCTION_WORDS:

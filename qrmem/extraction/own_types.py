@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from qrmem.extraction.prompt_context import PromptContext
-from qrmem.extraction.reply_items import TYPES, Asked, split, with_dates
+from qrmem.extraction.reply_items import TYPES, ReplyItem, split, with_dates
 from qrmem.llm.prompting import PARSE_RETRIES
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import SupplementReply
@@ -20,7 +20,7 @@ from qrmem.types import (
     Segment,
 )
 
-Items = tuple[Sequence[Asked], Sequence[Asked]]
+Items = tuple[Sequence[ReplyItem], Sequence[ReplyItem]]
 """The lists of entities and of relations of a reply."""
 _TOLD = 3
 """Maximum number of misfits that a problem names."""
@@ -36,10 +36,10 @@ class Typing:
     """
 
     schema: Schema
-    misfits: list[tuple[Asked, str]] = field(default_factory=list)
+    misfits: list[tuple[ReplyItem, str]] = field(default_factory=list)
     left_out: int = 0
 
-    def entity(self, item: Asked) -> tuple[Sequence[str], str, Properties] | None:
+    def entity(self, item: ReplyItem) -> tuple[Sequence[str], str, Properties] | None:
         """Return an entity's other forms, its type and properties; `None` to leave it out."""
         others = item.parts[1:]
         key = type_key(others[0]) if others else ""
@@ -54,7 +54,7 @@ class Typing:
         properties = self._checked(kind, values_said, item)
         return forms, "" if properties is None else kind.key, properties or ()
 
-    def relation(self, item: Asked) -> tuple[Asked, Kind | None, Properties] | None:
+    def relation(self, item: ReplyItem) -> tuple[ReplyItem, Kind | None, Properties] | None:
         """Return a relation without its type, then type and properties; `None` to leave it out.
 
         The type comes after the second name, or between the names.
@@ -75,7 +75,7 @@ class Typing:
         plain = replace(item, parts=tuple(ends))
         return (plain, None, ()) if properties is None else (plain, kind, properties)
 
-    def fits(self, item: Asked, kind: Kind, types: tuple[str, str]) -> bool:
+    def fits(self, item: ReplyItem, kind: Kind, types: tuple[str, str]) -> bool:
         """Return whether a relation's type allows the types of its ends; unknown types pass."""
         for end, types_wanted, end_type in zip(
             ("head", "tail"), (kind.heads, kind.tails), types, strict=True
@@ -86,7 +86,7 @@ class Typing:
                 return False
         return True
 
-    def _checked(self, kind: Kind, said: Mapping[str, str], item: Asked) -> Properties | None:
+    def _checked(self, kind: Kind, said: Mapping[str, str], item: ReplyItem) -> Properties | None:
         try:
             return kind.checked(said)
         except ValueError as exc:
@@ -179,7 +179,7 @@ async def _again(
     segment: Segment,
     reading: Reading,
     items: Items,
-    misfits: Sequence[tuple[Asked, str]],
+    misfits: Sequence[tuple[ReplyItem, str]],
 ) -> Items:
     """Ask for misfits once more; one that is not written again stays as it was."""
     lines = "\n".join(f"{'|'.join(item.parts)}: {why}" for item, why in misfits)
@@ -198,7 +198,7 @@ async def _again(
     return entities, relations
 
 
-def _rewritten(item: Asked, again: Sequence[Asked], names: Sequence[int]) -> Asked:
+def _rewritten(item: ReplyItem, again: Sequence[ReplyItem], names: Sequence[int]) -> ReplyItem:
     """Return how an item was written again, known by its names.
 
     Args:
@@ -208,5 +208,5 @@ def _rewritten(item: Asked, again: Sequence[Asked], names: Sequence[int]) -> Ask
     for new in again:
         names_of_new = {normalise_name(new.parts[n]) for n in names if n < len(new.parts)}
         if len(names_of_new) == len(names) and names_of_new <= parts:
-            return Asked(item.question, new.parts, item.valid)
+            return ReplyItem(item.question, new.parts, item.valid)
     return item

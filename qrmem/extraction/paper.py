@@ -78,7 +78,7 @@ async def supplement(
 
 async def _entities(
     context: PromptContext, segment: Segment, reading: Reading, losses: list[Loss]
-) -> list[items.Asked]:
+) -> list[items.ReplyItem]:
     call = await context.caller.call(
         "entities", EntitiesReply, **context.about(segment, reading, is_long=True, part="entities")
     )
@@ -92,7 +92,7 @@ async def _relations(
     reading: Reading,
     known: Sequence[Mention],
     losses: list[Loss],
-) -> list[items.Asked]:
+) -> list[items.ReplyItem]:
     text, names = fenced(mark_entities(segment.text, known)), [mention.name for mention in known]
 
     def more(kept: Kept) -> dict[str, object]:

@@ -71,7 +71,7 @@ _PRONOUNS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplyItem:
     """An item of a reply to numbered questions.
 
     Attributes:
@@ -86,7 +86,7 @@ class Asked:
     valid: Validity = _UNDATED
 
 
-def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:
+def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[ReplyItem]:
     """Split items at `|`; with questions, the first part is the number of a question.
 
     An item without a valid number belongs to the first question.
@@ -100,7 +100,7 @@ def split(items: Iterable[str], questions: Sequence[str] = ()) -> list[Asked]:
             n = int(number.group(1)) - 1
             question = questions[n] if 0 <= n < len(questions) else question
             del parts[0]
-        result.append(Asked(question, *_dated(parts)))
+        result.append(ReplyItem(question, *_dated(parts)))
     return result
 
 
@@ -117,7 +117,7 @@ def _dated(parts: Sequence[str]) -> tuple[tuple[str, ...], Validity]:
     return tuple(plain), Validity(dates_said.get("from", ""), dates_said.get("until", ""))
 
 
-def with_dates(item: Asked, shown: str) -> tuple[Asked, str]:
+def with_dates(item: ReplyItem, shown: str) -> tuple[ReplyItem, str]:
     """Return an item with its dates in ISO form, and a message about wrong dates.
 
     A date is invented, and dropped, if its year does not occur in the prompt's text.
@@ -142,7 +142,9 @@ def with_dates(item: Asked, shown: str) -> tuple[Asked, str]:
     return replace(item, valid=Validity(*dates_stated)), "; ".join(wrong)
 
 
-def mentions(items: Iterable[Asked], text: str, typing: "Typing | None" = None) -> list[Mention]:
+def mentions(
+    items: Iterable[ReplyItem], text: str, typing: "Typing | None" = None
+) -> list[Mention]:
     """Return the entities of items that occur in a text; a repeated name counts once.
 
     Names get the spelling of the text. Other forms that do not occur in it are left out.
@@ -168,7 +170,7 @@ def mentions(items: Iterable[Asked], text: str, typing: "Typing | None" = None) 
     return list(mentions_by_key.values())
 
 
-def _usual(item: Asked) -> tuple[Sequence[str], str, Properties]:
+def _usual(item: ReplyItem) -> tuple[Sequence[str], str, Properties]:
     """Return an entity's other forms and its type, without a schema."""
     others = item.parts[1:]
     kind = TYPES.get(others[0].upper()) if others else None
@@ -201,7 +203,7 @@ def mention(
 
 
 def statements(
-    items: Iterable[Asked], known: Sequence[Mention], text: str, typing: "Typing | None" = None
+    items: Iterable[ReplyItem], known: Sequence[Mention], text: str, typing: "Typing | None" = None
 ) -> tuple[list[Statement], list[Mention]]:
     """Return the relations between entities of a text, and entities that only relations name.
 

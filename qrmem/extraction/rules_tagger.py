@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from qrmem.extraction import vocabulary as voc
-from qrmem.extraction.capitals import Run, runs, vocabulary_of
+from qrmem.extraction.capitals import CapitalRun, runs, vocabulary_of
 from qrmem.text.boilerplate import apparatus
 from qrmem.text.names import differ_in_number
 from qrmem.types import Mention
@@ -256,7 +256,7 @@ def _is_free(span: tuple[int, int, str], found: Iterable[tuple[int, int, str]]) 
     return not any(a < span[1] and span[0] < b for a, b, _ in found)
 
 
-def _kind(text: str, run: Run) -> str:
+def _kind(text: str, run: CapitalRun) -> str:
     """The type that something speaks for strongly, else ""."""
     first, last = voc.bare(run.words[0]), voc.bare(run.words[-1])
     if len(run.words) > 1:
@@ -277,7 +277,7 @@ _BEFORE = re.compile(r"\b([a-z]+)\s\Z")
 _VERBS_BEFORE = voc.SPEECH_VERBS - {"asked", "answered"}
 
 
-def _speaks(text: str, run: Run) -> bool:
+def _speaks(text: str, run: CapitalRun) -> bool:
     following = _NEXT.match(text, run.end)
     if following and following.group(1) in voc.SPEECH_VERBS:
         return True

@@ -91,7 +91,7 @@ NOTHING = Amount()
 
 
 @dataclass(slots=True)
-class Spent:
+class Reservation:
     """The amount that a request used; until it is known, the amount that was reserved."""
 
     amount: Amount
@@ -151,7 +151,9 @@ class Budget:
         return min((seconds for seconds in left if seconds is not None), default=None)
 
     @asynccontextmanager
-    async def spending(self, most: Amount, spent: Spent | None = None) -> AsyncIterator[Spent]:
+    async def spending(
+        self, most: Amount, spent: Reservation | None = None
+    ) -> AsyncIterator[Reservation]:
         """Reserve the most that a request may use; afterwards replace it by its actual use.
 
         If the outcome of a request is unknown, the full reservation counts. It waits as long as
@@ -160,7 +162,7 @@ class Budget:
         Raises:
             CapReached: too little is left, now and for every later request; nothing is sent.
         """
-        spent = spent or Spent(most)
+        spent = spent or Reservation(most)
         await self._reserve(most)
         try:
             if self._within is None:

@@ -63,7 +63,7 @@ class Call:
     unwritten: list[CallRecord] = field(default_factory=list)
 
 
-class Chat:
+class ServerChatModel:
     """A chat model on a server; use it as an async context manager, or call `aclose`.
 
     Attributes:

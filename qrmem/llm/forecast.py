@@ -43,7 +43,7 @@ ENOUGH = 3
 
 
 @dataclass(slots=True)
-class Used:
+class StageUse:
     """What a stage used in a dry run; `most_out`: tokens that its replies may have at most."""
 
     calls: float = 0.0
@@ -59,7 +59,7 @@ class Used:
         self.most_out += weight * most_out
 
 
-Dry = dict[tuple[str, str], Used]
+Dry = dict[tuple[str, str], StageUse]
 """Usage by stage and model."""
 
 
@@ -67,7 +67,7 @@ def stage_plans(low: Dry, likely: Dry, high: Dry, prices: Prices) -> list[StageP
     """Return the plans of all stages from three dry runs: low, likely and high."""
     plans = []
     for stage, model in dict.fromkeys((*likely, *high)):
-        least, mean, most = (c.get((stage, model), Used()) for c in (low, likely, high))
+        least, mean, most = (c.get((stage, model), StageUse()) for c in (low, likely, high))
         spread = SPREAD_CALLS.get(stage, Range(1.0, 1.0, ASKED_AGAIN))
         if stage in UNSURE:  # of few calls none may be made
             few = 1 - 1 / max(1.0, least.calls)

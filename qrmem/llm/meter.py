@@ -11,9 +11,9 @@ from typing import Any
 from qrmem.config import captures_content
 from qrmem.errors import ModelUnusable, QrmemError
 from qrmem.llm.budget import Amount, Budget
-from qrmem.llm.chat_model import Call, Chat
+from qrmem.llm.chat_model import Call, ServerChatModel
 from qrmem.llm.prompting import TokenBudget
-from qrmem.llm.recorder import Entry
+from qrmem.llm.recorder import Recording
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.structured import LONGER, outcome_of, with_reading
 from qrmem.types import CallRecord, ChatModel, ChatReply, ChatRequest, Tokenizer
@@ -155,7 +155,11 @@ class Meter:
                     self._count(call, reply, "cached")
                 else:
                     chat = self._models.of(request.stage)
-                    sending = chat.send(call) if isinstance(chat, Chat) else _foreign(chat, call)
+                    sending = (
+                        chat.send(call)
+                        if isinstance(chat, ServerChatModel)
+                        else _foreign(chat, call)
+                    )
                     reply = with_reading(await sending, request)
                     outcome = outcome_of(reply)
                     self.breaker.hear(call.model, reply, outcome)
@@ -172,7 +176,7 @@ class Meter:
             self.budget.write(call.unwritten)
         if self._models.recorder is not None:
             # Those from the cache too, so that a recording holds all that a replay asks for.
-            self._models.recorder.add(Entry(call.model, request, reply))
+            self._models.recorder.add(Recording(call.model, request, reply))
         return reply
 
     def _call(self, request: ChatRequest) -> Call:

@@ -62,7 +62,7 @@ class _Heading(_Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Recording:
     """One exchange with a model."""
 
     model: str
@@ -92,7 +92,7 @@ class Recorder:
         self._is_whole = True
         self._write()
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Recording) -> None:
         """Record an exchange; the last reply to a request counts."""
         key, line = _key(entry.request), _line(entry)
         if self._lines.get(key) == line:
@@ -235,7 +235,7 @@ def _key(request: ChatRequest) -> str:
     return hashlib.sha256("\n".join(_request_lines(request)).encode("utf-8", "replace")).hexdigest()
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: Recording) -> str:
     request = entry.request
     request_data = {
         "stage": request.stage,
@@ -262,7 +262,7 @@ def _readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _read(path: Path) -> tuple[str, list[Entry]]:
+def _read(path: Path) -> tuple[str, list[Recording]]:
     try:
         with open_file(path) as file:
             text = file.read().decode("utf-8-sig")
@@ -294,7 +294,7 @@ def _model(heading: str) -> str:
     return start.model
 
 
-def _entry(number: int, line: str) -> Entry:
+def _entry(number: int, line: str) -> Recording:
     try:
         _Exchange.model_validate_json(line)
     except ValidationError as exc:
@@ -306,4 +306,4 @@ def _entry(number: int, line: str) -> Entry:
     messages = tuple(Message(role, content) for role, content in request_data.pop("messages"))
     sampling = tuple((name, float(value)) for name, value in request_data.pop("sampling", ()))
     request = ChatRequest(**request_data, messages=messages, sampling=sampling)
-    return Entry(data["model"], request, ChatReply(**reply_data))
+    return Recording(data["model"], request, ChatReply(**reply_data))

@@ -7,7 +7,7 @@ from pathlib import Path
 from qrmem.config import Settings, stages
 from qrmem.errors import UsageError
 from qrmem.llm.budget import Budget
-from qrmem.llm.chat_model import Chat
+from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.types import ChatModel
 
@@ -34,7 +34,7 @@ class ChatModels:
     others: Mapping[str, ChatModel] = field(default_factory=dict)
     recorder: Recorder | None = None
     budget: Budget | None = None
-    servers: Sequence[Chat] = ()
+    servers: Sequence[ServerChatModel] = ()
 
     @property
     def names(self) -> Sequence[str]:
@@ -91,7 +91,7 @@ def open_models(settings: Settings, stage_names: Sequence[str]) -> ChatModels | 
             raise UsageError("stage_models needs a model for the other stages: --model")
         return None
     names = dict.fromkeys((settings.model, *models_by_stage.values()))
-    servers = {name: Chat(settings.with_(model=name)) for name in names}
+    servers = {name: ServerChatModel(settings.with_(model=name)) for name in names}
     recorder = Recorder(Path(settings.record), "+".join(names)) if settings.record else None
     return ChatModels(
         servers[settings.model],

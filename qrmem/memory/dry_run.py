@@ -10,7 +10,7 @@ from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.llm.budget import Budget
 from qrmem.llm.embedders import BATCH, RemoteEmbedder
 from qrmem.llm.embedders import STAGE as EMBED
-from qrmem.llm.forecast import Dry, StubChat, Used
+from qrmem.llm.forecast import Dry, StageUse, StubChat
 from qrmem.llm.routing import ChatModels, chosen_stages
 from qrmem.llm.totals import Phase
 from qrmem.memory.runtime import Models, Run
@@ -91,7 +91,7 @@ class DryModels(Models):
         stages = {} if stages is None else stages
         for call in self._calls:
             stage = call["stage"]
-            stage_use = stages.setdefault((stage, call["model"]), Used())
+            stage_use = stages.setdefault((stage, call["model"]), StageUse())
             share = FOLDS if stage == "fold" else 1.0
             most = self._longest.get(stage, 0)
             stage_use.add(call["tokens_in"], call["tokens_out"], share * weight(stage), most)

@@ -276,7 +276,7 @@ def worth_of_workers(settings: Settings, segments: int, rate: float, cores: int)
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class _DryReading:
     """What is read dry.
 
     Attributes:
@@ -305,7 +305,7 @@ async def _choose(
     given: Sequence[Document],
     cut: Cut,
     options: AddOptions,
-) -> _Chosen:
+) -> _DryReading:
     """Choose what is read dry, and copy to `shadow` what is known of it."""
     waiting, documents_known, by = await _waiting(stored, info, given, is_rebuild=options.rebuild)
     # What the run itself refuses is given to it whole, beside what it knows of it.
@@ -326,10 +326,10 @@ async def _choose(
         await copy_document(stored, shadow, info.name, name)
         await _mark_embedded(stored, shadow, info, name)
     if not is_large:
-        return _Chosen(waiting, 1.0, len(waiting), readers=by, unread_again=unchanged)
+        return _DryReading(waiting, 1.0, len(waiting), readers=by, unread_again=unchanged)
     sample, weight = _sampled(unread)
     sample += [document for document in waiting if document.id in refused]
-    return _Chosen(
+    return _DryReading(
         sample, weight, len(waiting), len(segments) - half, half / len(segments), by, unchanged
     )
 

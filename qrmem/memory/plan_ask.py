@@ -89,7 +89,7 @@ async def plan_question(session: Session, info: NamespaceInfo, options: AskOptio
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _FirstReading:
     """What is read first.
 
     Attributes:
@@ -109,7 +109,7 @@ class _Reading:
 
 async def _first_reading(
     search: Search, begin: Step, info: NamespaceInfo, reserve: int
-) -> _Reading:
+) -> _FirstReading:
     """Return what a strategy's first step finds to read."""
     state = await begin(search, {})
     window, room = search.context.window, search.room
@@ -122,14 +122,14 @@ async def _first_reading(
         count = len(state["parts"])
         notes = count * overview.NOTE // 2
         joins = overview.joins(search, count)
-        return _Reading(frame, sum(sizes) + notes, most, count, joins)
+        return _FirstReading(frame, sum(sizes) + notes, most, count, joins)
     packed = await search.packed(state)
     sizes = await search.sizes([candidate.segment for candidate in packed.read])
-    return _Reading(frame, sum(sizes), most, min(1, len(sizes)))
+    return _FirstReading(frame, sum(sizes), most, min(1, len(sizes)))
 
 
 def _all_calls(
-    options: AskOptions, own: Sequence[Calls], mode: BuildMode, reading: _Reading
+    options: AskOptions, own: Sequence[Calls], mode: BuildMode, reading: _FirstReading
 ) -> Iterator[Calls]:
     """Yield what is called: before the first reading, by the strategy, and in the end."""
     if options.orientation == "local":
@@ -152,7 +152,9 @@ def _all_calls(
         yield FORCED
 
 
-def _stage(calls: Calls, reading: _Reading, trials: int, model: str, prices: Prices) -> StagePlan:
+def _stage(
+    calls: Calls, reading: _FirstReading, trials: int, model: str, prices: Prices
+) -> StagePlan:
     """Return the ranges of a stage: answered at once, as is usual, and never."""
     most = trials if calls.most is None else calls.most
     prompt, smallest = float(calls.tokens), float(EMPTY)

@@ -277,7 +277,7 @@ def _lines(text: str) -> list[tuple[str, set[str]]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _StoredStatement:
     """A statement as it was read, and as it is now: `None` if it is deleted."""
 
     segment: Segment
@@ -300,7 +300,7 @@ class _Kept:
         )
 
 
-async def _find_statement(session: Session, fact_id: str) -> _Kept:
+async def _find_statement(session: Session, fact_id: str) -> _StoredStatement:
     """Return a statement by its id.
 
     Raises:
@@ -317,11 +317,11 @@ async def _find_statement(session: Session, fact_id: str) -> _Kept:
                 first = {str(row.n): row for row in rows_of(replace(read, edits=())).facts}
                 now = {str(row.n): row for row in rows_of(read).facts}
                 if number in first:
-                    return _Kept(segment, first[number], now.get(number))
+                    return _StoredStatement(segment, first[number], now.get(number))
     raise NotFound(f"no fact {fact_id!r} in {session.where}; {_A_FACT}")
 
 
-async def _decide(session: Session, found: _Kept, made: tuple[Statement, ...]) -> None:
+async def _decide(session: Session, found: _StoredStatement, made: tuple[Statement, ...]) -> None:
     """Keep what the user makes of a statement, and bring the graph up to date with it."""
     store, ns, segment = session.store, session.ns, found.segment
     row = found.first

@@ -29,7 +29,7 @@ _LETTER = re.compile(f"[{UNSPACED}]")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class UnderstoodQuestion:
     """A question as a search sees it.
 
     Attributes:
@@ -81,7 +81,7 @@ async def understood(
     vector: "NDArray[np.float32] | None",
     documents: Collection[str] | None,
     segments: Collection[str] | None = None,
-) -> Question:
+) -> UnderstoodQuestion:
     """Look up a question's terms and the names that it gives."""
     query_weights = scoring.query_terms(text)
     vocabulary = await store.vocabulary(ns, list(query_weights))
@@ -90,7 +90,7 @@ async def understood(
     names = frozenset(words.joined(*place) for place in places)
     titles = await store.titled(ns, sorted(names))
     titled_names = longest_names(words, places, titles)
-    return Question(
+    return UnderstoodQuestion(
         weights=scoring.weighted(query_weights, vocabulary),
         spelled=_spelled(text, query_weights),
         vocabulary=vocabulary,
@@ -126,7 +126,9 @@ class Neighbourhood:
         named: `(n,)` in [0, 1], how surely the question names the segment's document.
     """
 
-    def __init__(self, store: "GraphStore", ns: str, question: Question, at_least: int = 0) -> None:
+    def __init__(
+        self, store: "GraphStore", ns: str, question: UnderstoodQuestion, at_least: int = 0
+    ) -> None:
         self._limit = max(_CANDIDATES, at_least)
         self.store = store
         self.ns = ns
@@ -247,7 +249,7 @@ class Neighbourhood:
         return self.entries[row].document_id, self.entries[row].index
 
 
-def _named_documents(question: Question) -> dict[str, float]:
+def _named_documents(question: UnderstoodQuestion) -> dict[str, float]:
     """Return the segments of the documents that a question names, with how surely it does."""
     scores: dict[str, float] = {}
     for documents in question.titled.values():

@@ -166,7 +166,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PromptTerms:
     """What a prompt asks for.
 
     Attributes:
@@ -243,7 +243,7 @@ class Asked:
 
 
 def in_context(
-    places: Mapping[int, Place], own: Mapping[int, float], asked: Asked
+    places: Mapping[int, Place], own: Mapping[int, float], asked: PromptTerms
 ) -> dict[int, float]:
     """Return what stands around each turn, by its number.
 
@@ -298,12 +298,12 @@ class Part:
     score: float
 
 
-def standing_bonus(asked: Asked) -> float:
+def standing_bonus(asked: PromptTerms) -> float:
     """Return what is added for a part that says how the user wants things."""
     return 0.0 if asked.is_of_all else STANDING
 
 
-def best_first(parts: Iterable[Part], asked: Asked, last: int) -> Iterator[Part]:
+def best_first(parts: Iterable[Part], asked: PromptTerms, last: int) -> Iterator[Part]:
     """Yield parts, best first; parts of what was yielded already count for less.
 
     Args:

@@ -257,7 +257,7 @@ _NO_FILE = "not a file but a pipe or a device"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DiscoveredFiles:
     """Files to read, in order, and how many were passed over.
 
     Attributes:
@@ -275,7 +275,9 @@ class Found:
         return iter(self.paths)
 
 
-def discover(folder: Path, glob: str | None = None, *, follow_links: bool = False) -> Found:
+def discover(
+    folder: Path, glob: str | None = None, *, follow_links: bool = False
+) -> DiscoveredFiles:
     """Return the files of a folder, which is searched to the bottom.
 
     Hidden files and folders are passed over, links that lead out of the folder and links to folders
@@ -298,7 +300,7 @@ def discover(folder: Path, glob: str | None = None, *, follow_links: bool = Fals
         files_known = set(files_wanted)
         others = [file for file in below if file not in files_known]
         passed_over[f"{_OTHER} ({_kinds(others)})"] += len(others)
-    return Found(tuple(files_kept), passed_over, tuple(walk.unreadable))
+    return DiscoveredFiles(tuple(files_kept), passed_over, tuple(walk.unreadable))
 
 
 def _kinds(files: Iterable[Path]) -> str:

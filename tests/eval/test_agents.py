@@ -127,7 +127,7 @@ async def looked_up(model: ScriptedModel, *, is_sequential: bool) -> tuple[Verdi
     """Return the verdict, and the ids of the pages that were looked up, in order."""
     texts = leaves("The Marigold sank in May.", "Strake was born in Vantry.", "The inn is old.")
     pages = [read_agent.Page(text, f"gist {n}") for n, text in enumerate(texts)]
-    run = read_agent.Reading(pages, caller(model), reasoner(model), ASKED, is_sequential, 3)
+    run = read_agent.PageReader(pages, caller(model), reasoner(model), ASKED, is_sequential, 3)
     verdict, steps = await read_agent.answer_by_pages(run, is_forced=True)
     model.assert_all_used()
     return verdict, [one.segment_id for one in steps[-1].read]

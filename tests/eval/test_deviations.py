@@ -10,7 +10,7 @@ from qrmem.agents.strategies.inner_loop import STANDS
 from qrmem.agents.tree_building import PAPER
 from qrmem.cli.parser import build_parser
 from qrmem.config import Settings
-from qrmem.eval.deviations import DEVIATIONS, Paper, deviations
+from qrmem.eval.deviations import Paper, all_deviations, deviations
 from qrmem.eval.preset import preset_named, preset_names
 from qrmem.eval.running import _SHAPING
 from qrmem.eval.systems import adaleval_prompting, code_completion, session_replay
@@ -69,7 +69,7 @@ def test_every_switch_is_as_in_the_paper_or_in_the_list() -> None:
     assert {field.name for field in fields(AskOptions)} == named
     for name, value in AS_IN_THE_PAPER.items():
         assert getattr(exact, name) == value, name
-    told = " ".join(one.what for one in DEVIATIONS)
+    told = " ".join(one.what for one in all_deviations())
     assert all(name in told for name in LEFT_OPEN if name != "max_trials")
     assert f"3 edges a step (width), {exact.depth} steps (depth)" in told
     assert f"cosine {exact.threshold}" in told
@@ -81,9 +81,9 @@ def test_every_switch_is_as_in_the_paper_or_in_the_list() -> None:
     assert f"over {EXACT:,} fragments {SAMPLE:,} of" in told
     assert f"k1 {K1} and b {B}" in told
     assert f"{session_replay.REPLY} in a chat, {code_completion.REPLY} in code" in told
-    told_of = {one.setting for one in DEVIATIONS}
+    told_of = {one.setting for one in all_deviations()}
     assert set(_SHAPING) - {"model", "base_url"} <= told_of
-    assert all(one.why for one in DEVIATIONS)
+    assert all(one.why for one in all_deviations())
 
 
 def test_what_ilm_tr_and_ada_leval_leave_open_is_in_the_list_with_the_code_s_values() -> None:
@@ -134,7 +134,9 @@ def test_a_setting_as_in_the_paper_is_no_deviation() -> None:
 
 
 def test_what_is_advised_can_be_given_to_a_run() -> None:
-    advised = {word for one in DEVIATIONS for word in re.findall(r"--[a-z-]+|QRMEM_\w+", one.why)}
+    advised = {
+        word for one in all_deviations() for word in re.findall(r"--[a-z-]+|QRMEM_\w+", one.why)
+    }
     settings = {f"QRMEM_{field.name.upper()}" for field in fields(Settings)}
     assert advised, "there is advice"
     assert advised <= settings | _options(build_parser(), "eval", "run")

@@ -26,7 +26,7 @@ from qrmem.eval import (
     run_task,
 )
 from qrmem.eval.datasets.data_files import data_file
-from qrmem.llm.chat_model import Chat
+from qrmem.llm.chat_model import ServerChatModel
 from qrmem.types import ChatRequest, Message
 from tools.evaluation_tables import PUBLISHED, RESULTS, SEEN, page
 from tools.short_data import write_data
@@ -66,7 +66,7 @@ async def test_a_relay_that_keeps_replies_asks_for_each_once(tmp_path: Path) -> 
         said = []
         for fetched in (1, 0):
             with relaying(server.url, tmp_path / "replies") as relay:
-                chat = Chat(Settings(model="m", base_url=relay.url))
+                chat = ServerChatModel(Settings(model="m", base_url=relay.url))
                 request = ChatRequest((Message("user", "Say something about the sea."),))
                 said.append((await chat.complete(request)).text)
                 await chat.aclose()

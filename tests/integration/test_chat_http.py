@@ -13,7 +13,7 @@ from servers.openai_server import OpenAIServer, form_of, serving
 
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ContextExceeded, ModelOutputError, ModelUnavailable
-from qrmem.llm.chat_model import Call, Chat
+from qrmem.llm.chat_model import Call, ServerChatModel
 from qrmem.llm.negotiation import FORMS
 from qrmem.llm.replies import strict_schema
 from qrmem.llm.structured import ask
@@ -41,7 +41,7 @@ def structured_request(**changes: Any) -> ChatRequest:
 @asynccontextmanager
 async def chatting(
     server: OpenAIServer, events: list[Event] | None = None, **settings: Any
-) -> AsyncIterator[Chat]:
+) -> AsyncIterator[ServerChatModel]:
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -54,7 +54,7 @@ async def chatting(
         if events is not None:
             events.append(event)
 
-    async with Chat(given, listener, sleep=sleep) as chat:
+    async with ServerChatModel(given, listener, sleep=sleep) as chat:
         chat.waits = waits  # type: ignore[attr-defined]
         yield chat
 
@@ -105,7 +105,7 @@ async def test_an_unknown_model_is_named() -> None:
 async def test_a_wrong_path_says_what_may_be_wrong() -> None:
     async with serving() as server:
         settings = Settings(model="test", base_url=server.url.removesuffix("/v1"))
-        async with Chat(settings) as chat:
+        async with ServerChatModel(settings) as chat:
             with pytest.raises(ModelUnavailable, match="usually ends in /v1"):
                 await chat.complete(request())
 
@@ -218,7 +218,7 @@ async def test_no_server_at_all_is_said_at_once_without_credentials() -> None:
         taken.bind(("127.0.0.1", 0))  # nobody else gets this port, and nobody listens there
         port = taken.getsockname()[1]
         settings = Settings(model="test", base_url=f"http://user:secret@127.0.0.1:{port}/v1")
-        async with Chat(settings, sleep=sleep) as chat:
+        async with ServerChatModel(settings, sleep=sleep) as chat:
             with pytest.raises(ModelUnavailable, match="cannot be reached") as caught:
                 await chat.complete(request())
     assert not waits, "it was tried again"
@@ -424,7 +424,7 @@ async def test_a_call_that_waits_to_be_sent_again_holds_up_no_other() -> None:
     came: list[str] = []
     others = asyncio.Event()
 
-    async def one(chat: Chat, text: str) -> None:
+    async def one(chat: ServerChatModel, text: str) -> None:
         await chat.complete(request(text))
         came.append(text)
         if len(came) == 2:
@@ -435,7 +435,7 @@ async def test_a_call_that_waits_to_be_sent_again_holds_up_no_other() -> None:
 
     async with serving(faults=Faults(script={1: "429-after:0.3"})) as server:
         settings = Settings(model="test", base_url=server.url, concurrency=1)
-        async with Chat(settings, sleep=sleep) as chat:
+        async with ServerChatModel(settings, sleep=sleep) as chat:
             await asyncio.gather(*(one(chat, text) for text in ("first", "second", "third")))
     assert came == ["second", "third", "first"]
 

@@ -21,7 +21,7 @@ import qrmem
 from qrmem.config import Secret, Settings
 from qrmem.errors import AccessRefused, ModelUnavailable, QrmemError
 from qrmem.llm.budget import Budget, Caps
-from qrmem.llm.chat_model import Chat
+from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.embedders import RemoteEmbedder
 from qrmem.llm.servers import endpoint, in_words
 from qrmem.text.tokens import BuiltinTokenizer
@@ -38,11 +38,13 @@ async def asked(raw: Any, address: str = "", **settings: Any) -> AsyncIterator[A
     async with OpenAIServer(behaviour=Behaviour(raw=raw)) as server:
         url = server.url.replace("//", f"//{address}", 1)
         chosen = {"api_key": KEY, "retries": 0, **settings}
-        async with Chat(Settings.from_env({}, model="m", base_url=url, **chosen)) as chat:
+        async with ServerChatModel(
+            Settings.from_env({}, model="m", base_url=url, **chosen)
+        ) as chat:
             yield chat, server
 
 
-async def failure(chat: Chat, *, is_watched: bool = False) -> QrmemError:
+async def failure(chat: ServerChatModel, *, is_watched: bool = False) -> QrmemError:
     request = ChatRequest((Message("user", "hello"),), max_tokens=8, is_watched=is_watched)
     with pytest.raises(QrmemError) as caught:
         await chat.complete(request)
@@ -359,7 +361,7 @@ async def test_what_a_server_allows_holds_a_request_up_for_two_minutes_at_most(
 
     reply = answer(200, completion("two words"), **said)
     async with asked(lambda headers: reply) as (_, server):
-        chat = Chat(Settings(model="m", base_url=server.url), sleep=sleep)
+        chat = ServerChatModel(Settings(model="m", base_url=server.url), sleep=sleep)
         async with chat:
             for _ in range(6):
                 await chat.complete(ChatRequest((Message("user", "hello"),)))
@@ -378,7 +380,7 @@ async def test_no_answer_names_a_wait_without_an_end(said: str) -> None:
     said = said.encode().decode("latin-1")
     for busy in (answer(429, b"{}", retry_after=said), answer(429, b"{}", retry_after_ms=said)):
         async with asked(lambda headers, busy=busy: busy) as (_, server):
-            chat = Chat(Settings(model="m", base_url=server.url, retries=1), sleep=sleep)
+            chat = ServerChatModel(Settings(model="m", base_url=server.url, retries=1), sleep=sleep)
             async with chat:
                 error = await failure(chat)
         assert server.stats.requests <= 4

@@ -13,7 +13,7 @@ import qrmem
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError
 from qrmem.llm.budget import prices_of
-from qrmem.llm.chat_model import Chat
+from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.client import is_elsewhere
 from qrmem.types import Answer, ChatRequest, Message, Words
 
@@ -164,7 +164,7 @@ async def test_a_refused_key_is_our_error_and_is_not_shown(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-wrong-one")
     request = ChatRequest(messages=(Message("user", "Hello"),), stage="answer", max_tokens=16)
-    async with Chat(Settings(model=MODEL)) as chat:
+    async with ServerChatModel(Settings(model=MODEL)) as chat:
         with pytest.raises(AccessRefused, match="anthropic refuses the key") as refused:
             await chat.complete(request)
     assert "sk-ant-wrong-one" not in str(refused.value)
@@ -176,11 +176,11 @@ def test_without_the_extra_the_message_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "litellm", None)
     with pytest.raises(MissingError, match=r'-m pip install "qrmem\[litellm\]"'):
-        Chat(Settings(model=MODEL))
+        ServerChatModel(Settings(model=MODEL))
 
 
 def test_with_a_server_of_ones_own_such_a_name_is_asked_there() -> None:
     chosen = Settings(model=MODEL, base_url="http://127.0.0.1:9/v1")
-    assert Chat(chosen).address == "http://127.0.0.1:9/v1"
+    assert ServerChatModel(chosen).address == "http://127.0.0.1:9/v1"
     assert not is_elsewhere(chosen)
     assert is_elsewhere(Settings(model=MODEL))

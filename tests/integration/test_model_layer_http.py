@@ -21,7 +21,7 @@ from qrmem.cli.doctor import probe
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailable, UsageError
 from qrmem.llm.budget import Caps
-from qrmem.llm.chat_model import Chat
+from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.meter import ReplyCache
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels
@@ -43,12 +43,12 @@ def request(text: str, **changes: Any) -> ChatRequest:
     return ChatRequest((Message("system", SYSTEM), user), **given)
 
 
-def opened(server: OpenAIServer, **settings: Any) -> Chat:
+def opened(server: OpenAIServer, **settings: Any) -> ServerChatModel:
     async def sleep(seconds: float) -> None:
         await asyncio.sleep(0)
 
     given = Settings(model="test", base_url=server.url, timeout=5.0).with_(**settings)
-    return Chat(given, sleep=sleep)
+    return ServerChatModel(given, sleep=sleep)
 
 
 async def test_the_ledger_adds_up_to_what_the_server_counted() -> None:
@@ -192,7 +192,9 @@ async def test_retries_are_told_with_their_reason() -> None:
         async def sleep(seconds: float) -> None:
             await asyncio.sleep(0)
 
-        async with Chat(settings, lambda event: events.append(event), sleep=sleep) as chat:
+        async with ServerChatModel(
+            settings, lambda event: events.append(event), sleep=sleep
+        ) as chat:
             await chat.complete(request("Ahab", segment_id="s7"))
     assert [event.kind for event in events] == ["warning"]
     assert "503: Overloaded" in events[0].data["reason"]
@@ -257,7 +259,7 @@ def test_the_server_runs_as_a_command_and_counts() -> None:
             url = process.stdout.readline().strip()
 
             async def use() -> str:
-                async with Chat(Settings(model="small", base_url=url)) as chat:
+                async with ServerChatModel(Settings(model="small", base_url=url)) as chat:
                     return (await chat.complete(request("Ahab"))).text
 
             assert "Ahab" in asyncio.run(use())

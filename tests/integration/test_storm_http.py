@@ -10,7 +10,7 @@ from servers.faults import Faults
 from servers.openai_server import OpenAIServer, serving
 
 from qrmem.config import Settings
-from qrmem.llm.chat_model import Chat
+from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.structured import ask
 from qrmem.types import ChatRequest, Event, Message
 
@@ -29,7 +29,7 @@ async def build(server: OpenAIServer, seconds: float) -> tuple[list[list[str]], 
     async def sleep(seconds: float) -> None:
         await asyncio.sleep(seconds / 100)
 
-    async with Chat(settings, sleep=sleep) as chat:
+    async with ServerChatModel(settings, sleep=sleep) as chat:
         told: list[Event] = []
         meter = metered(chat, listener=told.append)
 

@@ -15,7 +15,7 @@ import qrmem
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, ModelOutputError, ModelUnavailable
 from qrmem.llm.budget import Budget
-from qrmem.llm.chat_model import Call, Chat
+from qrmem.llm.chat_model import Call, ServerChatModel
 from qrmem.llm.meter import ReplyCache
 from qrmem.llm.replies import strict_schema
 from qrmem.llm.structured import ask
@@ -33,16 +33,16 @@ def request(**changes: Any) -> ChatRequest:
 
 
 @asynccontextmanager
-async def chatting(server: OpenAIServer, **settings: Any) -> AsyncIterator[Chat]:
+async def chatting(server: OpenAIServer, **settings: Any) -> AsyncIterator[ServerChatModel]:
     async def sleep(seconds: float) -> None:
         await asyncio.sleep(0)
 
     given = Settings(model="test", base_url=server.url, timeout=5.0).with_(**settings)
-    async with Chat(given, sleep=sleep) as chat:
+    async with ServerChatModel(given, sleep=sleep) as chat:
         yield chat
 
 
-async def asked(chat: Chat, **changes: Any) -> tuple[ChatReply, list[Event]]:
+async def asked(chat: ServerChatModel, **changes: Any) -> tuple[ChatReply, list[Event]]:
     events: list[Event] = []
     reply = await chat.send(Call(request(**changes), budget=Budget(listener=events.append)))
     return reply, [event for event in events if event.kind == "words"]

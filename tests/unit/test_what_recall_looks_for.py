@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from qrmem.retrieval import turn_ranking
-from qrmem.retrieval.turn_ranking import Asked, Place, _own_terms
+from qrmem.retrieval.turn_ranking import Place, PromptTerms, _own_terms
 from qrmem.text import times
 from qrmem.text.times import periods
 
@@ -61,7 +61,7 @@ def test_what_stands_beside_a_turn_counts_as_its_definition_has_it() -> None:
         numbers = [n for n in range(1, 40) if draw.random() < 0.7]
         places = {n: Place(n // 9, "", False, None) for n in numbers}
         own = {n: draw.random() for n in range(1, 40) if draw.random() < 0.5}
-        found = turn_ranking.in_context(places, own, Asked("Which ship?"))
+        found = turn_ranking.in_context(places, own, PromptTerms("Which ship?"))
         for n in numbers:
             beside = [(n - 1, 0.25), (n + 1, 0.25), (n - 2, 0.1), (n + 2, 0.1)]
             around = sum(

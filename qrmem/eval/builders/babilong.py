@@ -17,7 +17,7 @@ _LINE = re.compile(r"(\d+) (.*)\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BabiQuestion:
     """A question of bAbI with the preceding facts.
 
     Attributes:
@@ -81,12 +81,12 @@ def build(
     def made() -> Iterator[dict[str, Any]]:
         for number in numbers:
             chance = random.Random(f"{seed} {number}")
-            asked = list(_asked(files[number]))
-            chosen = chance.sample(asked, min(cases, len(asked)))
+            questions = list(_questions_of(files[number]))
+            sampled = chance.sample(questions, min(cases, len(questions)))
             for name, tokens in lengths.items():
-                for n, one in enumerate(chosen):
-                    left = tokens - sum(counter.count(fact) for fact in one.facts)
-                    around = _around(hay, sizes, left, chance)
+                for n, one in enumerate(sampled):
+                    tokens_left = tokens - sum(counter.count(fact) for fact in one.facts)
+                    around = _around(hay, sizes, tokens_left, chance)
                     text, spans = _hidden(around, one.facts, chance)
                     yield {
                         "id": f"qa{number}-{name}-{n}",
@@ -103,11 +103,11 @@ def build(
 
 def _files(data: Path, part: str) -> dict[str, Path]:
     folder = data if data.is_dir() else data.parent
-    found = ((match, file) for file in folder.iterdir() if (match := _TASK.match(file.name)))
-    return {match[1]: file for match, file in found if match[2] == part}
+    matches = ((match, file) for file in folder.iterdir() if (match := _TASK.match(file.name)))
+    return {match[1]: file for match, file in matches if match[2] == part}
 
 
-def _asked(file: Path) -> Iterator[Asked]:
+def _questions_of(file: Path) -> Iterator[BabiQuestion]:
     """Yield the questions of a file of bAbI.
 
     Raises:
@@ -122,30 +122,32 @@ def _asked(file: Path) -> Iterator[Asked]:
         match = _LINE.match(line.strip())
         if match is None:
             raise UsageError(f"{file}, line {n}: no line of bAbI: {line[:60]!r}")
-        place, said = int(match[1]), match[2]
+        place, task_name = int(match[1]), match[2]
         if place == 1:
             facts = {}
-        if "\t" not in said:
-            facts[place] = said.strip()
+        if "\t" not in task_name:
+            facts[place] = task_name.strip()
             continue
-        question, answer, supporting = (*said.split("\t"), "")[:3]
+        question, answer, supporting = (*task_name.split("\t"), "")[:3]
         order = list(facts)
-        known = [order.index(int(p)) for p in supporting.split() if int(p) in facts]
-        yield Asked(tuple(facts.values()), question.strip(), answer.strip(), tuple(known))
+        fact_places = [order.index(int(p)) for p in supporting.split() if int(p) in facts]
+        yield BabiQuestion(
+            tuple(facts.values()), question.strip(), answer.strip(), tuple(fact_places)
+        )
 
 
 def _around(
     hay: Sequence[str], sizes: Sequence[int], tokens: int, chance: random.Random
 ) -> list[str]:
     """Return sentences of the background from a random one on, so many tokens at most."""
-    found: list[str] = []
+    sentences_around: list[str] = []
     if not hay:
-        return found
+        return sentences_around
     at = chance.randrange(len(hay))
     while (tokens := tokens - sizes[at % len(hay)]) >= 0:
-        found.append(hay[at % len(hay)])
+        sentences_around.append(hay[at % len(hay)])
         at += 1
-    return found
+    return sentences_around
 
 
 def _hidden(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qrmem.errors import UsageError
 from qrmem.eval.builders.threads import PER_TAG, Answer, Threads, dump_in
-from qrmem.eval.builders.writing import Made, case_files, counter_of, lengths_of
+from qrmem.eval.builders.writing import BuiltSet, case_files, counter_of, lengths_of
 from qrmem.eval.registry import builder
 from qrmem.types import Tokenizer
 
@@ -54,7 +54,7 @@ def build(
     tags: str = "",
     per_tag: int = PER_TAG,
     tokenizer: str = "auto",
-) -> Made:
+) -> BuiltSet:
     """Write `bestanswer_LENGTH.jsonl` for each length, over the same questions.
 
     The distractors of a length are also in every longer one. Lengths of one call have
@@ -73,8 +73,8 @@ def build(
         UsageError: no case can be made; the message says why.
     """
     counter = counter_of(tokenizer)
-    wanted = lengths_of(length)
-    short = [name for name, tokens in wanted.items() if tokens < 2 * PROMPT]
+    sizes = lengths_of(length)
+    short = [name for name, tokens in sizes.items() if tokens < 2 * PROMPT]
     if short:
         raise UsageError(
             f"a length of {short[0]} leaves no room beside the prompt's {PROMPT} tokens"
@@ -87,11 +87,11 @@ def build(
     threads = Threads(file, counter)
     try:
         threads.fill(data, chosen_tags, per_tag)
-        made = _write(_Pool(threads, counter, seed), out, wanted, count)
+        counts_written = _write(_Pool(threads, counter, seed), out, sizes, count)
     finally:
         threads.close()
         file.unlink()
-    return Made(counter, [data], made, threads.left_out)
+    return BuiltSet(counter, [data], counts_written, threads.left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class _Pool:
             for tag in question.tags:
                 tagged.setdefault(tag, []).append(n)
         self._tagged: Mapping[str, NDArray[np.int64]] = {
-            tag: np.array(found) for tag, found in tagged.items()
+            tag: np.array(rows) for tag, rows in tagged.items()
         }
 
     def own(self, question: _Question) -> tuple[Answer, list[Answer]] | None:
@@ -147,15 +147,17 @@ class _Pool:
     def others(self, n: int, *, is_near: bool) -> Iterator[Answer]:
         """Yield answers to other questions: to similar ones, or to those that share a tag."""
         question = self.questions[n]
-        found = [self._tagged[tag] for tag in question.tags]
-        if not found:
+        tagged_rows = [self._tagged[tag] for tag in question.tags]
+        if not tagged_rows:
             return
-        shared = np.bincount(np.concatenate(found), minlength=len(self.questions))
+        shared = np.bincount(np.concatenate(tagged_rows), minlength=len(self.questions))
         shared[n] = 0
         is_similar = shared >= max(SIMILAR * len(question.tags), 1)
-        chosen = np.flatnonzero(is_similar if is_near else (shared > 0) & ~is_similar).tolist()
+        other_places = np.flatnonzero(
+            is_similar if is_near else (shared > 0) & ~is_similar
+        ).tolist()
         rng = random.Random(f"{self.seed}:{question.id}:{is_near}")
-        for other in rng.sample(chosen, min(len(chosen), _DRAWN)):
+        for other in rng.sample(other_places, min(len(other_places), _DRAWN)):
             yield from (a for a in self.threads.answers(self.questions[other].id) if a.text)
 
     def size(self, text: str) -> int:
@@ -168,19 +170,21 @@ def _write(pool: _Pool, out: Path, wanted: Mapping[str, int], count: int) -> lis
     places = list(range(len(pool.questions)))
     if count:
         random.Random(f"{pool.seed}:questions").shuffle(places)
-    kept = 0
+    count_kept = 0
     with case_files(out, "bestanswer", wanted) as files:
         for n in places:
             cases = _cases(pool, n, wanted)
             for name, case in cases.items():
                 files[name].add(case)
-            kept += bool(cases)
-            if count and kept == count:
+            count_kept += bool(cases)
+            if count and count_kept == count:
                 break
-    if not kept:
-        told = ", ".join(f"{count} {reason}" for reason, count in pool.left_out.most_common())
+    if not count_kept:
+        reasons_in_words = ", ".join(
+            f"{count} {reason}" for reason, count in pool.left_out.most_common()
+        )
         raise UsageError(
-            f"no case of {', '.join(wanted)} can be made: {told}; "
+            f"no case of {', '.join(wanted)} can be made: {reasons_in_words}; "
             "give more threads, or other lengths"
         )
     return [file.about for file in files.values()]
@@ -193,30 +197,32 @@ def _cases(pool: _Pool, n: int, wanted: Mapping[str, int]) -> dict[str, dict[str
     one before has: a length has the same distractors, whichever lengths are built.
     """
     question = pool.questions[n]
-    own = pool.own(question)
-    if own is None:
+    own_answers = pool.own(question)
+    if own_answers is None:
         return {}
-    accepted, earlier = own
-    near = _Replayed(earlier, pool.others(n, is_near=True))
-    every = _Replayed(near, pool.others(n, is_near=False))
+    accepted, earlier = own_answers
+    near_others = _Replayed(earlier, pool.others(n, is_near=True))
+    every = _Replayed(near_others, pool.others(n, is_near=False))
     text = pool.threads.text(question.id)
     base = pool.size(text) + accepted.tokens + LABEL
     names = {tokens: name for name, tokens in wanted.items()}
     longest = max(names)
-    chosen: dict[str, Answer] = {}
+    answers_chosen: dict[str, Answer] = {}
     cases = {}
     for size in sorted({*(size for size in LIMITS if size <= longest), *names}):
         limit = LIMITS.get(size, size)
-        taken = _filled(every if size >= LONG else near, chosen, limit - base, accepted)
-        tokens = base + _tokens(taken.values())
+        filled = _filled(
+            every if size >= LONG else near_others, answers_chosen, limit - base, accepted
+        )
+        tokens = base + _tokens(filled.values())
         if size in LIMITS:
-            chosen = taken
+            answers_chosen = filled
         if size in names:
-            if not taken or tokens > limit or tokens < FILLED * size:
+            if not filled or tokens > limit or tokens < FILLED * size:
                 reason = "longer than" if tokens > limit else "with too few answers for"
                 pool.left_out[f"questions {reason} {names[size]}"] += 1
                 return {}
-            options = [accepted, *taken.values()]
+            options = [accepted, *filled.values()]
             random.Random(f"{pool.seed}:{question.id}:{size}").shuffle(options)
             cases[names[size]] = {
                 "question_id": question.id,
@@ -233,21 +239,21 @@ def _filled(
     candidates: Iterable[Answer], chosen: Mapping[str, Answer], room: int, accepted: Answer
 ) -> dict[str, Answer]:
     """Return what was chosen and, in order, what else fits the room; equal texts once."""
-    taken = dict(chosen)
-    texts = {accepted.text, *(answer.text for answer in taken.values())}
-    left, misses = room - _tokens(taken.values()), 0
+    answers_taken = dict(chosen)
+    texts = {accepted.text, *(answer.text for answer in answers_taken.values())}
+    tokens_left, misses = room - _tokens(answers_taken.values()), 0
     for answer in candidates:
         if answer.text in texts:
             continue
-        if answer.tokens + LABEL <= left:
-            taken[answer.id] = answer
+        if answer.tokens + LABEL <= tokens_left:
+            answers_taken[answer.id] = answer
             texts.add(answer.text)
-            left -= answer.tokens + LABEL
+            tokens_left -= answer.tokens + LABEL
         else:
             misses += 1
             if misses == _MISSES:
                 break
-    return taken
+    return answers_taken
 
 
 def _tokens(answers: Iterable[Answer]) -> int:

@@ -69,16 +69,16 @@ def book_files(source: Path) -> list[Path]:
     """
     if source.is_file():
         return [source]
-    found = sorted(
+    paths = sorted(
         path
         for path in source.rglob("*")
         if path.suffix.lower() in _READ
         and path.is_file()
         and not any(part.startswith(".") for part in path.relative_to(source).parts)
     )
-    if not found:
+    if not paths:
         raise UsageError(f"{source} holds no text to build from (.txt, .md, .html, .epub, .jsonl)")
-    return found
+    return paths
 
 
 def books(source: Path, left_out: Counter[str]) -> Iterator[Book]:
@@ -127,12 +127,12 @@ def cleaned(text: str) -> Iterator[tuple[str, bool]]:
 
 def _sentences_whole(lines: Sequence[str]) -> list[str]:
     """Return lines as paragraphs; one that ends within a sentence is joined with the next."""
-    made: list[list[str]] = [[]]
+    groups: list[list[str]] = [[]]
     for line in lines:
-        made[-1].append(line)
+        groups[-1].append(line)
         if _SENTENCE_END.search(line) or is_heading(line):
-            made.append([])
-    return ["\n".join(found) for found in made]
+            groups.append([])
+    return ["\n".join(group) for group in groups]
 
 
 def _is_heading(text: str) -> bool:
@@ -175,14 +175,14 @@ def _texts(source: Path, left_out: Counter[str]) -> Iterator[tuple[str, list[str
 
 def _by_book(paths: Sequence[Path], base: Path) -> dict[str, list[Path]]:
     """Group files; the numbered files of one sub-folder are the chapters of one book."""
-    found: dict[str, list[Path]] = {}
+    files_by_book: dict[str, list[Path]] = {}
     for path in paths:
         is_chapter = path.parent != base and _NUMBERED.fullmatch(path.stem)
-        own = path.parent if is_chapter else path
-        found.setdefault(own.relative_to(base).as_posix(), []).append(path)
-    for chapters in found.values():
+        book_path = path.parent if is_chapter else path
+        files_by_book.setdefault(book_path.relative_to(base).as_posix(), []).append(path)
+    for chapters in files_by_book.values():
         chapters.sort(key=lambda p: (int(m[1]) if (m := _NUMBERED.fullmatch(p.stem)) else 0, p))
-    return found
+    return files_by_book
 
 
 def _booksum(path: Path) -> Iterator[tuple[str, list[str]]]:
@@ -191,7 +191,7 @@ def _booksum(path: Path) -> Iterator[tuple[str, list[str]]]:
     A row has `chapter` or `text`, and `bid` or `book_id`. Rows of several chapters together
     (`is_aggregate`) and second summaries of the same chapter (`chapter_path`) are passed over.
     """
-    book, texts, seen = "", list[str](), set[str]()
+    book, texts, chapters_seen = "", list[str](), set[str]()
     with path.open(encoding="utf-8", errors="replace") as file:
         for n, line in enumerate(file, 1):
             if not line.strip():
@@ -205,14 +205,17 @@ def _booksum(path: Path) -> Iterator[tuple[str, list[str]]]:
                     "and "
                     "bid or book_id); remove the file from the source"
                 ) from None
-            own = str(row.get("bid") or str(row.get("book_id", path.stem)).partition(".")[0])
-            if own != book:
+            book_id = str(row.get("bid") or str(row.get("book_id", path.stem)).partition(".")[0])
+            if book_id != book:
                 if texts:
                     yield book, texts
-                book, texts, seen = own, [], set()
+                book, texts, chapters_seen = book_id, [], set()
             place = str(row.get("chapter_path") or n)
-            if str(row.get("is_aggregate", "")).lower() not in ("true", "1") and place not in seen:
-                seen.add(place)
+            if (
+                str(row.get("is_aggregate", "")).lower() not in ("true", "1")
+                and place not in chapters_seen
+            ):
+                chapters_seen.add(place)
                 texts.append(text)
     if texts:
         yield book, texts

@@ -55,22 +55,24 @@ def build(
         seed: seed of the places.
         tokenizer: see `counter_of`.
     """
-    counter, found = counter_of(tokenizer), [n.strip() for n in needles.split("|")]
+    counter, needle_texts = counter_of(tokenizer), [n.strip() for n in needles.split("|")]
     words = [word.strip() for word in keywords.split("|")]
-    if not all(found) or len(found) != len(words):
+    if not all(needle_texts) or len(needle_texts) != len(words):
         raise UsageError("give as many keywords as needles, with | between them")
     places = percents(depths)
     chance = random.Random(seed)
-    own = sum(map(counter.count, found))
+    needle_tokens = sum(map(counter.count, needle_texts))
 
     def made() -> Iterator[dict[str, Any]]:
         for name, tokens in lengths_of(length).items():
-            if tokens <= own:
-                raise UsageError(f"the needles have {own} tokens, which leaves {name} no text")
-            hay = haystack(texts_in(data), tokens - own, counter)
+            if tokens <= needle_tokens:
+                raise UsageError(
+                    f"the needles have {needle_tokens} tokens, which leaves {name} no text"
+                )
+            hay = haystack(texts_in(data), tokens - needle_tokens, counter)
             ends = list(accumulate(map(counter.count, hay)))
             for depth, n in product(places, range(cases)):
-                text, spans = hidden(hay, ends, found, depth, chance)
+                text, spans = hidden(hay, ends, needle_texts, depth, chance)
                 yield {
                     "id": f"niah-{name}-{depth:g}-{n}",
                     "task": "niah",
@@ -92,12 +94,12 @@ def percents(words: str) -> list[float]:
         UsageError: a depth is not a number from 0 to 100.
     """
     try:
-        found = list(dict.fromkeys(float(word) for word in words.split(",")))
+        depths = list(dict.fromkeys(float(word) for word in words.split(",")))
     except ValueError:
-        found = [-1.0]
-    if not all(0 <= one <= 100 for one in found):
+        depths = [-1.0]
+    if not all(0 <= one <= 100 for one in depths):
         raise UsageError(f"depths are numbers from 0 to 100, with commas: {words!r}")
-    return found
+    return depths
 
 
 def texts_in(data: Path) -> list[str]:
@@ -109,21 +111,21 @@ def texts_in(data: Path) -> list[str]:
     """
     paths = sorted(data.rglob("*.txt")) if data.is_dir() else [data]
     read = ((path, path.read_bytes()) for path in paths)
-    found = [normalise(decode(data, str(path))[0]) for path, data in read if data.strip()]
-    if not found:
+    texts = [normalise(decode(data, str(path))[0]) for path, data in read if data.strip()]
+    if not texts:
         raise UsageError(f"{data} holds no text")
-    return found
+    return texts
 
 
 def haystack(texts: Sequence[str], tokens: int, counter: Tokenizer) -> list[str]:
     """Return sentences of repeated texts, up to a number of tokens."""
-    found: list[str] = []
+    pieces: list[str] = []
     for sentence, size in cycle(_sized(texts, counter)):
         tokens -= size
         if tokens < 0:
             break
-        found.append(sentence)
-    return found
+        pieces.append(sentence)
+    return pieces
 
 
 def _sized(texts: Sequence[str], counter: Tokenizer) -> Iterator[tuple[str, int]]:

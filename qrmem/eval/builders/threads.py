@@ -61,14 +61,14 @@ def dump_in(source: Path) -> Path:
     """
     if source.is_file():
         return source
-    found = [source / "Posts.xml"] if (source / "Posts.xml").is_file() else []
-    found = found or sorted(source.glob("*.jsonl"))
-    if len(found) != 1:
+    dumps = [source / "Posts.xml"] if (source / "Posts.xml").is_file() else []
+    dumps = dumps or sorted(source.glob("*.jsonl"))
+    if len(dumps) != 1:
         raise UsageError(
-            f"{source} holds {'several' if found else 'no'} files of threads; give Posts.xml of an "
+            f"{source} holds {'several' if dumps else 'no'} files of threads; give Posts.xml of an "
             "unpacked dump, or one file of JSON lines"
         )
-    return found[0]
+    return dumps[0]
 
 
 def posts(path: Path) -> Iterator[Post]:
@@ -91,12 +91,12 @@ def posts(path: Path) -> Iterator[Post]:
 def _dump(path: Path) -> Iterator[Post]:
     try:
         for _, row in etree.iterparse(str(path), tag="row", huge_tree=True, no_network=True):
-            found = {str(name): str(value) for name, value in row.attrib.items()}
+            values = {str(name): str(value) for name, value in row.attrib.items()}
             row.clear()
             while row.getprevious() is not None:
                 del row.getparent()[0]
-            if found.get("PostTypeId") in ("1", "2"):
-                yield _post(found)
+            if values.get("PostTypeId") in ("1", "2"):
+                yield _post(values)
     except etree.XMLSyntaxError as exc:
         raise UsageError(
             f"{path} is incomplete or is not XML, at line {exc.lineno}: get the dump again"
@@ -212,21 +212,21 @@ class Threads:
         Raises:
             UsageError: no question, or no question of a tag, has an accepted answer.
         """
-        taken = tags
+        tags_taken = tags
         if not tags:
             counts = Counter(tag for post in posts(path) for tag in post.tags)
-            taken = tuple(tag for tag, _ in counts.most_common(TAGS))
-        best = _popular(path, taken, per_tag)
+            tags_taken = tuple(tag for tag, _ in counts.most_common(TAGS))
+        best = _popular(path, tags_taken, per_tag)
         absent = [tag for tag in tags if not best[tag]]
         if absent:
             raise UsageError(
                 f"{path} has no question with an accepted answer and the tag {absent[0]}"
             )
-        chosen = frozenset(id for found in best.values() for _, id in found)
-        if not chosen:
+        ids_chosen = frozenset(id for best_of_tag in best.values() for _, id in best_of_tag)
+        if not ids_chosen:
             raise UsageError(f"{path} has no question with a tag and an accepted answer")
         for post in posts(path):
-            if (post.parent or post.id) in chosen:
+            if (post.parent or post.id) in ids_chosen:
                 self._keep(post)
         self._db.execute("CREATE INDEX of_question ON answer (parent, date, id)")
 
@@ -244,8 +244,8 @@ class Threads:
             self._db.execute("INSERT OR IGNORE INTO answer VALUES (?, ?, ?, ?, ?, ?)", row)
         else:
             body = f"{normalise(post.title)}\n{text}".strip()
-            asked = (post.id, body, post.accepted, json.dumps(post.tags))
-            self._db.execute("INSERT OR IGNORE INTO question VALUES (?, ?, ?, ?)", asked)
+            question_row = (post.id, body, post.accepted, json.dumps(post.tags))
+            self._db.execute("INSERT OR IGNORE INTO question VALUES (?, ?, ?, ?)", question_row)
 
     def questions(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         """Yield id, id of the accepted answer and tags of each question, by id."""

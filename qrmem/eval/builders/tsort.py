@@ -10,7 +10,7 @@ from typing import Any
 
 from qrmem.errors import UsageError
 from qrmem.eval.builders.book_paragraphs import Book, book_files, books
-from qrmem.eval.builders.writing import Made, case_files, counter_of, lengths_of
+from qrmem.eval.builders.writing import BuiltSet, case_files, counter_of, lengths_of
 from qrmem.eval.registry import builder
 
 PROMPT = 200
@@ -70,7 +70,7 @@ def build(
     parts: int = 4,
     stride: int = 0,
     tokenizer: str = "auto",
-) -> Made:
+) -> BuiltSet:
     """Write `tsort_LENGTH.jsonl` for each length.
 
     Args:
@@ -97,12 +97,15 @@ def build(
         for name, limit in bounds.items():
             for cut in _of_book(book, sums, limit, parts, stride or limit.stride, left_out):
                 cuts[name][n, cut.start] = cut
-    empty = [name for name, found in cuts.items() if not found]
+    empty = [name for name, book_cuts in cuts.items() if not book_cuts]
     if empty:
         raise UsageError(_why(data, empty[0], left_out))
     if count:
-        cuts = {name: _drawn(found, count, f"{seed}:{name}") for name, found in cuts.items()}
-    return Made(counter, book_files(data), _write(data, out, cuts, seed), left_out)
+        cuts = {
+            name: _sample_cuts(book_cuts, count, f"{seed}:{name}")
+            for name, book_cuts in cuts.items()
+        }
+    return BuiltSet(counter, book_files(data), _write(data, out, cuts, seed), left_out)
 
 
 Place = tuple[int, int]
@@ -111,9 +114,9 @@ Places = dict[str, dict[Place, Cut]]
 """Length to start to case; texts are not kept."""
 
 
-def _drawn(cuts: Mapping[Place, Cut], count: int, seed: str) -> dict[Place, Cut]:
-    chosen = random.Random(seed).sample(sorted(cuts), min(count, len(cuts)))
-    return {place: cuts[place] for place in sorted(chosen)}
+def _sample_cuts(cuts: Mapping[Place, Cut], count: int, seed: str) -> dict[Place, Cut]:
+    sampled = random.Random(seed).sample(sorted(cuts), min(count, len(cuts)))
+    return {place: cuts[place] for place in sorted(sampled)}
 
 
 def _of_book(
@@ -161,8 +164,8 @@ def _has_twins(book: Book, inner: Sequence[int]) -> bool:
 
 def _write(data: Path, out: Path, cuts: Places, seed: int) -> list[dict[str, Any]]:
     by_book: dict[int, list[tuple[str, Cut]]] = {}
-    for name, found in cuts.items():
-        for (n, _), cut in found.items():
+    for name, book_cuts in cuts.items():
+        for (n, _), cut in book_cuts.items():
             by_book.setdefault(n, []).append((name, cut))
     with case_files(out, "tsort", cuts) as files:
         for n, book in enumerate(books(data, Counter())):
@@ -174,22 +177,22 @@ def _write(data: Path, out: Path, cuts: Places, seed: int) -> list[dict[str, Any
 def _case(book: Book, cut: Cut, seed: int) -> dict[str, Any]:
     """Return a case; `answer` names the parts in the right order, from 1."""
     pieces = ["\n\n".join(book.paragraphs[a:b]) for a, b in pairwise(cut.bounds)]
-    shown = list(range(len(pieces) - 2))
-    random.Random(f"{seed}:{book.id}:{cut.start}").shuffle(shown)
+    order_shown = list(range(len(pieces) - 2))
+    random.Random(f"{seed}:{book.id}:{cut.start}").shuffle(order_shown)
     return {
         "book_id": book.id,
         "para_offset": cut.start,
         "before": pieces[0],
-        "segments": [pieces[1 + at] for at in shown],
+        "segments": [pieces[1 + at] for at in order_shown],
         "after": pieces[-1],
-        "answer": [1 + shown.index(at) for at in range(len(shown))],
+        "answer": [1 + order_shown.index(at) for at in range(len(order_shown))],
         "tokens": cut.tokens,
     }
 
 
 def _why(data: Path, length: str, left_out: Counter[str]) -> str:
-    told = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
+    causes = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
     return (
-        f"{data} gives no case of {length}: {told or 'it holds no text'}; give longer prose in "
+        f"{data} gives no case of {length}: {causes or 'it holds no text'}; give longer prose in "
         "paragraphs, or a shorter length"
     )

@@ -27,7 +27,7 @@ def lengths_of(text: str) -> dict[str, int]:
     Raises:
         UsageError: a length is not a number of tokens.
     """
-    found: dict[int, str] = {}
+    length_names: dict[int, str] = {}
     for name in filter(None, (part.strip().lower() for part in text.split(","))):
         match = _LENGTH.fullmatch(name)
         tokens = int(float(match[1]) * (1000 if match[2] else 1)) if match else 0
@@ -35,10 +35,10 @@ def lengths_of(text: str) -> dict[str, int]:
             raise UsageError(
                 f"length {name!r} is not a number of tokens; write 8k, 3000 or 1k,2k,4k"
             )
-        found.setdefault(tokens, name)  # 2k and 2000 are one length
-    if not found:
+        length_names.setdefault(tokens, name)  # 2k and 2000 are one length
+    if not length_names:
         raise UsageError("name a length: --length 8k")
-    return {name: tokens for tokens, name in sorted(found.items())}
+    return {name: tokens for tokens, name in sorted(length_names.items())}
 
 
 def counter_of(name: str) -> Tokenizer:
@@ -162,7 +162,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BuiltSet:
     """A builder's report on a set, for the manifest.
 
     Attributes:
@@ -176,9 +176,9 @@ class Made:
     left_out: Mapping[str, int]
 
 
-def write_manifest(folder: Path, kind: str, options: Mapping[str, Any], made: Made) -> None:
+def write_manifest(folder: Path, kind: str, options: Mapping[str, Any], made: BuiltSet) -> None:
     """Write the manifest of a set."""
-    found = {
+    manifest = {
         "builder": kind,
         "options": dict(options),
         "counter": made.counter.name,
@@ -186,7 +186,7 @@ def write_manifest(folder: Path, kind: str, options: Mapping[str, Any], made: Ma
         "files": list(made.files),
         "left_out": {name: count for name, count in sorted(made.left_out.items()) if count},
     }
-    text = json.dumps(found, indent=1, ensure_ascii=False)
+    text = json.dumps(manifest, indent=1, ensure_ascii=False)
     (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
 
 
@@ -203,13 +203,13 @@ def read_manifest(path: Path, kind: str) -> Manifest:
         UsageError: the manifest does not exist, or a field is missing or malformed.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["builder"] != kind:
-            raise ValueError(f"it is of the builder {found['builder']}")
-        options = {**found["options"], "tokenizer": found["counter"]}
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        if manifest["builder"] != kind:
+            raise ValueError(f"it is of the builder {manifest['builder']}")
+        options = {**manifest["options"], "tokenizer": manifest["counter"]}
         if not all(isinstance(value, str | int) for value in options.values()):
             raise ValueError("options and counter are texts and numbers")
-        sums = {what: [one["sha256"] for one in found[what]] for what in ("sources", "files")}
+        sums = {what: [one["sha256"] for one in manifest[what]] for what in ("sources", "files")}
     except KeyError as exc:
         raise _none(path, kind, f"it has no field {exc}") from exc
     except OSError as exc:

@@ -52,10 +52,10 @@ def tsort(path: Path) -> Dataset:
 
 
 def _ordered(record: Any) -> tuple[list[str], list[int]]:
-    said = record["answer"]
-    right = list(map(int, re.findall(r"\d+", said))) if isinstance(said, str) else said
+    answer = record["answer"]
+    right = list(map(int, re.findall(r"\d+", answer))) if isinstance(answer, str) else answer
     if not isinstance(right, list) or sorted(right) != list(range(1, len(right) + 1)):
-        raise ValueError(f"answer {said!r} is not an order of the parts, such as [4, 1, 3, 2]")
+        raise ValueError(f"answer {answer!r} is not an order of the parts, such as [4, 1, 3, 2]")
     if "segments" in record:
         segments = texts_of(record["segments"], "segments")
         parts = [str(record["before"]), *segments, str(record["after"])]
@@ -69,10 +69,10 @@ def _ordered(record: Any) -> tuple[list[str], list[int]]:
 def _released(prompt: str, n: int) -> list[str]:
     """Return the text before, the parts and the text after out of a released item's prompt."""
     marks = list(_RELEASED.finditer(prompt))
-    wanted = ["Before", *(f"Part {k}" for k in range(1, n + 1)), "After"]
+    headings = ["Before", *(f"Part {k}" for k in range(1, n + 1)), "After"]
     # A sample with the same marks may stand before: what counts is at the end.
-    marks = marks[-len(wanted) :]
-    if [mark[1] for mark in marks] != wanted:
+    marks = marks[-len(headings) :]
+    if [mark[1] for mark in marks] != headings:
         raise ValueError("the prompt has no Before:, Part 1: … and After: to take it apart by")
     ends = [mark.start() for mark in marks[1:]]
     last = prompt[marks[-1].end() :].strip().rpartition("\n\n")
@@ -107,14 +107,14 @@ def _order_item(id: str, right: Sequence[int], n: int) -> Item:
 def bestanswer(path: Path) -> Dataset:
     """Load BestAnswer, built or released."""
     rows = []
-    for n, (asked, options, right) in enumerate(each(path, _choice)):
+    for n, (question, options, right) in enumerate(each(path, _choice)):
         id = f"bestanswer-{n}"
         names = tuple(f"A{k}" for k in range(1, len(options) + 1))
         item = Item(
             id=id,
             question=(
                 f"Which of the answers A1 to {names[-1]} did the asker of this question accept as "
-                f"the most helpful one?\n\n{asked}"
+                f"the most helpful one?\n\n{question}"
             ),
             answers=(names[right],),
             context=id,
@@ -146,8 +146,10 @@ def asked(item: Item) -> str:
 def _context(id: str, names: Sequence[str], texts: Sequence[str]) -> Context:
     """Return a case as documents; one without words says so, as none can be empty."""
     pairs = zip(names, texts, strict=True)
-    made = (Document(normalise(text).strip() or "(no text)", name, name) for name, text in pairs)
-    return Context(id, tuple(made))
+    documents = (
+        Document(normalise(text).strip() or "(no text)", name, name) for name, text in pairs
+    )
+    return Context(id, tuple(documents))
 
 
 def _labels(task: str, n: int) -> dict[str, str]:
@@ -165,10 +167,10 @@ def right_order(item: Item) -> list[int]:
 
 def output_of(row: Row, item: Item) -> str:
     """Return a system's output, or the form `A<k>` of its choice."""
-    chosen = row.prediction.choice
-    if row.prediction.text or chosen is None:
+    choice = row.prediction.choice
+    if row.prediction.text or choice is None:
         return row.prediction.text
-    return item.choices[chosen]
+    return item.choices[choice]
 
 
 def _marks(item: Item, output: str) -> dict[str, float | None]:

@@ -154,7 +154,7 @@ def _question(article: str, record: Any) -> Item:
 def leval(path: Path) -> Dataset:
     """Load L-Eval's QuALITY: stories with numbered options inside the question."""
     rows = []
-    for n, (text, asked) in enumerate(each(path, _leval_story)):
+    for n, (text, questions) in enumerate(each(path, _leval_story)):
         name = f"story-{n}"
         items = [
             Item(
@@ -165,7 +165,7 @@ def leval(path: Path) -> Dataset:
                 choices=distinct(options),
                 choice=right,
             )
-            for place, (question, options, right) in enumerate(asked)
+            for place, (question, options, right) in enumerate(questions)
         ]
         rows.append((Context(name, (Document(text, id=name),)), items))
     return dataset_of("leval-quality", rows, path)
@@ -176,29 +176,29 @@ _Asked = tuple[str, tuple[str, ...], int]
 
 def _leval_story(record: Any) -> tuple[str, list[_Asked]]:
     pairs = zip(record["instructions"], record["outputs"], strict=True)
-    return normalise(text_of(record, "input")), [_asked(i, output) for i, output in pairs]
+    return normalise(text_of(record, "input")), [_question_of(i, output) for i, output in pairs]
 
 
-def _asked(instruction: str, output: str) -> _Asked:
-    found = list(_OPTION.finditer(instruction))
-    if "".join(match[1] for match in found) != LABELS:
+def _question_of(instruction: str, output: str) -> _Asked:
+    option_matches = list(_OPTION.finditer(instruction))
+    if "".join(match[1] for match in option_matches) != LABELS:
         raise ValueError(f"the instruction {instruction[:60]!r} has no options (A) to (D)")
-    options = tuple(" ".join(match[2].split()) for match in found)
+    options = tuple(" ".join(match[2].split()) for match in option_matches)
     label = re.match(r"\s*\(([A-D])\)", output)
     if label is None:
         raise ValueError(f"the output {output[:40]!r} names no option")
-    question = instruction[: found[0].start()].strip()
+    question = instruction[: option_matches[0].start()].strip()
     return question, options, LABELS.index(label[1])
 
 
 def distinct(options: Sequence[str]) -> tuple[str, ...]:
     """Make options distinct and not empty, as a few of the official ones are not."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     out = []
     for n, option in enumerate(options, 1):
         text = option.strip() or "(no text)"
-        seen[text] = seen.get(text, 0) + 1
-        out.append(text if seen[text] == 1 else f"{text} ({n})")
+        counts[text] = counts.get(text, 0) + 1
+        out.append(text if counts[text] == 1 else f"{text} ({n})")
     return tuple(out)
 
 
@@ -239,8 +239,8 @@ def _loader(task: str) -> Callable[[Path], Dataset]:
     def load(path: Path) -> Dataset:
         labels = {} if _FORMS[task].asked else {"answers": WHOLE}
         rows = []
-        found = each(path, lambda record: _row(record, _FORMS[task]))
-        for n, (text, question, answers, name) in enumerate(found):
+        loaded_rows = each(path, lambda record: _row(record, _FORMS[task]))
+        for n, (text, question, answers, name) in enumerate(loaded_rows):
             name = name or f"{task}-{n}"
             item = Item(name, question, answers, name, labels=labels)
             rows.append((Context(name, (Document(text, id=name),)), [item]))

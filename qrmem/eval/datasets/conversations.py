@@ -46,7 +46,9 @@ def _chat(record: Any, file: Path) -> tuple[Context, list[Item]]:
     name = str(record.get("sample_id", file.stem))
     turns = dict(_turns(record.get("conversation", record)))
     context = Context(name, tuple(map(dialog.as_document, turns.values())))
-    items = [_item(f"{name}-{n}", name, asked, turns) for n, asked in enumerate(record["qa"], 1)]
+    items = [
+        _item(f"{name}-{n}", name, question, turns) for n, question in enumerate(record["qa"], 1)
+    ]
     return context, items
 
 
@@ -56,11 +58,11 @@ def _turns(chat: Any) -> Iterator[tuple[str, Turn]]:
     for session in count(1):
         if f"session_{session}_date_time" not in chat and f"session_{session}" not in chat:
             return
-        said = chat.get(f"session_{session}", ())
-        time = said and datetime.strptime(
+        session_turns = chat.get(f"session_{session}", ())
+        time = session_turns and datetime.strptime(
             text_of(chat, f"session_{session}_date_time"), "%I:%M %p on %d %B, %Y"
         )
-        for turn in said:
+        for turn in session_turns:
             number, speaker = next(numbers), text_of(turn, "speaker")
             photo = turn.get("blip_caption")
             parts = (turn["text"], f"[shares {photo}]" if photo else "")
@@ -82,8 +84,8 @@ def _item(id: str, context: str, asked: Any, turns: Mapping[str, Turn]) -> Item:
     category = CATEGORIES[int(asked["category"]) - 1]
     is_answerable = category != "unanswerable"
     # Of ten conversations one names a turn that there is not, one writes "D:11:26".
-    told = asked["evidence"] if is_answerable else ()
-    places = [place for one in told for place in _PLACE.findall(one) or [one]]
+    evidence = asked["evidence"] if is_answerable else ()
+    places = [place for one in evidence for place in _PLACE.findall(one) or [one]]
     gold = dict.fromkeys(turns[place].id for place in places if place in turns)
     return Item(
         id=id,
@@ -129,18 +131,18 @@ def beam(path: Path) -> Dataset:
 
 
 def _beam_chat(file: Path) -> tuple[Context, list[Item]]:
-    asked = read_json(file.parent / _QUESTIONS)
-    if not isinstance(asked, dict):
+    question_data = read_json(file.parent / _QUESTIONS)
+    if not isinstance(question_data, dict):
         raise UsageError(f"{file.parent / _QUESTIONS} holds no abilities with questions")
     turns: dict[int, Turn] = {}
     for batch in enumerate(each(file, lambda record: record), 1):
-        for given, turn in _beam_turns(*batch, len(turns)):
-            turns.setdefault(given, turn)
+        for turn_data, turn in _beam_turns(*batch, len(turns)):
+            turns.setdefault(turn_data, turn)
     name = file.parent.name
     context = Context(name, tuple(map(dialog.as_document, turns.values())))
     items = [
         _beam_item(f"{name}-{ability}-{n}", name, ability, one, turns)
-        for ability, questions in asked.items()
+        for ability, questions in question_data.items()
         for n, one in enumerate(questions, 1)
     ]
     return context, items
@@ -149,15 +151,15 @@ def _beam_chat(file: Path) -> tuple[Context, list[Item]]:
 def _beam_turns(number: int, batch: Any, before: int) -> Iterator[tuple[int, Turn]]:
     """Yield the turns of a batch with their ids in the data; a time holds until the next."""
     at, place = "", before
-    for said in _flat(batch["turns"]):
-        if said.get("time_anchor"):
-            at = datetime.strptime(text_of(said, "time_anchor"), "%B-%d-%Y").isoformat()
-        text = normalise(_MARK.sub("", str(said["content"])))
+    for turn_data in _flat(batch["turns"]):
+        if turn_data.get("time_anchor"):
+            at = datetime.strptime(text_of(turn_data, "time_anchor"), "%B-%d-%Y").isoformat()
+        text = normalise(_MARK.sub("", str(turn_data["content"])))
         if not text.strip():
             continue
         place += 1
-        role, session = text_of(said, "role"), f"batch-{number}"
-        yield int(said["id"]), Turn(turn_id(place), place, role, text, at, session)
+        role, session = text_of(turn_data, "role"), f"batch-{number}"
+        yield int(turn_data["id"]), Turn(turn_id(place), place, role, text, at, session)
 
 
 def _beam_item(id: str, context: str, ability: str, asked: Any, turns: Mapping[int, Turn]) -> Item:

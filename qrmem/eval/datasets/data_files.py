@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from qrmem.errors import UsageError
-from qrmem.eval.items import Context, Corpus, Dataset, Item, SourceFile
+from qrmem.eval.items import Context, Corpus, DataFile, Dataset, Item
 from qrmem.eval.registry import DATASETS, Task
 
 T = TypeVar("T")
@@ -63,17 +63,17 @@ def data_file(name: str, task: Task, data: Path) -> Path:
             f"({' or '.join(task.files)}), or a folder that holds it; {advice}"
         )
     for folder in (data, data / name):
-        for wanted in task.files:
-            if (folder / wanted).is_file():
-                return folder / wanted
-            if "*" in wanted and any(folder.glob(wanted)):
+        for file_name in task.files:
+            if (folder / file_name).is_file():
+                return folder / file_name
+            if "*" in file_name and any(folder.glob(file_name)):
                 return folder
     raise UsageError(
         f"{data} holds none of {', '.join(task.files)}: give --data the file; {advice}"
     )
 
 
-def source_file(path: Path) -> SourceFile:
+def source_file(path: Path) -> DataFile:
     """Return a file with its checksum, compared with the published one if there is one."""
     published = PUBLISHED.get(path.name)
     try:
@@ -81,23 +81,23 @@ def source_file(path: Path) -> SourceFile:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as exc:
         raise UsageError(f"{path}: {exc.strerror}") from exc
-    return SourceFile(path, digest, digest == published if published else None)
+    return DataFile(path, digest, digest == published if published else None)
 
 
-def source_folder(folder: Path, files: Sequence[Path]) -> SourceFile:
+def source_folder(folder: Path, files: Sequence[Path]) -> DataFile:
     """Return a folder with one checksum over the names and contents of the files read."""
     digest = hashlib.sha256()
     for path in files:
         name = path.relative_to(folder).as_posix()
         digest.update(f"{name}\0{source_file(path).sha256}\n".encode("utf-8", "replace"))
-    return SourceFile(folder, digest.hexdigest())
+    return DataFile(folder, digest.hexdigest())
 
 
 def dataset_of(name: str, rows: Iterable[tuple[Context, Sequence[Item]]], *files: Path) -> Dataset:
     """Return the data set from contexts, each with its items."""
-    found = list(rows)
-    contexts = {context.id: context for context, _ in found}
-    items = tuple(item for _, own in found for item in own)
+    pairs = list(rows)
+    contexts = {context.id: context for context, _ in pairs}
+    items = tuple(item for _, context_items in pairs for item in context_items)
     return Dataset(name, items, contexts, tuple(map(source_file, files)))
 
 
@@ -151,20 +151,20 @@ def each(path: Path, make: Callable[[Any], T]) -> list[T]:
     Raises:
         UsageError: a record is malformed; the message names it.
     """
-    made = []
+    result = []
     for name, record in records(path):
         try:
-            made.append(make(record))
+            result.append(make(record))
         except UsageError as exc:
             raise UsageError(f"{name}: {exc}") from exc
         except KeyError as exc:
-            told = f"{name} has no field {exc}: is it a file of another data set?"
-            raise UsageError(told) from exc
+            message = f"{name} has no field {exc}: is it a file of another data set?"
+            raise UsageError(message) from exc
         except (TypeError, ValueError, IndexError, AttributeError) as exc:
             raise UsageError(f"{name} is not of this form: {exc}") from exc
-    if not made:
+    if not result:
         raise UsageError(f"{path} holds no records")
-    return made
+    return result
 
 
 def text_of(record: Any, name: str) -> str:
@@ -182,10 +182,10 @@ def text_of(record: Any, name: str) -> str:
 
 def texts_of(value: Any, name: str) -> tuple[str, ...]:
     """Return a list of texts; a single text becomes a list."""
-    found: Sequence[Any] = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+    values: Sequence[Any] = [value] if isinstance(value, str) else value
+    if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
         raise TypeError(f"field {name!r} is not a list of texts")
-    return tuple(found)
+    return tuple(values)
 
 
 def _text(path: Path) -> str:
@@ -200,7 +200,7 @@ def _text(path: Path) -> str:
 def _whole_object(text: str) -> dict[str, Any] | None:
     """Return a file that is one object; JSON lines fail at their second line."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and found else None
+    return value if isinstance(value, dict) and value else None

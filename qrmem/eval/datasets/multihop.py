@@ -107,16 +107,16 @@ def _hotpot(record: Any) -> _Record:
         facts = list(zip(facts["title"], facts["sent_id"], strict=True))
     # Official HotpotQA sentences bring their space along, those of 2Wiki do not.
     passages = tuple(_passage(title, _spaced(sentences)) for title, sentences in context)
-    wanted = list(dict.fromkeys(str(title) for title, _ in facts))
+    gold_titles = list(dict.fromkeys(str(title) for title, _ in facts))
     titles = [passage.title for passage in passages]
-    gold = tuple(titles.index(title) for title in wanted if title in titles)
+    gold = tuple(titles.index(title) for title in gold_titles if title in titles)
     item = Item(
         id=str(record.get("_id") or record["id"]),
         question=text_of(record, "question"),
         answers=(text_of(record, "answer"),),
         context=UNION,
         labels={name: str(record[name]) for name in ("type", "level") if record.get(name)},
-        absent=len(wanted) - len(gold),
+        absent=len(gold_titles) - len(gold),
     )
     return _Record(item, passages, gold, tuple((str(title), int(n)) for title, n in facts))
 
@@ -151,13 +151,13 @@ def _musique(record: Any) -> _Record:
 
 def _musique_pairs(found: Sequence[_Record]) -> list[_Record]:
     """Give the unanswerable twin of an item an id of its own: in the full set they share one."""
-    taken: set[str] = set()
+    pairs_taken: set[str] = set()
     out = []
     for record in found:
         name = record.item.id
-        if name in taken:
+        if name in pairs_taken:
             name = f"{name}#unanswerable" if not record.item.is_answerable else f"{name}#2"
-        taken.add(name)
+        pairs_taken.add(name)
         out.append(replace(record, item=replace(record.item, id=name)))
     return out
 
@@ -178,11 +178,11 @@ def _dataset(name: str, path: Path, found: Sequence[_Record], corpus: Corpus) ->
 
 def _corpus(path: Path) -> list[_Passage]:
     """Read HippoRAG's corpora: a list of `{title, text}`, or `{title: [sentences]}`."""
-    found = read_json(path)
-    if not isinstance(found, dict):
+    records = read_json(path)
+    if not isinstance(records, dict):
         return each(path, lambda record: _passage(record["title"], (record["text"],)))
     passages = []
-    for title, sentences in found.items():
+    for title, sentences in records.items():
         try:
             passages.append(_passage(title, _spaced(sentences)))
         except TypeError as exc:
@@ -210,9 +210,9 @@ def _over_corpus(
 
 
 def _context(name: str, passages: Iterable[_Passage]) -> Context:
-    own = {p.id: p for p in passages if p.text}
-    documents = tuple(Document(p.text, title=p.title, id=id) for id, p in own.items())
-    return Context(name, documents, {id: p.sentences for id, p in own.items()})
+    passages_by_id = {p.id: p for p in passages if p.text}
+    documents = tuple(Document(p.text, title=p.title, id=id) for id, p in passages_by_id.items())
+    return Context(name, documents, {id: p.sentences for id, p in passages_by_id.items()})
 
 
 def _item(record: _Record, context: str, ids: Sequence[str]) -> Item:
@@ -282,8 +282,8 @@ def _with_option_at(dataset: Dataset, share: float) -> Dataset:
         right = documents.pop(item.choice)
         at = min(int(share * len(item.choices)), len(documents))
         documents.insert(at, right)
-        named = zip(documents, item.choices, strict=True)
-        moved = tuple(replace(document, title=name, id=name) for document, name in named)
+        document_choices = zip(documents, item.choices, strict=True)
+        moved = tuple(replace(document, title=name, id=name) for document, name in document_choices)
         contexts[item.context] = Context(item.context, moved)
         answer = (item.choices[at],)
         items.append(replace(item, choice=at, answers=answer, gold=answer))
@@ -305,16 +305,18 @@ def _pool(dataset: Dataset) -> Mapping[str, Document]:
 def _ordered(
     item: Item, context: Context, others: Mapping[str, Document], arrangement: Arrangement
 ) -> list[Document]:
-    own = {document.id or "": document for document in context.documents}
-    gold = [own[id] for id in item.gold if id in own]
-    rest = [document for id, document in own.items() if id not in item.gold]
+    documents_by_id = {document.id or "": document for document in context.documents}
+    gold = [documents_by_id[id] for id in item.gold if id in documents_by_id]
+    rest = [document for id, document in documents_by_id.items() if id not in item.gold]
     if not gold or (arrangement.place == "apart" and len(gold) < 2):
         return []
     is_apart = arrangement.place == "apart"
-    wanted = arrangement.distance if is_apart else arrangement.fill - len(gold)
-    if wanted > len(rest):
+    count_between = arrangement.distance if is_apart else arrangement.fill - len(gold)
+    if count_between > len(rest):
         # Passages of the next questions of the file, so that the same text comes every time.
-        rest += _more(others, {*own}, wanted - len(rest), start=max(own))
+        rest += _more(
+            others, {*documents_by_id}, count_between - len(rest), start=max(documents_by_id)
+        )
     if is_apart:
         between = rest[: arrangement.distance]
         return [gold[0], *between, *gold[1:]] if len(between) == arrangement.distance else []
@@ -327,5 +329,5 @@ def _more(
 ) -> list[Document]:
     ids = list(others)
     first = ids.index(start) + 1
-    found = (id for id in (*ids[first:], *ids[:first]) if id not in taken)
-    return [others[id] for id, _ in zip(found, range(count), strict=False)]
+    other_ids = (id for id in (*ids[first:], *ids[:first]) if id not in taken)
+    return [others[id] for id, _ in zip(other_ids, range(count), strict=False)]

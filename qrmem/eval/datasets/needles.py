@@ -71,11 +71,11 @@ def _case(record: Any) -> tuple[Context, list[Item]]:
 
 def shown_spans(item: Item, row: Row) -> list[bool] | None:
     """Return whether each hidden sentence was shown completely; `None` if that is unknown."""
-    seen = row.prediction.shown
+    spans_shown = row.prediction.shown
     if not item.spans or not row.prediction.is_shown_known:
         return None
     return [
-        any(d == doc and s <= start and end <= e for doc, s, e in seen)
+        any(d == doc and s <= start and end <= e for doc, s, e in spans_shown)
         for d, start, end in item.spans
     ]
 
@@ -84,8 +84,8 @@ def _of_shown(
     score: Callable[[list[bool]], float],
 ) -> Callable[[Item, Row, Rule], float | None]:
     def of_row(item: Item, row: Row, rule: Rule) -> float | None:
-        found = shown_spans(item, row)
-        return None if found is None else score(found)
+        spans = shown_spans(item, row)
+        return None if spans is None else score(spans)
 
     return of_row
 
@@ -109,9 +109,9 @@ def _needles(item: Item, row: Row, rule: Rule) -> float | None:
     """Return M-NIAH's score of the answer's keywords, as a share of ten."""
     if item.labels.get("task") != "niah":
         return None
-    said = row.prediction.text.lower()
-    found = sum(word.lower() in said for word in item.answers)
-    return needle_score(found, len(item.answers)) / 10
+    answer_text = row.prediction.text.lower()
+    count_found = sum(word.lower() in answer_text for word in item.answers)
+    return needle_score(count_found, len(item.answers)) / 10
 
 
 def babi_official(text: str, question: str, answer: str, labels: frozenset[str]) -> bool:
@@ -125,9 +125,11 @@ def babi_official(text: str, question: str, answer: str, labels: frozenset[str])
 
 def babi_lenient(text: str, question: str, answer: str, labels: frozenset[str]) -> bool:
     """Return whether the last named label that is not in the question is the answer."""
-    asked = set(re.findall(r"\w+", question.lower()))
-    named = [w for w in re.findall(r"\w+", text.lower()) if w in labels and w not in asked]
-    return bool(named) and named[-1] == answer.lower()
+    question_words = set(re.findall(r"\w+", question.lower()))
+    labels_named = [
+        w for w in re.findall(r"\w+", text.lower()) if w in labels and w not in question_words
+    ]
+    return bool(labels_named) and labels_named[-1] == answer.lower()
 
 
 def _of_babi(judge: Callable[..., bool]) -> Callable[[Item, Row, Rule], float | None]:

@@ -36,21 +36,21 @@ def plain(folder: Path) -> Dataset:
         UsageError: a file is missing, a record is malformed, or a gold id is unknown.
     """
     documents = _documents(folder / CORPUS)
-    found = each(folder / QUESTIONS, _item)
-    items = [item if item.id else replace(item, id=f"q{n}") for n, item in enumerate(found, 1)]
+    questions = each(folder / QUESTIONS, _item)
+    items = [item if item.id else replace(item, id=f"q{n}") for n, item in enumerate(questions, 1)]
     _check(items, documents, folder)
     context = Context("corpus", tuple(documents.values()))
     return dataset_of("plain", [(context, items)], folder / CORPUS, folder / QUESTIONS)
 
 
 def _documents(path: Path) -> dict[str, Document]:
-    found: dict[str, Document] = {}
+    documents: dict[str, Document] = {}
     for n, document in enumerate(each(path, _document), 1):
         name = document.id or f"d{n}"
-        if name in found:
+        if name in documents:
             raise UsageError(f"{path}: two documents have the id {name!r}")
-        found[name] = Document(document.text, document.title, name)
-    return found
+        documents[name] = Document(document.text, document.title, name)
+    return documents
 
 
 def _document(record: Any) -> Document:

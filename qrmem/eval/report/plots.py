@@ -139,24 +139,26 @@ def _in_order(name: str) -> tuple[float, str]:
 
 def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
     """Draw panels with the same axes side by side; return whether a plot was written."""
-    shown = [panel for panel in panels if any(curve.points for curve in panel.curves)]
-    if not shown or find_spec("matplotlib") is None:
+    panels_shown = [panel for panel in panels if any(curve.points for curve in panel.curves)]
+    if not panels_shown or find_spec("matplotlib") is None:
         return False
-    columns = min(2, len(shown))
-    rows = -(-len(shown) // columns)
-    names = list(dict.fromkeys(c.name for p in shown for c in (*p.curves, *p.levels)))
+    columns = min(2, len(panels_shown))
+    rows = -(-len(panels_shown) // columns)
+    names = list(dict.fromkeys(c.name for p in panels_shown for c in (*p.curves, *p.levels)))
     width = 4.2 * columns + 0.8 * (columns == 1) + 1
     side_by_side = _legend_columns(names, width)
     # The legend takes no room from the panels.
     figure = _figure(width, 3.1 * rows + 0.4 + LEGEND_LINE * -(-len(names) // side_by_side))
     grid = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     styles = dict(zip(names, cycle(_styles()), strict=False))
-    xs = sorted({point.x for panel in shown for curve in panel.curves for point in curve.points})
-    for cell, panel in zip(grid, shown, strict=False):
+    xs = sorted(
+        {point.x for panel in panels_shown for curve in panel.curves for point in curve.points}
+    )
+    for cell, panel in zip(grid, panels_shown, strict=False):
         _draw_panel(cell, panel, axes, styles, xs)
-    for cell in grid[len(shown) :]:
+    for cell in grid[len(panels_shown) :]:
         cell.set_visible(False)
-    _name_axes(figure, grid[: len(shown)], columns, axes, shown)
+    _name_axes(figure, grid[: len(panels_shown)], columns, axes, panels_shown)
     handles = {h[1]: h[0] for c in grid for h in zip(*c.get_legend_handles_labels(), strict=True)}
     figure.legend(
         handles.values(),
@@ -283,11 +285,11 @@ def _name_axes(
     figure.supxlabel(axes.x, fontsize=10)
     points = [point for panel in panels for curve in panel.curves for point in curve.points]
     has_intervals = any(point.low is not None for point in points)
-    shown = f"{NAMES.get(axes.metric, axes.metric)} (%)" if axes.metric else "%"
-    told = f"{shown},\n{INTERVAL}" if has_intervals else shown
+    metric_name = f"{NAMES.get(axes.metric, axes.metric)} (%)" if axes.metric else "%"
+    label = f"{metric_name},\n{INTERVAL}" if has_intervals else metric_name
     # Beside the panels, not beside the middle of a figure that has a legend above them.
     for cell in cells[::columns]:
-        cell.set_ylabel(told, fontsize=10)
+        cell.set_ylabel(label, fontsize=10)
 
 
 def limits(low: float, high: float) -> tuple[float, float]:
@@ -303,25 +305,25 @@ def tick(x: float) -> str:
 
 def draw_bars(path: Path, results: Results, metric: str) -> bool:
     """Draw a metric of all systems of a run with intervals; return whether a plot was written."""
-    found = [(name, result.mean(metric)) for name, result in results.systems.items()]
-    known = [(name, mean) for name, mean in found if mean is not None][::-1]
-    if not known or find_spec("matplotlib") is None:
+    means = [(name, result.mean(metric)) for name, result in results.systems.items()]
+    means_known = [(name, mean) for name, mean in means if mean is not None][::-1]
+    if not means_known or find_spec("matplotlib") is None:
         return False
-    longest = max(len(name) for name, _ in known)
-    figure = _figure(4.5 + 0.085 * longest, 1.2 + 0.35 * len(known))
+    longest = max(len(name) for name, _ in means_known)
+    figure = _figure(4.5 + 0.085 * longest, 1.2 + 0.35 * len(means_known))
     cell = figure.add_subplot()
     cell.spines[["top", "right"]].set_visible(False)
     cell.barh(
-        [name for name, _ in known],
-        [100 * mean.value for _, mean in known],
+        [name for name, _ in means_known],
+        [100 * mean.value for _, mean in means_known],
         xerr=[
-            [100 * (mean.value - mean.low) for _, mean in known],
-            [100 * (mean.high - mean.value) for _, mean in known],
+            [100 * (mean.value - mean.low) for _, mean in means_known],
+            [100 * (mean.high - mean.value) for _, mean in means_known],
         ],
         capsize=3,
         color="#7a9cc6",
     )
-    n = max(mean.n for _, mean in known)
+    n = max(mean.n for _, mean in means_known)
     cell.set_xlabel(f"{NAMES.get(metric, metric)} (%), {INTERVAL}, n = {n}")
     cell.set_xlim(0, 100)
     cell.margins(y=0.02)
@@ -352,15 +354,19 @@ def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[
     """Return the panels of a figure: for each metric ours, then the paper's models."""
     metrics = preset.plot["metric"].split(",")
     several = len(metrics) > 1
-    made = []
+    result = []
     for metric in metrics:
-        named = f"{NAMES.get(metric, metric)}, " if several else ""
-        made.append(_panel(preset, named + run_by(found, metric), _measured(preset, found, metric)))
+        metric_name = f"{NAMES.get(metric, metric)}, " if several else ""
+        result.append(
+            _panel(
+                preset, metric_name + run_by(found, metric), _measured_values(preset, found, metric)
+            )
+        )
         if preset.plot.get("paper") == "curves":
-            made.append(_together(preset, f"{named}paper", metric))
+            result.append(_together(preset, f"{metric_name}paper", metric))
             continue
-        made += [
-            _panel(preset, f"{named}paper: {model}", _printed(numbers, metric))
+        result += [
+            _panel(preset, f"{metric_name}paper: {model}", _printed(numbers, metric))
             for model, numbers in preset.paper.items()
         ]
     axes = Axes(
@@ -369,7 +375,7 @@ def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[
         is_log=preset.plot.get("scale") == "log",
         is_bars=not several and metrics[0] in preset.plot.get("bars", "").split(","),
     )
-    return made, axes
+    return result, axes
 
 
 def heat_maps(preset: Preset, found: Sequence[tuple[Part, Results]]) -> list[HeatMap]:
@@ -393,11 +399,13 @@ def run_by(found: Sequence[tuple[Part, Results]], metric: str) -> str:
     model = found[0][1].config["settings"]["model"] or "local reasoner"
     means = [r.mean(metric) for _, results in found for r in results.systems.values()]
     counts = sorted({mean.n for mean in means if mean is not None})
-    told = "–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) if counts else "0"
-    return f"here: {model}, n = {told}"
+    count_range = (
+        "–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) if counts else "0"
+    )
+    return f"here: {model}, n = {count_range}"
 
 
-def _measured(preset: Preset, found: Sequence[tuple[Part, Results]], metric: str) -> Values:
+def _measured_values(preset: Preset, found: Sequence[tuple[Part, Results]], metric: str) -> Values:
     means = {
         (part.name, label): results.systems[word].mean(metric)
         for part, results in found
@@ -445,22 +453,22 @@ def _place(preset: Preset, part: Part, label: str) -> tuple[str, float | None]:
     axis, word = preset.plot["axis"], preset.systems[label]
     if axis == "parts":
         return _name_over_parts(preset, part, label), part.x or 0.0
-    given = parameters(word)
-    own = next((name for name in axis.split(",") if name in given), None)
-    if own is None:
+    parameters_given = parameters(word)
+    axis_name = next((name for name in axis.split(",") if name in parameters_given), None)
+    if axis_name is None:
         return label, None
     # "B C500 8K" is a point of the curve "B C500" where the labels say so.
     name = label.rpartition(" ")[0] if preset.plot.get("curves") == "labels" else part.name
-    return name, float(given[own])
+    return name, float(parameters_given[axis_name])
 
 
 def _name_over_parts(preset: Preset, part: Part, label: str) -> str:
     """Return a curve's name: its label and its part without the place, where they differ."""
     groups = {one.name.rpartition(" ")[0] for one in preset.parts}
-    named = [label] if len(preset.systems) > 1 else []
+    labels = [label] if len(preset.systems) > 1 else []
     if len(groups) > 1:
-        named.append(part.name.rpartition(" ")[0])
-    return ", ".join(named) or label
+        labels.append(part.name.rpartition(" ")[0])
+    return ", ".join(labels) or label
 
 
 def _sorted(found: Mapping[str, Sequence[Point]]) -> tuple[Curve, ...]:

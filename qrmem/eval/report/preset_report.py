@@ -27,19 +27,19 @@ LENGTH = 300
 async def _cases(preset: Preset, results: Results, metric: str) -> list[str]:
     """Return the cases of one part as Markdown, or why there are none."""
     ours = preset.cases["ours"]
-    wanted = [preset.cases["theirs"], *preset.systems]
+    systems_compared = [preset.cases["theirs"], *preset.systems]
     no_retriever = (ours, preset.cases.get("compressed"))
-    here = [label for label in wanted if preset.systems[label] in results.systems]
+    here = [label for label in systems_compared if preset.systems[label] in results.systems]
     run = [label for label in here if label not in no_retriever]
     if not run or preset.systems[ours] not in results.systems:
         return [f"No cases: they need results of {ours} and of a retriever.\n"]
     mine, other = (results.systems[preset.systems[label]] for label in (ours, run[0]))
-    won = [
+    ids_won = [
         id
         for id in results.items
         if mine.scores.get(metric, {}).get(id, 0) > other.scores.get(metric, {}).get(id, 1)
     ]
-    if not won:
+    if not ids_won:
         return [f"No cases: no question was answered right by {ours} and wrong by {run[0]}.\n"]
     return [
         await _case(
@@ -50,7 +50,7 @@ async def _cases(preset: Preset, results: Results, metric: str) -> list[str]:
             run[0],
             _compressed(preset, results, id),
         )
-        for id in won[:COUNT]
+        for id in ids_won[:COUNT]
     ]
 
 
@@ -90,10 +90,10 @@ async def _texts(results: Results, memory: str, ids: Sequence[str]) -> dict[str,
         return {}
     store = await open_store(f"sqlite://{file}?mode=ro", Settings())
     try:
-        found = await store.segments(NAMESPACE, list(ids))
+        segments = await store.segments(NAMESPACE, list(ids))
     finally:
         await store.close()
-    return {segment.id: " ".join(segment.text.split())[:LENGTH] for segment in found}
+    return {segment.id: " ".join(segment.text.split())[:LENGTH] for segment in segments}
 
 
 COSTS = {
@@ -123,37 +123,39 @@ async def write_preset_report(preset: Preset, path: Path, against: str = "") -> 
     Raises:
         UsageError: no part has results, or none has results of that system.
     """
-    found = _parts(preset, path)
+    parts = _parts(preset, path)
     word = preset.systems.get(against, against)
-    run = {name for _, results in found for name in results.systems}
+    run = {name for _, results in parts for name in results.systems}
     if against and word not in run:
-        known = ", ".join(label for label, own in preset.systems.items() if own in run)
-        raise UsageError(f"{path} has no results of the system {against!r}; it has {known}")
+        systems_run = ", ".join(
+            label for label, system_name in preset.systems.items() if system_name in run
+        )
+        raise UsageError(f"{path} has no results of the system {against!r}; it has {systems_run}")
     folder = path / REPORT
     folder.mkdir(exist_ok=True)
     tables = [
-        _table(preset, found, name, metrics)
+        _table(preset, parts, name, metrics)
         for name, metrics in (preset.tables or {"Results": ()}).items()
     ]
     for table in tables:
         (folder / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
     pieces = [f"# {preset.title}", "", _readings(preset), *(t.markdown() for t in tables)]
-    config = found[0][1].config
+    config = parts[0][1].config
     pieces += ["What ran:", "", *conditions(config), ""]
-    if left := deviations(preset.title, config):
-        pieces += ["Differences from the paper, with reasons:", "", *left, ""]
-    pieces += _figures(preset, found, folder)
-    for part, results in found if preset.cases else ():
+    if deviations_left := deviations(preset.title, config):
+        pieces += ["Differences from the paper, with reasons:", "", *deviations_left, ""]
+    pieces += _figures(preset, parts, folder)
+    for part, results in parts if preset.cases else ():
         pieces += await _cases(preset, results, part.metrics[0])
-    for part, results in found:
+    for part, results in parts:
         write_report(results, word if word in results.systems else "")
         pieces.append(f"\n## {part.name}\n\n" + "\n".join(heading(results).splitlines()[2:]))
-        pieces += [f"- {told}" for told in _failed(preset, results)]
-        own = f"{folder_of(part)}/{REPORT}/report.md"
-        pieces.append(f"- differences with intervals, costs, how answers ended: `{own}`")
-    begun = [part.name for part in preset.parts if (path / folder_of(part) / CONFIG).exists()]
-    for name in begun:
-        if name not in {part.name for part, _ in found}:
+        pieces += [f"- {failure}" for failure in _failed(preset, results)]
+        system_name = f"{folder_of(part)}/{REPORT}/report.md"
+        pieces.append(f"- differences with intervals, costs, how answers ended: `{system_name}`")
+    parts_begun = [part.name for part in preset.parts if (path / folder_of(part) / CONFIG).exists()]
+    for name in parts_begun:
+        if name not in {part.name for part, _ in parts}:
             pieces.append(f"- {name} has no results yet: run the same preset again")
     report = folder / "report.md"
     report.write_text("\n".join(pieces), encoding="utf-8")
@@ -161,14 +163,14 @@ async def write_preset_report(preset: Preset, path: Path, against: str = "") -> 
 
 
 def _parts(preset: Preset, path: Path) -> list[tuple[Part, Results]]:
-    found = []
+    parts = []
     for part in preset.parts:
         folder = path / folder_of(part)
         if (folder / CONFIG).exists() and RunFolder(folder).count():
-            found.append((part, read_results(folder)))
-    if not found:
+            parts.append((part, read_results(folder)))
+    if not parts:
         raise UsageError(f"{path} has no results of {preset.name}")
-    return found
+    return parts
 
 
 def _readings(preset: Preset) -> str:
@@ -192,12 +194,12 @@ def _table(
     if preset.by == "parts":
         rows = [
             [part.name, *row]
-            for (part, _), own in zip(found, columns, strict=True)
-            for row in _rows(preset, own)
+            for (part, _), part_columns in zip(found, columns, strict=True)
+            for row in _rows(preset, part_columns)
         ]
         head = ["data", "system", "run", *(_title(metric) for _, _, _, metric in columns[0])]
     else:
-        every = [column for own in columns for column in own]
+        every = [column for part_columns in columns for column in part_columns]
         rows = _rows(preset, every)
         head = ["system", "run", *(f"{name} {_title(metric)}" for name, _, _, metric in every)]
     notes = [
@@ -206,32 +208,32 @@ def _table(
         "comparison.",
         *_unrated(found),
     ]
-    own = _file_name(preset, title) if preset.tables else preset.name
-    return Table(own, title, head, rows, notes)
+    part_columns = _file_name(preset, title) if preset.tables else preset.name
+    return Table(part_columns, title, head, rows, notes)
 
 
 def _figures(preset: Preset, found: Sequence[tuple[Part, Results]], folder: Path) -> list[str]:
     """Draw a preset's figures; return them as Markdown."""
     if not preset.plot:
         return []
-    wanted = [(preset.title, preset.name, preset.plot["metric"])]
-    wanted += [(title, _file_name(preset, title), m) for title, m in preset.figures.items()]
+    figures_wanted = [(preset.title, preset.name, preset.plot["metric"])]
+    figures_wanted += [(title, _file_name(preset, title), m) for title, m in preset.figures.items()]
     pieces = []
-    for title, name, metric in wanted:
+    for title, name, metric in figures_wanted:
         one = replace(preset, plot={**preset.plot, "metric": metric})
-        if _drawn(one, found, folder / f"{name}.png"):
+        if _draw(one, found, folder / f"{name}.png"):
             pieces.append(f"![{title}]({name}.png)\n")
     return pieces
 
 
-def _drawn(preset: Preset, found: Sequence[tuple[Part, Results]], file: Path) -> bool:
+def _draw(preset: Preset, found: Sequence[tuple[Part, Results]], file: Path) -> bool:
     plot = preset.plot
     if plot["axis"] != CELLS:
         return draw(file, *panels(preset, found))
     metric = plot["metric"]
     most, scale = (10, "1 to 10") if metric in OF_TEN else (100, "%")
-    told = f"{NAMES.get(metric, metric)} ({scale}); {run_by(found, metric)}"
-    return draw_heat_maps(file, heat_maps(preset, found), plot["label"], plot["rows"], told, most)
+    title = f"{NAMES.get(metric, metric)} ({scale}); {run_by(found, metric)}"
+    return draw_heat_maps(file, heat_maps(preset, found), plot["label"], plot["rows"], title, most)
 
 
 def _file_name(preset: Preset, title: str) -> str:
@@ -281,8 +283,8 @@ def _unrated(found: Sequence[tuple[Part, Results]]) -> list[str]:
     if not judged:
         return []
     missing = ", ".join(f"{one.missing} of {name}" for name, one in judged if one.missing)
-    told = f"Ratings by {judged[0][1].judge}"
-    return [f"{told}; without a rating, and left out: {missing or 'none'}."]
+    label = f"Ratings by {judged[0][1].judge}"
+    return [f"{label}; without a rating, and left out: {missing or 'none'}."]
 
 
 _Column = tuple[str, Results, frozenset[str] | None, str]
@@ -294,8 +296,8 @@ def _columns(preset: Preset, part: Part, results: Results) -> list[_Column]:
     for label in preset.labels:
         values = sorted({item.labels.get(label, "") for item in results.items.values()} - {""})
         for value in values:
-            chosen = (id for id, item in results.items.items() if item.labels.get(label) == value)
-            groups.append((f"{part.name} {value}", frozenset(chosen)))
+            ids = (id for id, item in results.items.items() if item.labels.get(label) == value)
+            groups.append((f"{part.name} {value}", frozenset(ids)))
     columns: list[_Column] = [
         (name, results, only, metric) for name, only in groups for metric in part.metrics
     ]
@@ -313,10 +315,10 @@ def _cell(result: Result | None, only: frozenset[str] | None, metric: str) -> st
         return percent(result.malformed)
     if metric in COSTS:
         return number(getattr(result.counted, metric))
-    found = result.mean(metric, only)
-    if found is None:
+    mean = result.mean(metric, only)
+    if mean is None:
         return ""
-    return f"{percent(found.value)} [{percent(found.low)}, {percent(found.high)}] n={found.n}"
+    return f"{percent(mean.value)} [{percent(mean.low)}, {percent(mean.high)}] n={mean.n}"
 
 
 def _printed(

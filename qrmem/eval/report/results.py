@@ -87,9 +87,9 @@ class Result:
 
     def mean(self, metric: str, only: Iterable[str] | None = None) -> Mean | None:
         """Return a metric's mean over the items with a score."""
-        found = self.scores.get(metric, {})
-        wanted = found.keys() if only is None else found.keys() & set(only)
-        return mean([found[item] for item in sorted(wanted)])
+        score_of = self.scores.get(metric, {})
+        ids = score_of.keys() if only is None else score_of.keys() & set(only)
+        return mean([score_of[item] for item in sorted(ids)])
 
 
 def _is_unmoved(row: Row) -> bool:
@@ -127,17 +127,17 @@ class Results:
     @property
     def metrics(self) -> list[str]:
         """The metrics with scores, the task's own first."""
-        found = {name for result in self.systems.values() for name in result.scores}
-        own = (*DATASETS[self.config["task"]].metrics, "rating")
-        wanted = [name for name in own if name in found]
-        return wanted or sorted(found)
+        metric_names = {name for result in self.systems.values() for name in result.scores}
+        metrics_of_task = (*DATASETS[self.config["task"]].metrics, "rating")
+        metrics_shown = [name for name in metrics_of_task if name in metric_names]
+        return metrics_shown or sorted(metric_names)
 
     @property
     def others(self) -> list[str]:
         """Further scores, such as those of raw answers, in order."""
-        own = self.metrics
-        found = (name for result in self.systems.values() for name in result.scores)
-        return [name for name in dict.fromkeys(found) if name not in own]
+        metrics_of_task = self.metrics
+        metric_names = (name for result in self.systems.values() for name in result.scores)
+        return [name for name in dict.fromkeys(metric_names) if name not in metrics_of_task]
 
     def difference(self, ours: str, theirs: str, metric: str) -> Difference | None:
         """Return the difference of two systems over the items that both have."""
@@ -152,19 +152,22 @@ def read_results(path: Path) -> Results:
         UsageError: the folder has no run, or the run has no result yet.
     """
     folder = RunFolder(path)
-    config, (items, found) = folder.config(), folder.answered()
+    config, (items, rows_by_system) = folder.config(), folder.answered()
     rows: dict[str, dict[str, Row]] = defaultdict(dict)
-    for (system, item), row in found.items():
+    for (system, item), row in rows_by_system.items():
         rows[system][item] = row
     if not rows.keys() & set(config["systems"]):
         raise UsageError(f"{path} has no results yet: run the same `qrmem eval run` again")
     price = Price(**config["price"]) if config["price"] else None
-    made = folder.memories()
-    built, grown = _built(made, price), {one.memory: (one.nodes, one.malformed) for one in made}
+    memory_entries = folder.memories()
+    built, tree_counts = (
+        _built(memory_entries, price),
+        {one.memory: (one.nodes, one.malformed) for one in memory_entries},
+    )
     users = _users(rows)
     rated = ratings(path)
     results = {
-        name: _result(name, rows[name], items, config, built, grown, users, price, rated)
+        name: _result(name, rows[name], items, config, built, tree_counts, users, price, rated)
         for name in config["systems"]
         if name in rows
     }
@@ -190,19 +193,21 @@ def _result(
         rating = rated.get((name, id))
         if rating is not None and rating.share is not None:
             by_metric["rating"][id] = rating.share
-    done = [row for row in rows.values() if not row.error]
-    memories = {row.prediction.memory for row in done if row.prediction.memory}
+    rows_done = [row for row in rows.values() if not row.error]
+    memories = {row.prediction.memory for row in rows_done if row.prediction.memory}
     nothing = Spent(money=0.0 if price else None)
-    own = [nothing, *_prepared(done, items, price)]
+    preparations = [nothing, *_prepared(rows_done, items, price)]
     return Result(
         system=name,
         rows=rows,
         scores=dict(by_metric),
         statuses=abstention({id: (items[id], row) for id, row in rows.items()}),
-        online=_mean_spent([_online(row, price) for row in done]),
-        counted=_mean_spent([_online(row, price, SHORTENING) for row in done]),
-        alone=_sum([*own, *(built.get(key, Spent()) for key in memories)]),
-        share=_sum([*own, *(_part(built.get(key, Spent()), users[key]) for key in memories)]),
+        online=_mean_spent([_online(row, price) for row in rows_done]),
+        counted=_mean_spent([_online(row, price, SHORTENING) for row in rows_done]),
+        alone=_sum([*preparations, *(built.get(key, Spent()) for key in memories)]),
+        share=_sum(
+            [*preparations, *(_part(built.get(key, Spent()), users[key]) for key in memories)]
+        ),
         errors={id: row.error for id, row in rows.items() if row.error},
         judged=_judged([one for (system, id), one in rated.items() if system == name]),
         malformed=_malformed([grown.get(key, (0, 0)) for key in memories]),
@@ -224,27 +229,34 @@ def _judged(rated: Sequence[Rating]) -> Judged | None:
 def _prepared(rows: Sequence[Row], items: Mapping[str, Item], price: Price | None) -> list[Spent]:
     """Return what a system made of each context for itself, such as summaries."""
     stages = {items[row.item].context: row.prediction.usage.construction for row in rows}
-    made = [list(found.values()) for found in stages.values() if found]
-    return [_spent(found, price, sum(stage.seconds for stage in found)) for found in made]
+    usages_of_preparations = [
+        list(stage_usages.values()) for stage_usages in stages.values() if stage_usages
+    ]
+    return [
+        _spent_of_stages(stage_usages, price, sum(stage.seconds for stage in stage_usages))
+        for stage_usages in usages_of_preparations
+    ]
 
 
 def _users(rows: Mapping[str, Mapping[str, Row]]) -> dict[str, int]:
     """Return how many systems used each memory."""
     users: dict[str, set[str]] = defaultdict(set)
-    for system, found in rows.items():
-        for row in found.values():
+    for system, system_rows in rows.items():
+        for row in system_rows.values():
             users[row.prediction.memory].add(system)
     return {memory: len(systems) for memory, systems in users.items()}
 
 
 def _built(entries: Sequence[Built], price: Price | None) -> dict[str, Spent]:
     """Return what each memory cost; time adds up over interrupted builds, calls are in the last."""
-    found: dict[str, Spent] = {}
+    spent_by_memory: dict[str, Spent] = {}
     for entry in entries:
-        stages = [used for name, used in entry.stages.items() if name != EMBED]
-        before = found.get(entry.memory, Spent())
-        found[entry.memory] = _spent(stages, price, before.seconds + entry.seconds)
-    return found
+        stages = [usage for name, usage in entry.stages.items() if name != EMBED]
+        before = spent_by_memory.get(entry.memory, Spent())
+        spent_by_memory[entry.memory] = _spent_of_stages(
+            stages, price, before.seconds + entry.seconds
+        )
+    return spent_by_memory
 
 
 SHORTENING = "shorten"
@@ -255,11 +267,11 @@ EMBED = "embed"
 
 def _online(row: Row, price: Price | None, without: str = "") -> Spent:
     online = row.prediction.usage.online.items()
-    stages = [used for name, used in online if name not in (without, EMBED)]
-    return _spent(stages, price, row.seconds)
+    stages = [usage for name, usage in online if name not in (without, EMBED)]
+    return _spent_of_stages(stages, price, row.seconds)
 
 
-def _spent(stages: Sequence[StageUsage], price: Price | None, seconds: float) -> Spent:
+def _spent_of_stages(stages: Sequence[StageUsage], price: Price | None, seconds: float) -> Spent:
     tokens_in, tokens_out = sum(s.tokens_in for s in stages), sum(s.tokens_out for s in stages)
     money = price.of(tokens_in, tokens_out) if price else None
     calls = sum(s.calls for s in stages)
@@ -268,9 +280,9 @@ def _spent(stages: Sequence[StageUsage], price: Price | None, seconds: float) ->
 
 def _sum(parts: Sequence[Spent]) -> Spent:
     columns = zip(*map(astuple, parts), strict=True)
-    known = [[value for value in column if value is not None] for column in columns]
+    columns_known = [[value for value in column if value is not None] for column in columns]
     # Memories come from a set: an exact sum is the same in any order.
-    sums: list[Any] = [fsum(column) if column else None for column in known]
+    sums: list[Any] = [fsum(column) if column else None for column in columns_known]
     return Spent(*sums)
 
 

@@ -138,13 +138,13 @@ def write_report(results: Results, against: str = "", inside: str = "") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     against = against or next(iter(results.systems))
     if against not in results.systems:
-        known = ", ".join(results.systems)
-        raise UsageError(f"the run has no system {against!r}; it has {known}")
-    found = tables(results, against)
+        names = ", ".join(results.systems)
+        raise UsageError(f"the run has no system {against!r}; it has {names}")
+    report_tables = tables(results, against)
     if not results.made_by:
         text = json.dumps(summary(results, against), indent=1, ensure_ascii=False)
         (folder / FILE).write_text(f"{text}\n", encoding="utf-8")
-    for table in found:
+    for table in report_tables:
         file = folder / f"{table.name}.csv"
         if table.rows:
             file.write_text(table.csv(), encoding="utf-8")
@@ -155,11 +155,13 @@ def write_report(results: Results, against: str = "", inside: str = "") -> Path:
         heading(results),
         *(() if results.made_by else conditions(results.config)),
         "",
-        *(table.markdown() for table in found if table.rows),
+        *(table.markdown() for table in report_tables if table.rows),
     ]
-    shown = next((name for name in (*DRAWN, *results.metrics) if name in results.metrics), "")
-    if draw_bars(folder / "results.png", results, shown):
-        pieces.insert(6, f"![{shown}](results.png)\n")
+    metric_drawn = next(
+        (name for name in (*DRAWN, *results.metrics) if name in results.metrics), ""
+    )
+    if draw_bars(folder / "results.png", results, metric_drawn):
+        pieces.insert(6, f"![{metric_drawn}](results.png)\n")
     path = folder / "report.md"
     path.write_text("\n".join(pieces), encoding="utf-8")
     return path
@@ -169,13 +171,13 @@ def heading(results: Results) -> str:
     """Return lines about the run, so that every number comes with its conditions."""
     config = results.config
     items = config["items"]
-    checked = ", ".join(_file(file) for file in config["files"])
+    files_in_words = ", ".join(_file(file) for file in config["files"])
     lines = [
         f"# {config['task']}: {', '.join(results.systems)}",
         "",
         f"- items: {items['n']} of {items['of']} (seed {config['seed']}, sample "
         f"{items['sample']}), corpus: {config['corpus']}",
-        f"- data: {checked}",
+        f"- data: {files_in_words}",
         *_absent(results),
         *_unmoved(results),
         *(results.made_by or made_by(results)),
@@ -241,8 +243,11 @@ def conditions(config: Mapping[str, Any]) -> list[str]:
 
 
 def _file(file: dict[str, object]) -> str:
-    told = {True: "published checksum", False: "CHECKSUM DIFFERS from the published one"}
-    note = told.get(file["verified"], "no published checksum")  # type: ignore[call-overload]
+    checksum_in_words = {
+        True: "published checksum",
+        False: "CHECKSUM DIFFERS from the published one",
+    }
+    note = checksum_in_words.get(file["verified"], "no published checksum")  # type: ignore[call-overload]
     return f"{file['name']} (sha256 {str(file['sha256'])[:12]}…, {note})"
 
 
@@ -263,7 +268,7 @@ def _scores(results: Results, name: str, title: str, metrics: Sequence[str]) -> 
     rows = []
     for system, result in results.systems.items():
         cells = [_with_interval(result, metric) for metric in metrics]
-        n = max((len(found) for found in result.scores.values()), default=0)
+        n = max((len(scores) for scores in result.scores.values()), default=0)
         rows.append([system, str(n), *cells])
     notes = [note] if metrics == results.metrics and (note := passages_note(results)) else []
     return Table(name, title, ["system", "n", *metrics], rows if metrics else [], notes)
@@ -277,10 +282,10 @@ def passages_note(results: Results) -> str:
 
 
 def _with_interval(result: Result, metric: str) -> str:
-    found = result.mean(metric)
-    if found is None:
+    mean = result.mean(metric)
+    if mean is None:
         return ""
-    return f"{percent(found.value)} [{percent(found.low)}, {percent(found.high)}]"
+    return f"{percent(mean.value)} [{percent(mean.low)}, {percent(mean.high)}]"
 
 
 def _differences(results: Results, against: str) -> Table:
@@ -315,8 +320,8 @@ def _costs(results: Results) -> Table:
         [
             name,
             number(result.counted.calls),
-            *_spent(result.online),
-            *_spent(result.alone),
+            *_spent_cells(result.online),
+            *_spent_cells(result.alone),
             number(result.share.seconds),
         ]
         for name, result in results.systems.items()
@@ -338,7 +343,7 @@ def _spent_names(what: str) -> list[str]:
     return [f"calls / {what}", f"tokens / {what}", f"money / {what}", f"s / {what}"]
 
 
-def _spent(spent: Spent) -> list[str]:
+def _spent_cells(spent: Spent) -> list[str]:
     return [number(v) for v in (spent.calls, spent.tokens, spent.money, spent.seconds)]
 
 
@@ -407,13 +412,13 @@ def write_comparison(folders: Sequence[Path], against: str) -> Path:
         for name, run in runs.items()
         for system, result in run.systems.items()
     }
-    made = [
+    lines = [
         f"- {name}: {line[2:]}"
         for name, run in runs.items()
         for line in (*made_by(run), *conditions(run.config))
     ]
     others = "-".join(["with", *list(runs)[1:]])
-    return write_report(replace(first, systems=systems, made_by=made), against, others)
+    return write_report(replace(first, systems=systems, made_by=lines), against, others)
 
 
 def require_comparable(runs: dict[str, Results]) -> None:

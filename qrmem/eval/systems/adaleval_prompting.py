@@ -46,18 +46,18 @@ class Prompted:
         require_case(item)
         texts = [document.text for document in context.documents]
         is_order = item.labels["task"] == "tsort"
-        shown = context.documents[1:-1] if is_order else context.documents
-        body = "\n\n".join(f"{document.title}:\n{document.text}" for document in shown)
+        documents_shown = context.documents[1:-1] if is_order else context.documents
+        body = "\n\n".join(f"{document.title}:\n{document.text}" for document in documents_shown)
         if self.body:
             body = without_middle(body, self.body, harness.tools.counter.count)
         if is_order:
-            sample = designations.sample_order(len(shown))
+            sample = designations.sample_order(len(documents_shown))
             slots = dict(before=texts[0], parts=body, after=texts[-1])
-            slots |= dict(count=str(len(shown)), sample=str(sample))
+            slots |= dict(count=str(len(documents_shown)), sample=str(sample))
         else:
             slots = dict(question=asked(item), answers=body)
         try:
-            called = await harness.caller.say(
+            call = await harness.caller.say(
                 "tsort" if is_order else "best-answer",
                 lambda kept: slots,
                 window=self.window,
@@ -67,7 +67,7 @@ class Prompted:
         except (WindowTooSmall, ContextExceeded) as exc:
             step = Step(n=1, action="read", reason=f"no answer: {exc}")
             return Prediction(steps=(step,), reason=str(exc))
-        return prediction(item, called.value, called.tokens)
+        return prediction(item, call.value, call.tokens)
 
 
 @system("ada-rules", "parts put in order, answers chosen, by signals of the text", "ours")
@@ -86,10 +86,10 @@ class ByRules:
 
 def prediction(item: Item, output: str, tokens: int = 0) -> Prediction:
     """Return a prediction from an output, with the answer that it names."""
-    chosen = designations.strict_answer(output, len(item.choices)) if item.choices else None
+    choice = designations.strict_answer(output, len(item.choices)) if item.choices else None
     return Prediction(
         text=output,
-        choice=None if chosen is None else chosen - 1,
+        choice=None if choice is None else choice - 1,
         status="answered",
         steps=(Step(n=1, action="read", tokens=tokens),),
     )
@@ -102,13 +102,13 @@ def without_middle(text: str, tokens: int, count: Callable[[str], int]) -> str:
     if sum(sizes) <= tokens:
         return text
     half, head, tail = tokens // 2, 0, len(words)
-    left = half
-    while left >= sizes[head]:
-        left -= sizes[head]
+    tokens_left = half
+    while tokens_left >= sizes[head]:
+        tokens_left -= sizes[head]
         head += 1
-    left = tokens - half
-    while tail > head and left >= sizes[tail - 1]:
-        left -= sizes[tail - 1]
+    tokens_left = tokens - half
+    while tail > head and tokens_left >= sizes[tail - 1]:
+        tokens_left -= sizes[tail - 1]
         tail -= 1
     return " ".join([*words[:head], *words[tail:]])
 

@@ -42,7 +42,9 @@ class MemWalker:
             walk = memwalker.Walk(tree, harness.caller, harness.reasoner, harness.asked(item))
             return await memwalker.walk(walk, is_forced=harness.is_forced(item))
 
-        return await _found(harness, f"memwalker {self.leaf_tokens} {context.id}", made, answered)
+        return await _answer_by_agent(
+            harness, f"memwalker {self.leaf_tokens} {context.id}", made, answered
+        )
 
 
 @system(
@@ -73,7 +75,7 @@ class ReadAgent:
             return pages
 
         async def answered(pages: list[read_agent.Page]) -> Answered:
-            reading = read_agent.Reading(
+            reading = read_agent.PageReader(
                 pages,
                 harness.caller,
                 harness.reasoner,
@@ -83,7 +85,7 @@ class ReadAgent:
             )
             return await read_agent.answer_by_pages(reading, is_forced=harness.is_forced(item))
 
-        return await _found(harness, f"pages {context.id}", made, answered)
+        return await _answer_by_agent(harness, f"pages {context.id}", made, answered)
 
 
 _PIECE_TOKENS = 100
@@ -112,26 +114,29 @@ class Decomposed:
             read: dict[str, None] = {}
             scores: dict[str, float] = {}
             for part in await _parts(item, harness):
-                asked = _REFERENCE.sub(lambda m: _earlier(answers, int(m[1])), part)
-                scored = await memory.searcher.ranking(asked, "bm25", self.k)
+                question = _REFERENCE.sub(lambda m: _earlier(answers, int(m[1])), part)
+                scored = await memory.searcher.ranking(question, "bm25", self.k)
                 scores |= scored
                 read.update(dict.fromkeys(scored))
-                said = await answer_from(
+                part_answer = await answer_from(
                     harness,
-                    Item(item.id, asked, (), item.context),
+                    Item(item.id, question, (), item.context),
                     memory.passages(await memory.segments(scored)),
                     found=Prediction(steps=steps),
                     scores=scored,
                 )
-                parts.append(asked)
-                answers.append(said.text)
-                steps = (*said.steps[:-1], replace(said.steps[-1], reason=f"{asked} {said.text}"))
-            own = await memory.searcher.ranking(item.question, "bm25", self.k)
-            scores |= own
-            ranked = await memory.segments(dict.fromkeys([*own, *read]))
+                parts.append(question)
+                answers.append(part_answer.text)
+                steps = (
+                    *part_answer.steps[:-1],
+                    replace(part_answer.steps[-1], reason=f"{question} {part_answer.text}"),
+                )
+            part_ranking = await memory.searcher.ranking(item.question, "bm25", self.k)
+            scores |= part_ranking
+            ranked = await memory.segments(dict.fromkeys([*part_ranking, *read]))
             return await answer_from(
                 harness,
-                replace(item, question=_noted(item.question, parts, answers)),
+                replace(item, question=_with_notes(item.question, parts, answers)),
                 memory.passages(in_document_order(ranked[: 2 * self.k])),
                 found=replace(ranking(memory, ranked), steps=steps),
                 scores=scores,
@@ -141,7 +146,7 @@ class Decomposed:
 async def _parts(item: Item, harness: Harness) -> list[str]:
     """Return the sub-questions; the last would repeat the question itself and is asked apart."""
     try:
-        called = await harness.caller.call(
+        call = await harness.caller.call(
             "decompose",
             QuestionsReply,
             lambda kept: dict(question=shown(item.question, item.choices)),
@@ -150,20 +155,20 @@ async def _parts(item: Item, harness: Harness) -> list[str]:
         )
     except ModelOutputError:
         return []
-    found = [question.strip() for question in called.value.questions if question.strip()]
-    return [question for question in found if question != item.question][:5]
+    questions = [question.strip() for question in call.value.questions if question.strip()]
+    return [question for question in questions if question != item.question][:5]
 
 
 def _earlier(answers: list[str], n: int) -> str:
     return answers[n - 1] if 0 < n <= len(answers) and answers[n - 1] else f"#{n}"
 
 
-def _noted(question: str, parts: list[str], answers: list[str]) -> str:
-    known = [f"{p} {a}" for p, a in zip(parts, answers, strict=True) if a]
-    return f"{question}\nFound so far: {' '.join(known)}" if known else question
+def _with_notes(question: str, parts: list[str], answers: list[str]) -> str:
+    notes = [f"{p} {a}" for p, a in zip(parts, answers, strict=True) if a]
+    return f"{question}\nFound so far: {' '.join(notes)}" if notes else question
 
 
-async def _found(
+async def _answer_by_agent(
     harness: Harness,
     key: str,
     made: Callable[[Harness], Awaitable[Made]],
@@ -176,8 +181,8 @@ async def _found(
         made: reads the context; its calls count as construction.
         answered: answers from that.
     """
-    known, stages = await harness.prepared(key, made)
-    verdict, steps = await answered(known)
+    agent_data, stages = await harness.prepared(key, made)
+    verdict, steps = await answered(agent_data)
     read = [s.segment_id for step in steps if step.action == "read" for s in step.read]
-    found = Prediction(read=tuple(read), steps=tuple(steps), usage=Usage(stages))
-    return predicted(verdict, found)
+    prediction_found = Prediction(read=tuple(read), steps=tuple(steps), usage=Usage(stages))
+    return predicted(verdict, prediction_found)

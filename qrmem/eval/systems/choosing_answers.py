@@ -49,15 +49,15 @@ def best_answer(question: str, answers: Sequence[str]) -> int:
 def signals(question: str, answers: Sequence[str]) -> NDArray[np.float64]:
     """Return `(answers, signals)`, each signal with mean 0 over the answers of the question."""
     bags = [_bag(answer) for answer in answers]
-    asked = _bag(question)
-    rare = _rarity([asked, *bags])
+    question_bag = _bag(question)
+    rare = _rarity([question_bag, *bags])
     code = Counter(_IDENTIFIER.findall(question))
     rows = [
-        _of_answer(asked, code, answer, bag, [b for b in bags if b is not bag], rare)
+        _of_answer(question_bag, code, answer, bag, [b for b in bags if b is not bag], rare)
         for answer, bag in zip(answers, bags, strict=True)
     ]
-    made = np.array(rows)
-    return np.asarray(made - made.mean(axis=0))
+    matrix = np.array(rows)
+    return np.asarray(matrix - matrix.mean(axis=0))
 
 
 def _of_answer(
@@ -69,14 +69,14 @@ def _of_answer(
     rare: Mapping[str, float],
 ) -> list[float]:
     lines = [line for line in answer.split("\n") if line.strip()]
-    own = Counter(_IDENTIFIER.findall(answer))
+    identifiers = Counter(_IDENTIFIER.findall(answer))
     total = sum(rare[word] for word in asked) or 1.0
     return [
         _cosine(asked, bag, rare),
         sum(rare[word] for word in asked.keys() & bag.keys()) / total,
         sum(_cosine(bag, other, rare) for other in others) / max(1, len(others)),
         float(any(_CODE_LINE.match(line) for line in lines)),
-        log(1 + len(code.keys() & own.keys())),
+        log(1 + len(code.keys() & identifiers.keys())),
         float(bool(_LINK.search(answer))),
         float(bool(_ASKS.search(answer))),
         float(bool(_OF_ONESELF.search(answer[:300]))),
@@ -86,13 +86,13 @@ def _of_answer(
 
 
 def _bag(text: str) -> Counter[str]:
-    found: Counter[str] = Counter()
+    bag: Counter[str] = Counter()
     for word in _WORD.findall(text):
         parts = [part.lower() for part in _PART.findall(word)]
-        found.update(_stem(part) for part in parts if len(part) > 1)
+        bag.update(_stem(part) for part in parts if len(part) > 1)
         if len(parts) > 1:
-            found[word.lower()] += 1
-    return found
+            bag[word.lower()] += 1
+    return bag
 
 
 def _stem(word: str) -> str:
@@ -114,8 +114,8 @@ def _cosine(one: Counter[str], other: Counter[str], rare: Mapping[str, float]) -
     shared = one.keys() & other.keys()
     if not shared:
         return 0.0
-    found = sum(weight(one, word) * weight(other, word) for word in shared)
-    return found / sqrt(
+    product = sum(weight(one, word) * weight(other, word) for word in shared)
+    return product / sqrt(
         sum(weight(one, word) ** 2 for word in one)
         * sum(weight(other, word) ** 2 for word in other)
     )

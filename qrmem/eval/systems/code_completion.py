@@ -69,22 +69,22 @@ class Completed:
             return await _completed(item, (), harness, Prediction(), {})
         async with harness.memory(as_code(context), Build()) as memory:
             hidden = await _hidden(memory, item)
-            found = Prediction()
+            prediction = Prediction()
             tries: list[Prediction] = []
-            shown: Sequence[Segment] | None = None
+            segments_shown: Sequence[Segment] | None = None
             for _ in range(self.rounds):
-                asked = self._query(item, context, found.text)
-                ranked, scores = await self._ranked(memory, asked, hidden)
-                found = replace(ranking(memory, ranked), steps=found.steps)
+                query = self._query(item, context, prediction.text)
+                ranked, scores = await self._ranked(memory, query, hidden)
+                prediction = replace(ranking(memory, ranked), steps=prediction.steps)
                 if harness.retrieve:
-                    return found
-                if shown == (shown := ranked[: self.top]):
+                    return prediction
+                if segments_shown == (segments_shown := ranked[: self.top]):
                     break  # the same request would get the same reply
-                found = await _completed(item, shown, harness, found, scores)
-                tries.append(found)
-            return self._picked(tries, item)
+                prediction = await _completed(item, segments_shown, harness, prediction, scores)
+                tries.append(prediction)
+            return self._pick(tries, item)
 
-    def _picked(self, tries: Sequence[Prediction], item: Item) -> Prediction:
+    def _pick(self, tries: Sequence[Prediction], item: Item) -> Prediction:
         """Return the try that counts, with what all of them took; of equal ones the first."""
         if self.pick == "last":
             return tries[-1]
@@ -133,9 +133,9 @@ async def _hidden(memory: OpenMemory, item: Item) -> frozenset[str]:
 
 
 def _last_line(segment: Segment) -> int:
-    found = _PART.match(segment.part)
-    assert found is not None
-    return int(found[2] or found[1])
+    match = _PART.match(segment.part)
+    assert match is not None
+    return int(match[2] or match[1])
 
 
 async def _completed(
@@ -146,9 +146,9 @@ async def _completed(
     scores: Mapping[str, float],
 ) -> Prediction:
     """Ask the model to go on, the best fragment nearest to the code."""
-    kept = _within(ranked, harness.tools.counter.count)
-    blocks = [_block(segment) for segment in kept]
-    called = await harness.caller.call(
+    segments_kept = _within(ranked, harness.tools.counter.count)
+    blocks = [_block(segment) for segment in segments_kept]
+    call = await harness.caller.call(
         "complete",
         CodeReply,
         lambda groups: dict(
@@ -161,35 +161,35 @@ async def _completed(
         window=harness.settings.window,
         reply=REPLY,
     )
-    shown = kept[: len(called.kept[0])]
+    segments_shown = segments_kept[: len(call.kept[0])]
     step = Step(
         n=len(found.steps) + 1,
         action="read",
-        read=tuple(ScoredSegment(s.id, scores[s.id], s.tokens) for s in shown),
-        reason=called.value.code,
-        tokens=called.tokens,
+        read=tuple(ScoredSegment(s.id, scores[s.id], s.tokens) for s in segments_shown),
+        reason=call.value.code,
+        tokens=call.tokens,
     )
     return replace(
         found,
-        text=called.value.code,
+        text=call.value.code,
         status="answered",
-        read=tuple(segment.id for segment in shown),
+        read=tuple(segment.id for segment in segments_shown),
         steps=(*found.steps, step),
     )
 
 
 def _within(ranked: Sequence[Segment], count: Callable[[str], int]) -> list[Segment]:
     """Return the best fragments within the budget; one that does not fit is passed over."""
-    left, kept = BUDGET, []
+    tokens_left, segments_kept = BUDGET, []
     for segment in ranked:
         tokens = count(_block(segment))
-        if tokens <= left:
-            left -= tokens
-            kept.append(segment)
-    return kept
+        if tokens <= tokens_left:
+            tokens_left -= tokens
+            segments_kept.append(segment)
+    return segments_kept
 
 
 def _block(segment: Segment) -> str:
     code = "\n".join(f"# {line}".rstrip() for line in segment.text.rstrip().splitlines())
-    named = f"# {segment.document_id}, {segment.part}"
-    return f"# of the repository:\n{named}\n{_RULE}\n{code}\n{_RULE}"
+    heading = f"# {segment.document_id}, {segment.part}"
+    return f"# of the repository:\n{heading}\n{_RULE}\n{code}\n{_RULE}"

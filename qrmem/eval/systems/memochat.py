@@ -9,7 +9,7 @@ from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import Harness
 from qrmem.eval.items import Context, Item, Prediction, Round
 from qrmem.eval.registry import system
-from qrmem.eval.systems.session_replay import Piece, Said, require_session
+from qrmem.eval.systems.session_replay import ChatCalls, Piece, require_session
 from qrmem.graph.segmenting import longbench_words
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import MemosReply, NotesReply
@@ -58,22 +58,22 @@ class MemoChat:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Reply to one session's last question."""
         require_session(item)
-        said = Said(harness.caller, harness.settings.window)
-        notebook = Notebook(said, random.Random(item.id))
+        chat_calls = ChatCalls(harness.caller, harness.settings.window)
+        notebook = Notebook(chat_calls, random.Random(item.id))
         rounds: list[Round] = []
         for turn in context.documents:
-            made = Round(turn.id or "", turn.text, await self._reply(notebook, turn.text))
+            round_made = Round(turn.id or "", turn.text, await self._reply(notebook, turn.text))
             notebook.recent += [
-                Line(f"User: {made.said}", made.id),
-                Line(f"Reply: {made.replied}", made.id),
+                Line(f"User: {round_made.said}", round_made.id),
+                Line(f"Reply: {round_made.replied}", round_made.id),
             ]
-            rounds.append(made)
+            rounds.append(round_made)
         last = await self._reply(notebook, item.question)
         return Prediction(
             text=last,
             status="answered" if last else "unanswerable",
-            read=said.read,
-            steps=tuple(said.steps),
+            read=chat_calls.read,
+            steps=tuple(chat_calls.steps),
             rounds=tuple(rounds),
         )
 
@@ -81,8 +81,10 @@ class MemoChat:
         size = sum(len(longbench_words(line.text)) for line in notebook.recent)
         if size > self.words or len(notebook.recent) >= self.lines:
             await notebook.take_notes()
-        picked = await notebook.picked(text) if notebook.memos else []
-        earlier = [Piece(_rounds(m.lines), _shown(m), n) for n, m in enumerate(picked)]
+        memos_picked = await notebook.picked(text) if notebook.memos else []
+        earlier = [
+            Piece(_rounds(m.lines), _memo_in_words(m), n) for n, m in enumerate(memos_picked)
+        ]
         latest = [
             Piece(_rounds([line]), fenced(line.text), n) for n, line in enumerate(notebook.recent)
         ]
@@ -93,7 +95,7 @@ class MemoChat:
 class Notebook:
     """The notes so far, and the lines without notes."""
 
-    said: Said
+    said: ChatCalls
     drawn: random.Random
     recent: list[Line] = field(default_factory=lambda: [Line(text) for text in GREETING])
     memos: list[Memo] = field(default_factory=list)
@@ -103,7 +105,7 @@ class Notebook:
         lines = self.recent
         numbered = [f"{n}. {line.text}" for n, line in enumerate(lines, 1)]
         try:
-            called = await self.said.caller.call(
+            call = await self.said.caller.call(
                 "memo-write",
                 MemosReply,
                 lambda kept: dict(lines=fenced("\n".join(kept[0]))),
@@ -111,21 +113,25 @@ class Notebook:
                 window=self.said.window,
                 reply=_REPLY,
             )
-            made = [memo for said in called.value.memos for memo in _memos(said, lines)]
-            tokens = called.tokens
+            new_memos = [
+                memo for memo_reply in call.value.memos for memo in _memos(memo_reply, lines)
+            ]
+            tokens = call.tokens
         except ModelOutputError:
-            made, tokens = [], 0
-        made = made or [self._unsorted(lines)]
-        self.memos += made
+            new_memos, tokens = [], 0
+        new_memos = new_memos or [self._unsorted(lines)]
+        self.memos += new_memos
         self.recent = lines[-LEFT:]
-        self.said.noted("memo", _all_rounds(made), "; ".join(m.topic for m in made), tokens)
+        self.said.noted(
+            "memo", _all_rounds(new_memos), "; ".join(m.topic for m in new_memos), tokens
+        )
 
     async def picked(self, text: str) -> list[Memo]:
         """Return the notes that the model picks for a user's turn, best first."""
-        listed = [f"{n}. {memo.topic}: {memo.summary}" for n, memo in enumerate(self.memos, 1)]
+        memo_lines = [f"{n}. {memo.topic}: {memo.summary}" for n, memo in enumerate(self.memos, 1)]
         text_words = text.split(" ")
         try:
-            called = await self.said.caller.call(
+            call = await self.said.caller.call(
                 "memo-pick",
                 NotesReply,
                 lambda kept: dict(
@@ -133,24 +139,24 @@ class Notebook:
                     notes=fenced("\n".join(reversed(kept[0]))),
                     said=fenced(" ".join(text_words[len(text_words) - len(kept[1]) :])),
                 ),
-                [listed[::-1], text_words],
+                [memo_lines[::-1], text_words],
                 window=self.said.window,
                 reply=_REPLY,
             )
         except ModelOutputError:
             self.said.noted("pick", reason="no reply could be read")
             return []
-        chosen = [n for n in dict.fromkeys(called.value.notes) if 0 < n <= len(self.memos)]
-        found = [self.memos[n - 1] for n in chosen]
-        topics = "; ".join(memo.topic for memo in found)
-        self.said.noted("pick", _all_rounds(found), topics, called.tokens)
-        return found
+        numbers = [n for n in dict.fromkeys(call.value.notes) if 0 < n <= len(self.memos)]
+        memos = [self.memos[n - 1] for n in numbers]
+        topics = "; ".join(memo.topic for memo in memos)
+        self.said.noted("pick", _all_rounds(memos), topics, call.tokens)
+        return memos
 
     def _unsorted(self, lines: Sequence[Line]) -> Memo:
         """Return the note that stands for lines of which none could be read: two, drawn."""
         few = sorted(self.drawn.sample(range(len(lines)), min(2, len(lines))))
-        kept = tuple(lines[n] for n in few)
-        return Memo(NO_TOPIC, " ".join(line.text for line in kept), kept)
+        lines_kept = tuple(lines[n] for n in few)
+        return Memo(NO_TOPIC, " ".join(line.text for line in lines_kept), lines_kept)
 
 
 def _memos(said: str, lines: Sequence[Line]) -> list[Memo]:
@@ -159,13 +165,13 @@ def _memos(said: str, lines: Sequence[Line]) -> list[Memo]:
     if match is None:
         return []
     first, last = int(match[1]), int(match[2] or match[1])
-    kept = tuple(lines[first - 1 : last]) if 0 < first <= last else ()
-    return [Memo(match[3].strip(), match[4].strip(), kept)] if kept else []
+    lines_kept = tuple(lines[first - 1 : last]) if 0 < first <= last else ()
+    return [Memo(match[3].strip(), match[4].strip(), lines_kept)] if lines_kept else []
 
 
-def _shown(memo: Memo) -> str:
-    told = "\n".join(line.text for line in memo.lines)
-    return fenced(f"{memo.topic}: {memo.summary}\n{told}", "note")
+def _memo_in_words(memo: Memo) -> str:
+    turn_lines = "\n".join(line.text for line in memo.lines)
+    return fenced(f"{memo.topic}: {memo.summary}\n{turn_lines}", "note")
 
 
 def _rounds(lines: Sequence[Line]) -> tuple[str, ...]:

@@ -72,8 +72,8 @@ def order(parts: Sequence[str], before: str, after: str) -> list[int]:
         after: the text directly after the parts; it may be empty.
     """
     places = list(permutations(range(1, len(parts) + 1)))
-    made = of_orders(signals([before, *parts, after]), places)
-    return list(places[int(np.argmax(made @ np.append(PAIR_WEIGHTS, BROUGHT_IN)))])
+    order_found = of_orders(signals([before, *parts, after]), places)
+    return list(places[int(np.argmax(order_found @ np.append(PAIR_WEIGHTS, BROUGHT_IN)))])
 
 
 def of_orders(found: NDArray[np.float64], places: Sequence[Sequence[int]]) -> NDArray[np.float64]:
@@ -103,15 +103,15 @@ def signals(texts: Sequence[str]) -> NDArray[np.float64]:
         `(n, n, len(PAIR) + 1)` by the index of the first and of the second text. The last signal is
         the number of words that the first text introduces and the second knows, minus the reverse.
     """
-    made = [_part(text) for text in texts]
-    rare = _weights([part.whole for part in made])
-    found = np.zeros((len(made), len(made), len(PAIR) + 1))
-    for a, one in enumerate(made):
-        for b, other in enumerate(made):
+    part_signals = [_part(text) for text in texts]
+    rare = _weights([part.whole for part in part_signals])
+    matrix = np.zeros((len(part_signals), len(part_signals), len(PAIR) + 1))
+    for a, one in enumerate(part_signals):
+        for b, other in enumerate(part_signals):
             if a != b:
-                found[a, b] = [*_pair(one, other, rare), _brought_in(one, other, rare)]
-    found[:, :, -1] -= found[:, :, -1].T.copy()
-    return found
+                matrix[a, b] = [*_pair(one, other, rare), _brought_in(one, other, rare)]
+    matrix[:, :, -1] -= matrix[:, :, -1].T.copy()
+    return matrix
 
 
 def _part(text: str) -> _Part:
@@ -157,9 +157,9 @@ def _likeness(one: Counter[str], other: Counter[str], rare: dict[str, float]) ->
     shared = one.keys() & other.keys()
     if not shared:
         return 0.0
-    found = sum(rare[word] ** 2 * (1 + log(min(one[word], other[word]))) for word in shared)
+    product = sum(rare[word] ** 2 * (1 + log(min(one[word], other[word]))) for word in shared)
     sizes = [sum(rare[word] ** 2 for word in bag) for bag in (one, other)]
-    return found / sqrt(sizes[0] * sizes[1])
+    return product / sqrt(sizes[0] * sizes[1])
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:

@@ -20,15 +20,15 @@ def cited_sentences(citations: Iterable[Citation], context: Context) -> tuple[tu
     Documents without given sentences are left out; so are citations of whole segments,
     which name no sentence.
     """
-    found: dict[tuple[str, int], None] = {}
+    sentence_places: dict[tuple[str, int], None] = {}
     for citation in citations:
         starts = _starts(context, citation.document_id)
         if starts and not citation.whole:
             first = bisect_right(starts, citation.start) - 1
             last = bisect_right(starts, max(citation.start, citation.end - 1)) - 1
             for place in range(max(first, 0), last + 1):
-                found[citation.document_id, place] = None
-    return tuple(found)
+                sentence_places[citation.document_id, place] = None
+    return tuple(sentence_places)
 
 
 def _starts(context: Context, document_id: str) -> list[int]:
@@ -62,18 +62,20 @@ async def answer_from(
         scores: segment id to score, for the trail.
     """
     found = found or Prediction()
-    asked = harness.asked(item, window)
-    kept = fitting(harness.reasoner, passages, harness.reasoner.room(asked))
-    verdict = await harness.reasoner.judge(asked, kept, force=harness.is_forced(item))
-    dropped = [passage for passage in passages if passage not in kept]
-    step = read_step(kept, dropped, len(found.steps) + 1, verdict.tokens, scores)
+    ask_context = harness.asked(item, window)
+    passages_kept = fitting(harness.reasoner, passages, harness.reasoner.room(ask_context))
+    verdict = await harness.reasoner.judge(
+        ask_context, passages_kept, force=harness.is_forced(item)
+    )
+    dropped = [passage for passage in passages if passage not in passages_kept]
+    step = read_step(passages_kept, dropped, len(found.steps) + 1, verdict.tokens, scores)
     return predicted(
         verdict,
         found,
-        read=tuple(p.segment.id for p in kept),
-        cited=cited_sentences(locate(verdict.quotes, kept), context) if context else (),
+        read=tuple(p.segment.id for p in passages_kept),
+        cited=cited_sentences(locate(verdict.quotes, passages_kept), context) if context else (),
         steps=(*found.steps, step),
-        shown=shown_of(p.segment for p in kept),
+        shown=shown_of(p.segment for p in passages_kept),
         is_shown_known=True,
     )
 
@@ -113,13 +115,13 @@ def shown_of(segments: Iterable[Segment]) -> tuple[tuple[str, int, int], ...]:
 
 def fitting(reasoner: Reasoner, passages: Sequence[Passage], room: int) -> list[Passage]:
     """Return the first passages that fit together, up to the first one that does not."""
-    kept: list[Passage] = []
+    passages_kept: list[Passage] = []
     for passage in passages:
         room -= reasoner.size(passage)
         if room < 0:
             break
-        kept.append(passage)
-    return kept
+        passages_kept.append(passage)
+    return passages_kept
 
 
 def read_step(

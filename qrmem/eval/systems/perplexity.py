@@ -65,13 +65,13 @@ class ByPerplexity:
         texts = [document.text for document in context.documents]
         try:
             if self.weights:
-                found = await asyncio.to_thread(_local, self.weights, self.begin, texts)
+                surprise_of = await asyncio.to_thread(_local, self.weights, self.begin, texts)
             else:
-                found = await _served(self.begin, texts, harness)
+                surprise_of = await _served(self.begin, texts, harness)
         except ContextExceeded as exc:
             step = Step(n=1, action="read", reason=f"no answer: {exc}")
             return Prediction(steps=(step,), reason=str(exc))
-        _, order = min((surprise, order) for order, surprise in found.items())
+        _, order = min((surprise, order) for order, surprise in surprise_of.items())
         return prediction(item, f"Answer: {list(order)}")
 
 
@@ -80,13 +80,13 @@ class ByPerplexity:
 
 async def _served(begin: str, texts: Sequence[str], harness: Harness) -> Orders:
     before, *parts, after = texts
-    settings, found = harness.settings, {}
+    settings, surprise_of = harness.settings, {}
     client = Client(endpoint(settings), "/completions", settings.model, settings.timeout)
     async with aclosing(client) as to:
         for order in permutations(range(1, len(parts) + 1)):
             text = _SEAM.join([before, *(parts[k - 1] for k in order), after])
-            found[order] = await _surprise(to, begin, text, harness)
-    return found
+            surprise_of[order] = await _surprise(to, begin, text, harness)
+    return surprise_of
 
 
 async def _surprise(client: Client, begin: str, text: str, harness: Harness) -> float:
@@ -96,15 +96,15 @@ async def _surprise(client: Client, begin: str, text: str, harness: Harness) -> 
     prompt = begin + text
     body = {"model": model, "prompt": prompt, "max_tokens": 1, "echo": True, "logprobs": 1}
     size = harness.tools.counter.count(prompt)
-    async with budget.spending(budget.amount(model, size, 1)) as spent:
+    async with budget.spending(budget.amount(model, size, 1)) as use:
         if harness.is_rehearsal:
-            found = [-1.0] * size
+            log_probs = [-1.0] * size
         else:
-            found = _log_probs(await client.post({**body, "temperature": 0}), len(text))
-        spent.amount = budget.amount(model, len(found) + 1, 1)
-    data = {"tokens_in": len(found) + 1, "tokens_out": 1, "seconds": time.monotonic() - began}
+            log_probs = _log_probs(await client.post({**body, "temperature": 0}), len(text))
+        use.amount = budget.amount(model, len(log_probs) + 1, 1)
+    data = {"tokens_in": len(log_probs) + 1, "tokens_out": 1, "seconds": time.monotonic() - began}
     harness.calls(Event("call", {"stage": "perplexity", **data}))
-    mean = -sum(found) / len(found)
+    mean = -sum(log_probs) / len(log_probs)
     if mean > _MOST_SURPRISE:
         raise MissingError(
             f"the server's log-probabilities do not fit the prompt (perplexity {exp(mean):,.0f}): "
@@ -117,18 +117,18 @@ async def _surprise(client: Client, begin: str, text: str, harness: Harness) -> 
 def _log_probs(answer: str, length: int) -> list[float]:
     """Return the log-probabilities of a prompt's tokens; the first token has none."""
     try:
-        found = json.loads(answer)["choices"][0]["logprobs"]
-        pairs = zip(found["token_logprobs"], found["text_offset"], strict=True)
-        made = [float(value) for value, at in pairs if value is not None and at < length]
+        data = json.loads(answer)["choices"][0]["logprobs"]
+        pairs = zip(data["token_logprobs"], data["text_offset"], strict=True)
+        values = [float(value) for value, at in pairs if value is not None and at < length]
     except (ValueError, LookupError, TypeError):
-        made = []
-    if not made:
+        values = []
+    if not values:
         raise MissingError(
             "the server gives no log-probabilities of a prompt, which perplexity needs: use vLLM, "
             "or llama-cpp-python's server with logits_all, or weights on this machine "
             "(ada-perplexity:weights=PATH)"
         )
-    return made
+    return values
 
 
 # --- in this process -----------------------------------------------------------------------------
@@ -143,20 +143,20 @@ def _local(weights: str, begin: str, texts: Sequence[str]) -> Orders:
     count = len(first) + len(last) + sum(map(len, parts))
     if count > model.most:
         raise ContextExceeded(f"{count} tokens are more than the model's {model.most}")
-    found: dict[tuple[int, ...], float] = {}
+    surprise_of: dict[tuple[int, ...], float] = {}
 
     def read(order: tuple[int, ...], total: float, state: Any) -> None:
-        left = [k for k in range(1, len(parts) + 1) if k not in order]
-        for k in left or [0]:
+        parts_left = [k for k in range(1, len(parts) + 1) if k not in order]
+        for k in parts_left or [0]:
             loss, after = model.read(parts[k - 1] if k else last, state)
             if k:
                 read((*order, k), total + loss, after)
             else:
-                found[order] = (total + loss) / count
+                surprise_of[order] = (total + loss) / count
             model.back_to(state)
 
     read((), *model.read(first, None))
-    return found
+    return surprise_of
 
 
 def _with_seams(texts: Sequence[str]) -> Iterable[str]:
@@ -195,8 +195,8 @@ class _Causal:
         self._model = model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
         self._new = transformers.DynamicCache
         self.most = int(getattr(model.config, "max_position_embeddings", 0) or 1 << 30)
-        own = self._tokenizer.bos_token_id
-        self.begin = [] if own is None else [own]
+        first_token = self._tokenizer.bos_token_id
+        self.begin = [] if first_token is None else [first_token]
 
     def tokens(self, text: str) -> list[int]:
         """Return a text's tokens."""
@@ -214,11 +214,11 @@ class _Causal:
             for at in range(0, len(tokens), _AT_ONCE):
                 some = torch.tensor([tokens[at : at + _AT_ONCE]], device=self._model.device)
                 logits = self._model(input_ids=some, past_key_values=cache).logits[0]
-                said = logits.float().log_softmax(-1)
+                log_probs = logits.float().log_softmax(-1)
                 if expected is not None:
                     total -= float(expected[some[0, 0]])
-                total -= float(said[:-1].gather(1, some[0, 1:, None]).sum())
-                expected, size = said[-1], size + some.shape[1]
+                total -= float(log_probs[:-1].gather(1, some[0, 1:, None]).sum())
+                expected, size = log_probs[-1], size + some.shape[1]
         return total, (cache, size, expected)
 
     def back_to(self, state: Any) -> None:

@@ -66,15 +66,15 @@ class Retrieved:
         reader = self.memory if harness.model else "local"
         async with harness.memory(context, Build(reader=reader)) as memory:
             ranked, scores = await self._ranked(memory, _query(item))
-            found = ranking(memory, ranked)
+            prediction = ranking(memory, ranked)
             if harness.retrieve:
-                return found
-            chosen = ranked[: self.k] if self.k else ranked
+                return prediction
+            segments = ranked[: self.k] if self.k else ranked
             if self.order == "document":
-                chosen = in_document_order(within_window(chosen, item, harness, memory))
-            read = memory.passages(chosen)
+                segments = in_document_order(within_window(segments, item, harness, memory))
+            read = memory.passages(segments)
             return await answer_from(
-                harness, item, read, found=found, context=context, scores=scores
+                harness, item, read, found=prediction, context=context, scores=scores
             )
 
     async def _ranked(
@@ -98,8 +98,8 @@ def within_window(
 ) -> list[Segment]:
     """Return the best segments that fit the window together, which DOS-RAG sorts."""
     reasoner = harness.reasoner
-    kept = fitting(reasoner, memory.passages(ranked), reasoner.room(harness.asked(item)))
-    return [passage.segment for passage in kept]
+    passages_kept = fitting(reasoner, memory.passages(ranked), reasoner.room(harness.asked(item)))
+    return [passage.segment for passage in passages_kept]
 
 
 def in_document_order(segments: Sequence[Segment]) -> list[Segment]:
@@ -133,11 +133,11 @@ def bm25_of_texts(query: str, texts: Sequence[str]) -> Sequence[float]:
     """Return the BM25 scores of texts for a query, with these texts as the corpus."""
     bags = [terms(text) for text in texts]
     spread = Counter(term for bag in bags for term in set(bag))
-    known = Vocabulary(len(bags), sum(map(len, bags)), spread)
-    weights = weighted(query_terms(query), known)
-    counts = saturated(bags, list(weights), known.mean_length)
-    found: list[float] = (counts @ list(weights.values())).tolist()
-    return found
+    vocabulary = Vocabulary(len(bags), sum(map(len, bags)), spread)
+    weights = weighted(query_terms(query), vocabulary)
+    counts = saturated(bags, list(weights), vocabulary.mean_length)
+    scores: list[float] = (counts @ list(weights.values())).tolist()
+    return scores
 
 
 @system("fragment", "fragments picked for their surroundings", "FragRel")
@@ -179,15 +179,15 @@ class Fragmented:
         async with harness.memory(context, Build(words=self.size)) as memory:
             question = "\n".join((item.question, *item.choices))
             ranked, scores = await self._ranked(memory, question)
-            found = ranking(memory, ranked[:DEPTH])
+            prediction = ranking(memory, ranked[:DEPTH])
             if harness.retrieve:
-                return found
-            chosen = within_window(self._chosen(ranked), item, harness, memory)
+                return prediction
+            segments = within_window(self._choose(ranked), item, harness, memory)
             if self.order == "position":
-                chosen = in_document_order(chosen)
-            read = memory.passages(chosen)
+                segments = in_document_order(segments)
+            read = memory.passages(segments)
             return await answer_from(
-                harness, item, read, found=found, context=context, scores=scores
+                harness, item, read, found=prediction, context=context, scores=scores
             )
 
     async def _ranked(
@@ -208,9 +208,9 @@ class Fragmented:
             score=self.score,
         )
 
-    def _chosen(self, ranked: Sequence[Segment]) -> Sequence[Segment]:
-        chosen = ranked[: self.top] if self.top else ranked
+    def _choose(self, ranked: Sequence[Segment]) -> Sequence[Segment]:
+        segments = ranked[: self.top] if self.top else ranked
         if self.words:
-            counts = [len(longbench_words(segment.text)) for segment in chosen]
-            chosen = chosen[: within_words(counts, self.words)]
-        return chosen
+            counts = [len(longbench_words(segment.text)) for segment in segments]
+            segments = segments[: within_words(counts, self.words)]
+        return segments

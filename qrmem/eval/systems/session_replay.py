@@ -31,7 +31,7 @@ _WHOLE = 9999
 """Maximum number of words of a fragment; a round is one fragment, as in the paper."""
 
 
-class Session:
+class ReplayedSession:
     """The rounds of one conversation so far, in a temporary memory."""
 
     def __init__(self, store: GraphStore, tools: Models, listener: Listener) -> None:
@@ -58,19 +58,19 @@ class Session:
             history: with `once`, the rounds since the history last exceeded these limits.
         """
         turns = self._turns[self._moved :]
-        kept = dialog.recent(turns, dialog.RECENT_TOKENS, lambda t: self._count(t.text))
-        if history == "once" and kept < len(turns):
-            self._moved, kept = len(self._turns), 0
-        return self.rounds[len(self.rounds) - kept :]
+        count_kept = dialog.recent(turns, dialog.RECENT_TOKENS, lambda t: self._count(t.text))
+        if history == "once" and count_kept < len(turns):
+            self._moved, count_kept = len(self._turns), 0
+        return self.rounds[len(self.rounds) - count_kept :]
 
     async def ranked(self, said: str, settings: FragmentSettings) -> dict[Round, float]:
         """Return all rounds with their scores for last round and current turn, best first."""
         if not self.rounds:
             return {}
-        found = await self._scorer.assess(f"{self._turns[-1].text}\n{said}", settings=settings)
-        best = found.best(found.fragments.size) if found else {}
+        assessed = await self._scorer.assess(f"{self._turns[-1].text}\n{said}", settings=settings)
+        best = assessed.best(assessed.fragments.size) if assessed else {}
         of = {s.id: s.document_id for s in await self._store.segments(NAMESPACE, list(best))}
-        by_id = {turn_id(n): made for n, made in enumerate(self.rounds, 1)}
+        by_id = {turn_id(n): round_made for n, round_made in enumerate(self.rounds, 1)}
         ranked: dict[Round, float] = {}
         for segment, score in best.items():
             ranked.setdefault(by_id[of[segment]], score)
@@ -78,7 +78,7 @@ class Session:
 
 
 @asynccontextmanager
-async def open_session(harness: Harness) -> AsyncIterator[Session]:
+async def open_session(harness: Harness) -> AsyncIterator[ReplayedSession]:
     """Open an empty conversation."""
     embedder = harness.tools.embedder
     settings = harness.settings.with_(
@@ -88,7 +88,7 @@ async def open_session(harness: Harness) -> AsyncIterator[Session]:
     try:
         info = await new_space(store, settings, embedder)
         tools = Models(store, info, settings, None, embedder, harness.budget)
-        yield Session(store, tools, harness.listener)
+        yield ReplayedSession(store, tools, harness.listener)
     finally:
         await store.close()
 
@@ -139,33 +139,39 @@ class Conversed:
         require_session(item)
         if harness.model is None or harness.retrieve:
             return await self._ranking(item, context, harness)
-        said = Said(harness.caller, harness.settings.window)
+        chat_calls = ChatCalls(harness.caller, harness.settings.window)
         async with open_session(harness) as session:
             for turn in context.documents:
-                replied, _ = await self._reply(session, said, turn.text)
+                replied, _ = await self._reply(session, chat_calls, turn.text)
                 await session.add(Round(turn.id or "", turn.text, replied))
-            last, ranked = await self._reply(session, said, item.question)
+            last, ranked = await self._reply(session, chat_calls, item.question)
         return Prediction(
             text=last,
             status="answered" if last else "unanswerable",
-            read=said.read,
-            ranked=tuple(made.id for made in ranked),
-            steps=tuple(said.steps),
+            read=chat_calls.read,
+            ranked=tuple(round_made.id for round_made in ranked),
+            steps=tuple(chat_calls.steps),
             memory=f"session {item.id}" if self.top else "",
             rounds=tuple(session.rounds),
         )
 
     async def _reply(
-        self, session: Session, said: "Said", text: str
+        self, session: ReplayedSession, said: "ChatCalls", text: str
     ) -> tuple[str, Collection[Round]]:
         latest = session.latest(self.history) if self.top else session.rounds
         ranked = await session.ranked(text, self._settings()) if self.top else {}
-        earlier = [made for made in ranked if made not in latest][: self.top]
-        places = {made: place for place, made in enumerate(session.rounds)}
+        earlier = [round_made for round_made in ranked if round_made not in latest][: self.top]
+        places = {round_made: place for place, round_made in enumerate(session.rounds)}
         replied = await said.reply(
             text,
-            [Piece((made.id,), _block(made), places[made], ranked[made]) for made in earlier],
-            [Piece((made.id,), _block(made), places[made]) for made in latest],
+            [
+                Piece((round_made.id,), _block(round_made), places[round_made], ranked[round_made])
+                for round_made in earlier
+            ],
+            [
+                Piece((round_made.id,), _block(round_made), places[round_made])
+                for round_made in latest
+            ],
         )
         return replied, ranked
 
@@ -197,7 +203,7 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Said:
+class ChatCalls:
     """The system's side of a session: its replies and their trail.
 
     Attributes:
@@ -219,7 +225,7 @@ class Said:
         """
         newest = list(reversed(latest))
         words = text.split(" ")
-        called = await self.caller.say(
+        call = await self.caller.say(
             "chat",
             lambda kept: dict(
                 earlier=_in_place(earlier[: len(kept[0])]),
@@ -231,12 +237,12 @@ class Said:
             window=self.window,
             reply=REPLY,
         )
-        of_earlier, of_latest = (len(group) for group in called.kept[:2])
+        of_earlier, of_latest = (len(group) for group in call.kept[:2])
         pieces = (*earlier[:of_earlier], *newest[:of_latest])
         scores = {id: piece.score for piece in reversed(pieces) for id in piece.ids}
         self.read = tuple(dict.fromkeys(id for piece in pieces for id in piece.ids))
-        self.noted("reply", self.read, tokens=called.tokens, scores=scores)
-        return called.value
+        self.noted("reply", self.read, tokens=call.tokens, scores=scores)
+        return call.value
 
     def noted(
         self,
@@ -272,8 +278,8 @@ def conversation(context: Context) -> Context:
 
 
 def _in_place(pieces: Sequence[Piece]) -> str:
-    shown = sorted(pieces, key=lambda piece: piece.place)
-    return "\n".join(piece.text for piece in shown) or "(nothing)"
+    in_order = sorted(pieces, key=lambda piece: piece.place)
+    return "\n".join(piece.text for piece in in_order) or "(nothing)"
 
 
 def _block(made: Round) -> str:
@@ -316,12 +322,12 @@ class FilledBudget:
             raise UsageError("it recalls turns of a conversation: it runs on LoCoMo alone")
         async with harness.memory(context) as memory:
             ids = await self._turns(memory, item.question)
-            found = Prediction(ranked=tuple(ids), memory=memory.key)
+            prediction = Prediction(ranked=tuple(ids), memory=memory.key)
             if harness.retrieve:
-                return found
+                return prediction
             segments = await memory.store.segments(memory.ns, documents=sorted(ids))
             read = memory.passages(segments)
-            return await answer_from(harness, item, read, found=found, context=context)
+            return await answer_from(harness, item, read, found=prediction, context=context)
 
     async def _turns(self, memory: OpenMemory, question: str) -> list[str]:
         """Return the ids of turns that fit the budget together."""
@@ -334,20 +340,20 @@ class FilledBudget:
                 memory.tools.counter.count,
             )
             how: RecallMethod = "turns" if self.how == "turns" else "fragrel"
-            found = await recalled(
+            recall = await recalled(
                 chat, RecallOptions(prompt=question, tokens=self.tokens, how=how)
             )
-            return [turn.id for turn in (*found.related, *found.recent)]
+            return [turn.id for turn in (*recall.related, *recall.recent)]
         if self.how == "search":
             hits = await memory.searcher.search(question, k=_DEPTH)
             ids = [hit.segment_id for hit in hits]
         else:
             ids = list(await memory.searcher.ranking(question, self.how, _DEPTH))
-        kept: dict[str, None] = {}
-        left = self.tokens
+        ids_kept: dict[str, None] = {}
+        tokens_left = self.tokens
         for segment in await memory.segments(ids):
             size = memory.tools.counter.count(segment.text)
-            if size <= left:
-                kept[segment.document_id] = None
-                left -= size
-        return list(kept)
+            if size <= tokens_left:
+                ids_kept[segment.document_id] = None
+                tokens_left -= size
+        return list(ids_kept)

@@ -85,9 +85,9 @@ class Strategy:
                 listener=harness.calls,
             )
             answer = await answer_of(run.stream())
-            found = await _found(answer, memory)
+            prediction = await _prediction_of(answer, memory)
             cited = cited_sentences(answer.citations, context)
-        return replace(found, cited=cited)
+        return replace(prediction, cited=cited)
 
     def _is_exact(self, harness: Harness) -> bool:
         return self.paper_exact or harness.settings.paper_exact
@@ -109,7 +109,7 @@ class Strategy:
         )
 
 
-async def _found(answer: Answer, memory: OpenMemory) -> Prediction:
+async def _prediction_of(answer: Answer, memory: OpenMemory) -> Prediction:
     """Return an answer as the run keeps it.
 
     Its ranking is what was read: the last reading first, by the scores that decided each.
@@ -124,12 +124,12 @@ async def _found(answer: Answer, memory: OpenMemory) -> Prediction:
         reason=answer.reason,
         read=tuple(s.segment_id for s in readings[-1]) if readings else (),
         steps=answer.trail.steps,
-        shown=await _shown(answer, memory),
+        shown=await _spans_shown(answer, memory),
         is_shown_known=True,
     )
 
 
-async def _shown(answer: Answer, memory: OpenMemory) -> tuple[tuple[str, int, int], ...]:
+async def _spans_shown(answer: Answer, memory: OpenMemory) -> tuple[tuple[str, int, int], ...]:
     """Return what the last reading saw: its segments, and sentences that a tree led to."""
     readings = [step for step in answer.trail.steps if step.read or step.nodes]
     if not readings:

@@ -71,14 +71,16 @@ class Truncated:
         if harness.run.caller is not None:
             harness.caller.packed_again = 0
         while True:
-            asked = harness.asked(item, window)
-            room = harness.reasoner.room(asked)
-            kept = truncated(harness.reasoner, harness.texts(context), room, self.keep)
+            ask_context = harness.asked(item, window)
+            room = harness.reasoner.room(ask_context)
+            passages_kept = truncated(harness.reasoner, harness.texts(context), room, self.keep)
             try:
-                return await answer_from(harness, item, kept, window=asked.window)
+                return await answer_from(harness, item, passages_kept, window=ask_context.window)
             except ContextExceeded as exc:
-                used = asked.window - room + sum(map(harness.reasoner.size, kept))
-                window = exc.limit if 0 < exc.limit < used else int(used / SHORTER)
+                tokens_used = (
+                    ask_context.window - room + sum(map(harness.reasoner.size, passages_kept))
+                )
+                window = exc.limit if 0 < exc.limit < tokens_used else int(tokens_used / SHORTER)
                 if window < LEAST_WINDOW:
                     raise
 
@@ -86,8 +88,8 @@ class Truncated:
         """Return its window; 0 for that of the run."""
         if not self.is_full:
             return self.window
-        known = harness.full_window or MODEL_WINDOW
-        return min(self.window or known, known)
+        model_window = harness.full_window or MODEL_WINDOW
+        return min(self.window or model_window, model_window)
 
 
 def truncated(
@@ -95,29 +97,29 @@ def truncated(
 ) -> list[Passage]:
     """Return the labelled passages of a text that fit, in order; one may be shortened."""
     if keep == "right":
-        kept = _fitted(reasoner, passages, room, from_end=True)
+        passages_kept = _fitted(reasoner, passages, room, from_end=True)
     elif keep == "left" or len(fitting(reasoner, passages, room)) == len(passages):
-        kept = _fitted(reasoner, passages, room, from_end=False)
+        passages_kept = _fitted(reasoner, passages, room, from_end=False)
     else:
         head = _fitted(reasoner, passages, room // 2, from_end=False)
-        rest, left = passages[len(head) :], room - room // 2
-        kept = [*head, *_fitted(reasoner, rest, left, from_end=True)]
-    return [replace(passage, label=f"S{n}") for n, passage in enumerate(kept, 1)]
+        rest, room_left = passages[len(head) :], room - room // 2
+        passages_kept = [*head, *_fitted(reasoner, rest, room_left, from_end=True)]
+    return [replace(passage, label=f"S{n}") for n, passage in enumerate(passages_kept, 1)]
 
 
 def _fitted(
     reasoner: Reasoner, passages: Sequence[Passage], room: int, *, from_end: bool
 ) -> list[Passage]:
     """Return what fits from the beginning on, or from the end back, in order."""
-    kept: list[Passage] = []
+    passages_kept: list[Passage] = []
     for passage in reversed(passages) if from_end else passages:
         size = reasoner.size(passage)
         if size > room:
-            kept += _part(reasoner, passage, room, from_end=from_end)
+            passages_kept += _part(reasoner, passage, room, from_end=from_end)
             break
-        kept.append(passage)
+        passages_kept.append(passage)
         room -= size
-    return kept[::-1] if from_end else kept
+    return passages_kept[::-1] if from_end else passages_kept
 
 
 def _part(reasoner: Reasoner, passage: Passage, room: int, *, from_end: bool) -> list[Passage]:
@@ -125,8 +127,8 @@ def _part(reasoner: Reasoner, passage: Passage, room: int, *, from_end: bool) ->
     words = passage.segment.text.split()
 
     def of(count: int) -> Passage:
-        own = words[len(words) - count :] if from_end else words[:count]
-        return replace(passage, segment=replace(passage.segment, text=" ".join(own)))
+        words_kept = words[len(words) - count :] if from_end else words[:count]
+        return replace(passage, segment=replace(passage.segment, text=" ".join(words_kept)))
 
     count = bisect_right(range(1, len(words) + 1), room, key=lambda n: reasoner.size(of(n)))
     return [of(count)] if count else []
@@ -149,18 +151,18 @@ class SlidingWindow:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
         reasoner = harness.reasoner
-        asked = harness.asked(item)
+        ask_context = harness.asked(item)
         pieces = harness.texts(context, _PIECE_TOKENS)
-        windows = spread(reasoner, pieces, reasoner.room(asked), self.requests)
+        windows = spread(reasoner, pieces, reasoner.room(ask_context), self.requests)
         steps: list[Step] = []
         verdicts: list[Verdict] = []
         for window in windows:
-            verdicts.append(await reasoner.judge(asked, window))
+            verdicts.append(await reasoner.judge(ask_context, window))
             steps.append(read_step(window, (), len(steps) + 1, verdicts[-1].tokens))
         answered = [verdict for verdict in verdicts if verdict.is_answerable]
         final, is_forced = elected(answered), False
         if not answered and windows and harness.is_forced(item):
-            final, is_forced = await reasoner.judge(asked, windows[-1], force=True), True
+            final, is_forced = await reasoner.judge(ask_context, windows[-1], force=True), True
         if not final.is_answerable:
             return Prediction(steps=tuple(steps))
         return Prediction(
@@ -192,7 +194,7 @@ def spread(
     for count in range(max(1, requests), max(requests, len(pieces)) + 1):
         number = [int(count * middle / sum(sizes)) for middle in middles]
         groups = groupby(zip(number, pieces, strict=True), key=itemgetter(0))
-        windows = [_window([piece for _, piece in own]) for _, own in groups]
+        windows = [_window([piece for _, piece in group]) for _, group in groups]
         if all(sum(map(reasoner.size, window)) <= room for window in windows):
             return windows
     return [_window([piece]) for piece in pieces]
@@ -200,8 +202,8 @@ def spread(
 
 def _window(pieces: Sequence[Passage]) -> list[Passage]:
     """Return pieces as a reader sees them: those of a document as one passage."""
-    own = groupby(pieces, key=lambda piece: piece.segment.document_id)
-    return [replace(joined(list(some)), label=f"S{n}") for n, (_, some) in enumerate(own, 1)]
+    groups = groupby(pieces, key=lambda piece: piece.segment.document_id)
+    return [replace(joined(list(some)), label=f"S{n}") for n, (_, some) in enumerate(groups, 1)]
 
 
 def elected(answered: Sequence[Verdict]) -> Verdict:
@@ -228,9 +230,11 @@ class Summary:
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
-        made, stages = await harness.prepared(f"summary {context.id}", partial(_summaries, context))
-        found = await answer_from(harness, item, made)
-        return replace(found, usage=Usage(stages))
+        summaries, stages = await harness.prepared(
+            f"summary {context.id}", partial(_summaries, context)
+        )
+        prediction = await answer_from(harness, item, summaries)
+        return replace(prediction, usage=Usage(stages))
 
 
 async def _summaries(context: Context, harness: Harness) -> list[Passage]:
@@ -249,15 +253,15 @@ async def _summaries(context: Context, harness: Harness) -> list[Passage]:
 
 async def _telling(context: Context, harness: Harness) -> list[str]:
     pieces = groupby(harness.texts(context), key=lambda piece: piece.segment.document_id)
-    made = []
-    for _, found in pieces:
-        own = list(found)
-        segments = [piece.segment for piece in own]
+    result = []
+    for _, piece_terms in pieces:
+        piece_terms_list = list(piece_terms)
+        segments = [piece.segment for piece in piece_terms_list]
         if len(segments) == 1:
-            made.append(segments[0].text)
+            result.append(segments[0].text)
         else:
-            made.append(await harness.reasoner.summarise(own[0].title, segments))
-    return made
+            result.append(await harness.reasoner.summarise(piece_terms_list[0].title, segments))
+    return result
 
 
 _OF_ROOM = 3 / 4
@@ -268,38 +272,41 @@ async def _reduced(texts: Sequence[str], caller: Caller, room: int) -> list[str]
     """Summarise a text's pieces, then the summaries, until they fit the room together."""
     count, most = caller.budget.count, int(room * _OF_ROOM)
     prompt = "summary"
-    left = list(texts)
+    texts_left = list(texts)
     while True:
-        before = len(left)
-        left = [await _summary(group, prompt, caller, room) for group in _packed(left, most, count)]
-        if sum(map(count, left)) <= most or len(left) >= before:
-            return left
+        before = len(texts_left)
+        texts_left = [
+            await _summary(group, prompt, caller, room)
+            for group in _packed(texts_left, most, count)
+        ]
+        if sum(map(count, texts_left)) <= most or len(texts_left) >= before:
+            return texts_left
         prompt = "summary-join"
 
 
 def _packed(texts: Sequence[str], most: int, count: Callable[[str], int]) -> list[list[str]]:
     """Return neighbouring texts in groups that fit together; one that is too long stands alone."""
     groups: list[list[str]] = [[]]
-    used = 0
+    tokens_used = 0
     for text in texts:
         size = count(text)
-        if groups[-1] and used + size > most:
+        if groups[-1] and tokens_used + size > most:
             groups.append([])
-            used = 0
+            tokens_used = 0
         groups[-1].append(text)
-        used += size
+        tokens_used += size
     return groups
 
 
 async def _summary(texts: Sequence[str], prompt: str, caller: Caller, room: int) -> str:
     reply = max(64, room // 8)
     window = room + reply
-    made = await ask_about(
+    summary = await ask_about(
         caller, prompt, SummaryReply, texts, window=window, reply=reply, between=" "
     )
-    if made is None:
+    if summary is None:
         return caller.budget.cut(" ".join(texts), reply)
-    return " ".join(made.summary.split())
+    return " ".join(summary.summary.split())
 
 
 def whole(document: str, text: str, harness: Harness) -> Segment:
@@ -327,8 +334,8 @@ class Compressed:
         texts = [f"{d.title}\n{d.text}" if d.title else d.text for d in context.documents]
         shorter = compressed(self.model, texts, room)
         passage = Passage("S1", whole(context.id, shorter, harness))
-        kept = truncated(harness.reasoner, [passage], room, "left")
-        return await answer_from(harness, item, kept)
+        passages_kept = truncated(harness.reasoner, [passage], room, "left")
+        return await answer_from(harness, item, passages_kept)
 
 
 def compressed(model: str, texts: list[str], room: int) -> str:
@@ -338,13 +345,13 @@ def compressed(model: str, texts: list[str], room: int) -> str:
         MissingError: the classifier or the token counter is not on this machine.
     """
     try:
-        found = _compressor(model).compress_prompt_llmlingua2(texts, target_token=room)
+        compressed_prompt = _compressor(model).compress_prompt_llmlingua2(texts, target_token=room)
     except OSError as exc:
         raise MissingError(
             f"LLMLingua-2 cannot be loaded; give a folder with llmlingua-2:model=FOLDER, and "
             f"tiktoken's file of cl100k_base with TIKTOKEN_CACHE_DIR: {exc}"
         ) from exc
-    return str(found["compressed_prompt"])
+    return str(compressed_prompt["compressed_prompt"])
 
 
 @cache

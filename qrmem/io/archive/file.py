@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from qrmem.errors import BadImport, MissingError, UsageError
-from qrmem.graphstore.codec import Wrong, canonical, from_plain
+from qrmem.graphstore.codec import DecodeError, canonical, from_plain
 from qrmem.graphstore.protocol import CacheEntry
 from qrmem.io.archive.form import (
     END,
@@ -159,7 +159,7 @@ class Reader:
         try:
             kind, value = _parsed(raw)
             if kind not in KINDS:
-                raise Wrong(f"no line is called {kind[:40]!r}")
+                raise DecodeError(f"no line is called {kind[:40]!r}")
             if kind not in _LOOSE and _SURROGATE.search(raw):
                 _check_pairs(value)
             return kind, from_plain(value, KINDS[kind], kind)
@@ -170,27 +170,27 @@ class Reader:
 def _parsed(raw: bytes) -> tuple[str, Any]:
     """Return the kind and the value of a line."""
     if not raw.endswith(b"\n"):
-        raise Wrong("it is too long")
+        raise DecodeError("it is too long")
     value = json.loads(raw.decode(), parse_constant=_no_number)
     if type(value) is not dict or len(value) != 1:
-        raise Wrong("it is not an object with one key")
+        raise DecodeError("it is not an object with one key")
     ((kind, inner),) = value.items()
     return kind, inner
 
 
 def _no_number(word: str) -> None:
-    raise Wrong(f"{word} is not a number")
+    raise DecodeError(f"{word} is not a number")
 
 
 def _check_pairs(value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise Wrong("a text holds half of a surrogate pair") from None
+        raise DecodeError("a text holds half of a surrogate pair") from None
 
 
 def _why(exc: Exception) -> str:
-    if isinstance(exc, Wrong):
+    if isinstance(exc, DecodeError):
         return str(exc)
     return "it is nested too deeply" if isinstance(exc, RecursionError) else "it is not JSON"
 
@@ -225,7 +225,7 @@ def _check_head(head: Head) -> None:
     }
     for name, (value, least, most) in ranges.items():
         if not least <= value <= most:
-            raise Wrong(f"{name} is {value}, not from {least} to {most}")
+            raise DecodeError(f"{name} is {value}, not from {least} to {most}")
 
 
 def _end(path: Path, file: IO[bytes]) -> tuple[End, int]:
@@ -275,16 +275,16 @@ def ordered(reader: Reader) -> Iterator[tuple[str, Any]]:
     Raises:
         BadImport: a line is in the wrong place, repeats another, or has an unknown reference.
     """
-    parts_seen = _Seen(reader.head)
+    parts_seen = _LineCheck(reader.head)
     for number, kind, value in reader.lines():
         try:
             parts_seen.take(kind, value)
-        except Wrong as exc:
+        except DecodeError as exc:
             raise reader.refused(number, str(exc)) from exc
         yield kind, value
 
 
-class _Seen:
+class _LineCheck:
     """The lines so far, to check the next one."""
 
     def __init__(self, head: Head) -> None:
@@ -336,29 +336,29 @@ class _Seen:
     def _check_place(self, kind: str) -> None:
         """Check the order of kinds; it starts again with each document."""
         if kind in OF_RUNS and not self._head.runs:
-            raise Wrong(f"a {kind} is in an archive without runs")
+            raise DecodeError(f"a {kind} is in an archive without runs")
         before = self._kind
         is_first = not before and kind in OF_A_DOCUMENT and kind != "document"
         is_next = kind == "document" and before in ("", *OF_A_DOCUMENT)
         if is_first or not (is_next or not before or _PLACE[kind] >= _PLACE[before]):
-            raise Wrong(f"a {kind} cannot follow {f'a {before}' if before else 'the head'}")
+            raise DecodeError(f"a {kind} cannot follow {f'a {before}' if before else 'the head'}")
         self._kind = kind
 
     def _once(self, kind: str, id_: str) -> None:
         ids = self._ids.setdefault(kind, set())
         if id_ in ids:
-            raise Wrong(f"the {kind} {id_[:80]!r} occurs twice")
+            raise DecodeError(f"the {kind} {id_[:80]!r} occurs twice")
         ids.add(id_)
 
     def _check_own(self, segment_id: str) -> None:
         if segment_id not in self._own:
-            raise Wrong(f"segment {segment_id[:80]!r} does not belong to the document above")
+            raise DecodeError(f"segment {segment_id[:80]!r} does not belong to the document above")
 
     def _check_span(self, line: SegmentLine) -> None:
         if not 0 <= line.start <= line.end <= self._text_length:
-            raise Wrong(f"the segment's place {line.start}-{line.end} is not in the document")
+            raise DecodeError(f"the segment's place {line.start}-{line.end} is not in the document")
         if not 0 <= line.tokens < 2**31:
-            raise Wrong(f"the segment's tokens are {line.tokens}")
+            raise DecodeError(f"the segment's tokens are {line.tokens}")
 
 
 def _check_kept(kind: str, kept: CacheEntry) -> None:
@@ -366,9 +366,9 @@ def _check_kept(kind: str, kept: CacheEntry) -> None:
     of = cache_kind(kind, kept.key)
     is_other = of in ("fold", "tree", "judgement", "code") and of != kind
     if is_other or not kept.key.startswith(STARTS.get(of, "")):
-        raise Wrong(f"a {kind} has no key like {kept.key[:40]!r}")
+        raise DecodeError(f"a {kind} has no key like {kept.key[:40]!r}")
     if kind == "fold" and not isinstance(kept.value.get("description"), str):
-        raise Wrong("a fold has no description")
+        raise DecodeError("a fold has no description")
     if _REPLY.fullmatch(kept.key):
         from_plain(dict(kept.value), ChatReply, "reply.value")
 
@@ -378,9 +378,9 @@ def _check_names(line: DocumentLine) -> None:
         for name, value in line.metadata.items():
             normalise_value(name, value)
     except UsageError as exc:
-        raise Wrong(str(exc)) from None
+        raise DecodeError(str(exc)) from None
 
 
 def _check_id(id_: str) -> None:
     if not id_.strip() or len(id_) > _LONGEST_ID or "\x00" in id_:
-        raise Wrong(f"an id has 1 to {_LONGEST_ID} characters, not all blank, and no NUL")
+        raise DecodeError(f"an id has 1 to {_LONGEST_ID} characters, not all blank, and no NUL")

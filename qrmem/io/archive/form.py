@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from qrmem.graphstore.codec import Wrong
+from qrmem.graphstore.codec import DecodeError
 from qrmem.graphstore.protocol import CacheEntry, CacheKind
 from qrmem.types import (
     CallRecord,
@@ -170,10 +170,14 @@ def decoded(line: "VectorLine", dimension: int) -> "NDArray[np.float32]":
     try:
         data = [base64.b64decode(row, validate=True) for row in line.rows]
     except (binascii.Error, ValueError) as exc:
-        raise Wrong(f"the vectors of {line.owner[:80]!r} are not base64") from exc
+        raise DecodeError(f"the vectors of {line.owner[:80]!r} are not base64") from exc
     if not data or not dimension or any(len(row) != 4 * dimension for row in data):
-        raise Wrong(f"the vectors of {line.owner[:80]!r} do not have {dimension} numbers each")
+        raise DecodeError(
+            f"the vectors of {line.owner[:80]!r} do not have {dimension} numbers each"
+        )
     matrix = np.frombuffer(b"".join(data), dtype="<f4").reshape(len(data), dimension)
     if not np.isfinite(matrix).all():
-        raise Wrong(f"the vectors of {line.owner[:80]!r} contain something that is not a number")
+        raise DecodeError(
+            f"the vectors of {line.owner[:80]!r} contain something that is not a number"
+        )
     return matrix.astype(np.float32)

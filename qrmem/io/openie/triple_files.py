@@ -62,7 +62,7 @@ class Extraction:
     left_out: list[str] = field(default_factory=list)
 
 
-class _Wrong(ValueError):
+class _MalformedRecord(ValueError):
     """A record is malformed."""
 
 
@@ -84,7 +84,7 @@ def read_openie(path: str | PathLike[str]) -> Extraction:
     for where, item in _items(place, text):
         try:
             collected.take(where, item)
-        except _Wrong as exc:
+        except _MalformedRecord as exc:
             raise BadImport(f"{place}, {where}: {exc}; nothing was imported") from exc
     if not collected.extraction.passages:
         why = f" ({collected.extraction.left_out[0]})" if collected.extraction.left_out else ""
@@ -175,11 +175,11 @@ class _Collected:
         elif isinstance(item, Sequence) and not isinstance(item, str):
             self._take_triple(where, item)
         else:
-            raise _Wrong(f"it is a {type(item).__name__}, not a triple or a passage")
+            raise _MalformedRecord(f"it is a {type(item).__name__}, not a triple or a passage")
 
     def _take_triple(self, where: str, cells: Sequence[Any]) -> None:
         if len(cells) != len(_FIELDS):
-            raise _Wrong(
+            raise _MalformedRecord(
                 f"it has {counted(len(cells), 'fields')}, not 4: subject, relation, object, "
                 "passage id"
             )
@@ -187,7 +187,9 @@ class _Collected:
         for name, cell in zip(_FIELDS, cells, strict=True):
             word = _word(cell)
             if word is None:
-                raise _Wrong(f"its {name} is {'empty' if isinstance(cell, str) else 'not text'}")
+                raise _MalformedRecord(
+                    f"its {name} is {'empty' if isinstance(cell, str) else 'not text'}"
+                )
             words.append(word)
         subject, relation, object, passage = words
         if passage not in self._named:
@@ -202,11 +204,11 @@ class _Collected:
             self.extraction.left_out.append(f"{where}: it has no text")
             return
         if not isinstance(text, str) or not isinstance(title, str):
-            raise _Wrong(
+            raise _MalformedRecord(
                 "it is not a passage: it has no text" if text is None else "it has no text"
             )
         if id_ is not None and _word(id_) is None:
-            raise _Wrong("its id is not text")
+            raise _MalformedRecord("its id is not text")
         passage = Passage(where, _word(id_) or "", text, title)
         passage.entities += self._keep(item, "extracted_entities", _word)
         passage.triples += self._keep(item, "extracted_triples", _triple)
@@ -216,7 +218,7 @@ class _Collected:
         values = item.get(name)
         values = [] if values is None else values
         if not isinstance(values, list):
-            raise _Wrong(f"its {name} are not a list")
+            raise _MalformedRecord(f"its {name} are not a list")
         values_kept = [made(value) for value in values]
         self.extraction.malformed += values_kept.count(None)
         return [value for value in values_kept if value is not None]
@@ -229,7 +231,9 @@ class _Collected:
 
 def _cells(item: Mapping[str, Any]) -> Sequence[Any]:
     if unknown := item.keys() - _OF_TRIPLES:
-        raise _Wrong(f"it has a field {min(map(str, unknown))!r}, which a triple does not have")
+        raise _MalformedRecord(
+            f"it has a field {min(map(str, unknown))!r}, which a triple does not have"
+        )
     *triple, passage = _FIELDS
     return [*(item.get(name) for name in triple), item.get(passage, item.get("passage_id"))]
 

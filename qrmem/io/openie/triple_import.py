@@ -29,7 +29,7 @@ from qrmem.types import (
 
 
 @dataclass(slots=True)
-class Placed:
+class MatchResult:
     """The result of matching a passage.
 
     Attributes:
@@ -47,7 +47,7 @@ class Placed:
     absent_triples: int = 0
 
 
-def place(segments: Sequence[Segment], passage: Passage) -> Placed:
+def place(segments: Sequence[Segment], passage: Passage) -> MatchResult:
     """Match the names and triples of a passage to segments.
 
     A name is an entity of every segment that it occurs in. A triple belongs to the first segment
@@ -59,7 +59,7 @@ def place(segments: Sequence[Segment], passage: Passage) -> Placed:
         passage: the passage.
     """
     pages = [_Page(segment) for segment in segments]
-    placed = Placed([])
+    placed = MatchResult([])
     for name in dict.fromkeys(passage.entities):
         pages_with_name = [page for page in pages if page.add_name(name)]
         placed.entities += bool(pages_with_name)
@@ -302,7 +302,7 @@ class _Work:
     """Counts of an import, and its buffered rows."""
 
     def __init__(self, deps: Deps) -> None:
-        self.sums = Placed([])
+        self.sums = MatchResult([])
         self.segments = 0
         self._deps = deps
         self._store, self._ns = deps.store, deps.info.name

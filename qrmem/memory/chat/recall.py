@@ -20,7 +20,7 @@ from qrmem.memory.chat.conversation import (
 from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher, turn_ranking
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
-from qrmem.retrieval.turn_ranking import Asked, Part, Place, is_standing
+from qrmem.retrieval.turn_ranking import Part, Place, PromptTerms, is_standing
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.times import periods
 from qrmem.text.words import searched
@@ -115,13 +115,13 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
         for id, ids in corrections_by_turn.items()
     }
     facts = await _facts(chat, turns)
-    return _Found(
+    return _Candidates(
         chat, tuple(recent_turns), turns, scores, corrections_by_turn, by_id, facts
     ).within(tokens_left)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Candidates:
     """What may be shown of a conversation.
 
     Attributes:
@@ -234,7 +234,7 @@ async def _best(
     only = await _only(chat)
     today = next((_day(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
     times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
-    prompt_terms = Asked(prompt, times)
+    prompt_terms = PromptTerms(prompt, times)
     then = await _said_in(chat, times)
     scores, is_about = await _scored(chat, prompt_terms, only)
     if then:
@@ -416,7 +416,7 @@ async def _standing(chat: Chat) -> set[int]:
 
 
 async def _scored(
-    chat: Chat, asked: Asked, only: Collection[str] | None
+    chat: Chat, asked: PromptTerms, only: Collection[str] | None
 ) -> tuple[dict[tuple[int, str], float], bool]:
     """Return what the words and vectors of parts say, up to 1 each, and whether any is meant.
 

@@ -33,7 +33,7 @@ LEAVES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TableEntry:
     """A text of the table.
 
     Attributes:
@@ -84,13 +84,13 @@ class Table:
             for row in (node.vectors if surprising else node.vectors[:1])
         ]
 
-    async def collapsed(self, query: str) -> list[Entry]:
+    async def collapsed(self, query: str) -> list[TableEntry]:
         """Return all entries that have anything to do with a query, best first."""
         entries = [*await self._above(query), *await self._leaves(query)]
         entries = [entry for entry in entries if entry.score > 0]
         return sorted(entries, key=lambda entry: (-round(entry.score, 4), entry.level, entry.key))
 
-    async def layered(self, query: str) -> list[list[Entry]]:
+    async def layered(self, query: str) -> list[list[TableEntry]]:
         """Return the best of the top level, then the best of what these cover, down to segments."""
         above = {e.key: e for e in await self._above(query) if e.kind == "summary"}
         covers = {key: n.node.covers for tree in self._trees for key, n in tree.nodes.items()}
@@ -107,7 +107,7 @@ class Table:
             level = list(dict.fromkeys(below))
         return layers
 
-    async def _these(self, query: str, ids: Sequence[str]) -> list[Entry]:
+    async def _these(self, query: str, ids: Sequence[str]) -> list[TableEntry]:
         """Return some segments with their scores."""
         segments = await self._store.segments(self._ns, list(ids)) if ids else ()
         if self._is_dense and self._embedder is not None and segments:
@@ -119,7 +119,7 @@ class Table:
         leaves = [_leaf(segment.id, segment.text) for segment in segments]
         return _scored(leaves, tf_idf(query, [leaf.text for leaf in leaves]))
 
-    async def _above(self, query: str) -> list[Entry]:
+    async def _above(self, query: str) -> list[TableEntry]:
         """Return summaries and surprises with their scores."""
         if not self._is_dense:
             texts = [entry.text for entry in self._entries]
@@ -131,7 +131,7 @@ class Table:
         matrix = np.stack(self._vectors) if self._vectors else np.zeros((0, len(vector)))
         return _scored(self._entries, [float(score) for score in matrix @ vector])
 
-    async def _leaves(self, query: str) -> list[Entry]:
+    async def _leaves(self, query: str) -> list[TableEntry]:
         """Return raw segments with their scores."""
         documents = sorted(tree.tree.document_id for tree in self._trees)
         if self._is_dense and self._embedder is not None:
@@ -150,13 +150,13 @@ class Table:
         return _scored(leaves, tf_idf(query, [leaf.text for leaf in leaves]))
 
 
-def within(entries: Sequence[Entry], sizes: Mapping[str, int], room: int) -> list[Entry]:
+def within(entries: Sequence[TableEntry], sizes: Mapping[str, int], room: int) -> list[TableEntry]:
     """Return the first entries; the first that would exceed the room ends it.
 
     Args:
         sizes: tokens by text.
     """
-    entries_kept: list[Entry] = []
+    entries_kept: list[TableEntry] = []
     for entry in entries:
         room -= sizes[entry.text]
         if room < 0:
@@ -186,21 +186,21 @@ def _cosine(asked: Counter[str], bag: Counter[str], weight: Mapping[str, float])
     return shared / (size(asked) * size(bag)) if shared else 0.0
 
 
-def _entries(stored: StoredNode, surprising: bool) -> list[Entry]:
+def _entries(stored: StoredNode, surprising: bool) -> list[TableEntry]:
     """Return what a node says: its summary, then its surprises, in the order of its vectors."""
     node = stored.node
     summary, *block = texts_of(node.summary, node.surprises)
-    entries = [Entry(node.key, "summary", node.level, summary, node.segments)]
+    entries = [TableEntry(node.key, "summary", node.level, summary, node.segments)]
     for text in block if surprising else ():
-        entries.append(Entry(node.key, "surprise", node.level, text, node.segments))
+        entries.append(TableEntry(node.key, "surprise", node.level, text, node.segments))
     return entries
 
 
-def _leaf(id: str, text: str, score: float = 0.0) -> Entry:
-    return Entry(id, "segment", 0, text, (id,), score)
+def _leaf(id: str, text: str, score: float = 0.0) -> TableEntry:
+    return TableEntry(id, "segment", 0, text, (id,), score)
 
 
-def _scored(entries: Sequence[Entry], scores: Sequence[float]) -> list[Entry]:
+def _scored(entries: Sequence[TableEntry], scores: Sequence[float]) -> list[TableEntry]:
     pairs = zip(entries, scores, strict=True)
     return [replace(entry, score=score) for entry, score in pairs]
 
