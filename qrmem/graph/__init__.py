@@ -1,1 +1,1 @@
-"""The papers' algorithms as functions over records and ports; no I/O of their own, no LangGraph."""
+"""The papers' algorithms as functions over records and protocols, without I/O of their own."""

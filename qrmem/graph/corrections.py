@@ -1,4 +1,4 @@
-"""What later turns of a conversation seem to correct of earlier ones: English words, a guess."""
+"""Heuristic detection of turns that correct earlier turns of a conversation, for English."""
 
 import math
 import re
@@ -20,28 +20,28 @@ _SAYS_SO = re.compile(
     r"|took over|taken over|switched (?:to|from))\b",
     re.IGNORECASE,
 )
-"""What says that something else held before."""
+"""Words for a change of state."""
 _ENDS = re.compile(
     r"\b(?:quit|retired|resigned|left|sold|divorced|stopped|gave up|given up|dropped out"
     r"|checked out|broke (?:down|up)|cut down)\b",
     re.IGNORECASE,
 )
-"""What ends a state that the same words name."""
+"""Words that end a state."""
 _DENIES = re.compile(r"\b(?:not|never|\w+n['’]t|without)\b", re.IGNORECASE)
-"""What denies a statement that is otherwise the same."""
+"""Words that deny a statement."""
 _ATTRIBUTE = re.compile(
     r"((?:my|our|his|her|the)\s[^.;,]*\b(?:favou?rite|name|number|password|code|address|size|age"
     r"|birthday|job|boss)\b[^.;,]*?)\s(?:is|are)\s([^.;,]+)",
     re.IGNORECASE,
 )
-"""What somebody has one of, and its value."""
+"""Things that a person has one of, with a value."""
 _HINTS = re.compile(
     r"\b(?:now|nowadays|these days|sorry|new|moved|changed|raised|lowered|goes (?:up|down)|went"
     r" (?:up|down)|is (?:up|down)|increased|reduced|extended|shortened|pushed"
     r"|shifted|updated?|since|meanwhile|not|(?:up|down) to)\b",
     re.IGNORECASE,
 )
-"""What says so together with another number or name."""
+"""Hints of a correction, if the sentence has another number or name."""
 _LIVES = re.compile(
     r"\b(?:I|we)(?:['’]m| am|['’]re| are)? (?:now |currently )?(?:live|living|based) (?:now )?in"
     r" ([A-Z]\w+)"
@@ -50,13 +50,13 @@ _MOVES = re.compile(
     r"\b(?:I|we)(?:['’]ve| have)? (?:just |recently )?(?:moved|relocated)"
     r"(?: from \w+)? to ([A-Z]\w+)"
 )
-"""Where a person lives; the place comes last."""
+"""Where a person lives, with the place last."""
 _CALLED = re.compile(
     r"\b(?:my|our|the) (?:name of (?:my|our|the) )?(\w+)(?:['’]s name)? (?:is|are)"
     r" (?:now )?(?:called |named )?([A-Z]\w+)",
     re.IGNORECASE,
 )
-"""What somebody's animal, boat or child is called; only with the word itself (`_NAMING`)."""
+"""The name of somebody's animal, boat or child; only with a word for it (`_NAMING`)."""
 _NAMING = re.compile(r"\bname of\b|['’]s name\b|\bcalled\b|\bnamed\b", re.IGNORECASE)
 _AGAIN = re.compile(r"\b(?:again|after all)\b", re.IGNORECASE)
 _OPENING = re.compile(
@@ -64,17 +64,17 @@ _OPENING = re.compile(
     r"|make (?:it|that)|scratch that|on second thought)\b",
     re.IGNORECASE,
 )
-"""How a turn begins that corrects the one before without repeating what it is about."""
+"""Beginnings of a turn that corrects the previous one without repeating its topic."""
 _STATE = re.compile(
     r"\b(?:is|are|am|has|have|will|leaves?|starts?|ends?|begins?|opens?|closes?|costs?|lives?|works?"
     r"|takes?|arrives?|belongs?|prefers?|likes?|loves?|needs?|plays?|weighs?|drinks?|eats?|drives?"
     r"|uses?|studies|study|smokes?|goes|go|wants?|plans?|meets?|runs?)\b|['’](?:s|m|re|ll)\b",
     re.IGNORECASE,
 )
-"""Verbs of what holds until it is changed; an event is not undone by another like it."""
+"""Verbs of lasting states; a similar later event does not undo an event."""
 _COMMON = "like love live work play go need want plan run drink eat use meet take start end leave"
 _VERBS = frozenset(terms(_COMMON))
-"""Verbs that say nothing of what two turns are about, where they share nothing else."""
+"""Verbs that are no evidence of a common topic by themselves."""
 _VALUE = re.compile(
     r"\d[\d.,:]*\d|\d|(?<=[\w,;’'] )[^\W\d_a-z]\w+|\b(?:one|two|three|four|five|six|seven|eight"
     r"|nine|ten|eleven|twelve|noon|midnight)\b"
@@ -82,34 +82,34 @@ _VALUE = re.compile(
 _FROM_TO = re.compile(r"\bfrom\b.+\bto\b|\bnot\b|\bbut it['’]s\b", re.IGNORECASE)
 _SERIES = re.compile(r"\b([^\W\d_]{3,})\s(\d+)\b(?!\s*[ap]\.?m)")
 REPLY = 2
-"""Turns after one in which the same person may correct it without repeating what it is about."""
+"""Maximum number of turns until a correction that does not repeat the topic."""
 _SHORT = 7
-"""Words of a turn that can correct the one before without a word in common."""
+"""Maximum number of words of a turn that corrects the previous one without a common word."""
 MARKED, NAMED, _HALF, _ALIKE, _WHOLE = 0.3, 0.2, 0.4, 0.6, 0.75
 """Share of the shorter turn's words that both must have: if the later one says so, if they share a
 name, if it ends a state, and if it says nothing of the kind; of the earlier one's, if it denies."""
 _LIST = 2
 _BRIEF = 25
-"""Words of a turn that is compared as a whole."""
+"""Maximum number of words of a turn that is compared as a whole."""
 _SHARED = 1.45
-"""What the words around two numbers have in common at least: one word of one part alone is 1."""
+"""Least common weight of the words around two numbers; a word of only one part weighs 1."""
 _PRIOR = 50
-"""Parts that a conversation is taken to have besides its own: in a short one nothing is common."""
+"""Number of parts added to a conversation's own, as no word is frequent in a short one."""
 
 
 class Rarity(NamedTuple):
-    """How rare words are in a conversation.
+    """Rarity of words in a conversation.
 
     Attributes:
-        counts: of its parts, how many have each term.
-        total: how many parts there are.
+        counts: term to the number of parts with it.
+        total: number of parts.
     """
 
     counts: Mapping[str, int]
     total: int
 
     def of(self, words: Collection[str]) -> float:
-        """Return what some terms weigh; a word that one part alone has weighs 1."""
+        """Return the weight of terms; a word of only one part weighs 1."""
         size = self.total + _PRIOR
         most = math.log1p(size)
         return sum(math.log1p(size / max(1, self.counts.get(word, 1))) / most for word in words)
@@ -118,20 +118,20 @@ class Rarity(NamedTuple):
 def corrections(
     turns: Sequence[Turn], later: Sequence[Turn], rarity: Rarity | None = None
 ) -> dict[str, list[Turn]]:
-    """Return, by id, which turns seem to be corrected by which later ones, or parts of them.
+    """Return turns that seem to be corrected, by id, with the later turns or parts that do so.
 
-    Sentences of one person are compared. A short one corrects an earlier short one if it says so
-    ("actually", "no longer", "cancelled"), if it hints at it ("now", "new") and has another number
-    or name, or if it says the same of what is, with another number or name; many of those are a
-    list, and correct nothing. Any sentence corrects one that has another number of the same unit
-    if it says that this changed ("has now reached 165 commits") and the words around both numbers
-    are about the same. A short turn that opens with "no, make it …" corrects the one before. It is
-    a guess from the words (English ones): both turns are shown, with their times.
+    Sentences of one person are compared. A short one corrects an earlier short one in three cases:
+    it says so ("actually", "no longer", "cancelled"); it hints at it ("now", "new") and has another
+    number or name; or it states the same with another number or name. Many such statements
+    are a list, which corrects nothing. Any sentence corrects one with another number of the same
+    unit if it states a change ("has now reached 165 commits") and the words around both numbers
+    agree. A short turn that begins with "no, make it …" corrects the previous one. This is a
+    heuristic for English: both turns are shown, with their times.
 
     Args:
-        turns: that may be corrected.
-        later: that may correct them; those that are not later do not count.
-        rarity: of the terms that `shared_terms` gives; all are as rare if it is not given.
+        turns: turns that may be corrected.
+        later: turns that may correct them; those that are not later are ignored.
+        rarity: rarity of the terms from `shared_terms`; without it all are equally rare.
     """
     rarity = rarity or Rarity({}, 0)
     result = {}
@@ -150,15 +150,15 @@ def corrections(
 
 
 def may_be_corrected(text: str) -> bool:
-    """Whether a turn further on may correct a text: one that has a number, or is a short statement.
+    """Return whether a distant later turn may correct a text: if it has a number or is short.
 
-    The turns right after it may correct any.
+    The turns directly after a text may always correct it.
     """
     return bool(quantities(text)) or (_is_brief(text) and not text.rstrip().endswith("?"))
 
 
 def shared_terms(turns: Sequence[Turn], later: Sequence[Turn]) -> set[str]:
-    """Return the terms whose rarity decides whether some turns are corrected by later ones."""
+    """Return the terms whose rarity is needed to compare some turns with later ones."""
     return {
         term
         for turn in turns

@@ -1,4 +1,4 @@
-"""Conversations: turns as documents, what of them is recent, and what later turns correct."""
+"""Conversations: turns as documents, recent turns, and corrections by later turns."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
 
 STANDING_KEY = "standing"
-"""Metadata of a turn that may say how its user wants things from now on."""
+"""Metadata of a turn that may state a lasting wish of its user."""
 RECENT_TOKENS = 1_000
-"""Tokens of a history that goes to the model as it is (FragRel, B.3)."""
+"""Maximum tokens of the recent history in the prompt (FragRel, B.3)."""
 RECENT_ROUNDS = 10
-"""Rounds of it: what the user said, with the replies."""
+"""Maximum number of its rounds: a user's turn with its replies."""
 
 _A_TIME = "write it as 2026-05-03T09:00, or give a datetime"
 _ROLE_KEYS = ("role", "type", "from")
@@ -71,11 +71,11 @@ SESSION_KEYS = (
     "chat_id",
 )
 _MAY_BE_EMPTY = frozenset({*_TEXT_KEYS, "tool_calls", "function_call"})
-"""Keys of a message that may have no content: `null`, or a tool's call in its place."""
+"""Keys of a message without content: `null`, or a tool call instead."""
 _TAKEN = _MAY_BE_EMPTY.union(_ROLE_KEYS, _NAME_KEYS, TIME_KEYS, SESSION_KEYS, ("id",))
-"""Keys that are read, or that nobody misses."""
+"""Keys that are read, or can be ignored."""
 _EPOCH = re.compile(r"(\d{10})(?:\d{3})?(?:\.\d+)?")
-"""Seconds or milliseconds since 1970."""
+"""A time in seconds or milliseconds since 1970."""
 _ROLES = {
     "human": "user",
     "ai": "assistant",
@@ -85,13 +85,13 @@ _ROLES = {
 }
 _CHAT_ROLES = frozenset({"user", "assistant", "system", "tool", "human", "ai"})
 _ROLE_WORDS, _ROLE_LENGTH, _SHOWN = 4, 64, 40
-"""More is no role; so many characters of it are shown."""
+"""Maximum length of a role, and of a wrong role in a message, in characters."""
 _FURTHER = 64
-"""How many times as many ids are looked through where the last ones are of no turns."""
+"""Growth of the number of ids to read while the last ones are not of turns."""
 
 
 def as_document(turn: Turn) -> Document:
-    """Return the document that keeps a turn; its title says who spoke, and when."""
+    """Return the document of a turn; its title has speaker and time."""
     speaker_name = turn.speaker or turn.role
     metadata: dict[str, str | int] = {
         CHAT_KEY: turn.session,
@@ -110,11 +110,12 @@ def as_document(turn: Turn) -> Document:
 
 
 def as_turn(id: str, given: Mapping[str, Any], text: str) -> Turn:
-    """Return the turn that a document keeps; an archive may bring any text as who and when.
+    """Return the turn of a document; in an archive speaker and time may be any text.
 
     Args:
-        id: of the document.
-        given: its metadata.
+        id: id of the document.
+        given: metadata of the document.
+        text: text of the document.
     """
     role, user = _who(given)
     return Turn(
@@ -135,10 +136,10 @@ def _who(given: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def moment(at: datetime | str | None) -> str:
-    """Return a time in ISO form; now, in UTC, where none is given.
+    """Return a time in ISO form; without one the current time in UTC.
 
     Raises:
-        UsageError: a text that is no time.
+        UsageError: the text is not a time.
     """
     if isinstance(at, str):
         try:
@@ -151,7 +152,7 @@ def moment(at: datetime | str | None) -> str:
 
 
 def are_messages(source: Any) -> bool:
-    """Whether a list holds messages and no documents: each has a role, and none has an id."""
+    """Return whether a list has messages, not documents: each has a role, and none has an id."""
     if not isinstance(source, list | tuple) or not source:
         return False
     return all(
@@ -162,11 +163,11 @@ def are_messages(source: Any) -> bool:
 
 
 class Message(NamedTuple):
-    """What somebody said, before it is a turn.
+    """A message before it becomes a turn.
 
     Attributes:
-        at: its time; "": it has none.
-        session: the conversation that it names; "": none.
+        at: its time, "" for none.
+        session: its session, "" for none.
         left_out: keys that were not read.
     """
 
@@ -179,14 +180,14 @@ class Message(NamedTuple):
 
 
 def read_message(message: Any) -> Message:
-    """Return what a message says; one with a role and no content, as of a tool call, says "".
+    """Parse a message; a role without content, as in a tool call, has the text "".
 
     Args:
-        message: of LangChain or LangGraph, `{"role", "content"}` with a name, a time and a session
-            if you like, `{"from", "value"}`, `(role, text)`, or one that was read already.
+        message: a message of LangChain or LangGraph, `{"role", "content"}` with optional name, time
+            and session, `{"from", "value"}`, `(role, text)`, or a `Message`.
 
     Raises:
-        UsageError: it is none of these, or its time is none.
+        UsageError: it is none of these, or its time is wrong.
     """
     role: Any
     name: Any
@@ -240,10 +241,10 @@ def _is_lost(key: object, value: object) -> bool:
 
 
 def require_role_first(role: object, text: object) -> None:
-    """Refuse a role and a text that stand the other way round, as far as they show it.
+    """Refuse a role and a text that were apparently swapped.
 
     Raises:
-        UsageError: the text is a role and the role is none, or the role is a sentence.
+        UsageError: only the text is a role, or the role is a sentence.
     """
     text_folded = text.strip().lower() if isinstance(text, str) else ""
     role_given = role.strip() if isinstance(role, str) else ""
@@ -257,9 +258,9 @@ def require_role_first(role: object, text: object) -> None:
 
 
 def news(known: Sequence[Turn], given: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages that a session does not end with already.
+    """Return the new messages of a log whose beginning a session already has.
 
-    A log that has grown, or one that is given again, begins with what was the end when it was read.
+    A log that has grown, or is given again, begins with the end of the session.
     """
     for overlap in range(min(len(known), len(given)), 0, -1):
         pairs = zip(known[-overlap:], given[:overlap], strict=True)
@@ -286,7 +287,7 @@ def _plain(content: Any) -> str:
 
 
 def recent(turns: Sequence[Turn], tokens: int, size: Callable[[Turn], int]) -> int:
-    """Return how many of the last turns go to the model as they are."""
+    """Return how many of the last turns belong to the recent history."""
     total = rounds = count_found = 0
     for turn in reversed(turns):
         total += size(turn)
@@ -298,9 +299,9 @@ def recent(turns: Sequence[Turn], tokens: int, size: Callable[[Turn], int]) -> i
 
 
 def in_order_of_time(turns: Iterable[Turn]) -> list[Turn]:
-    """Return turns by when they were said, and by number where that is the same.
+    """Sort turns by time, then by number.
 
-    A turn without a time stands where the turn before it does.
+    A turn without a time has the time of the previous turn.
     """
     times: dict[str, datetime] = {}
     now = datetime.min.replace(tzinfo=UTC)
@@ -326,7 +327,7 @@ def fitting(
     tokens: int,
     size: Callable[[Turn], int],
 ) -> list[Turn]:
-    """Return the turns that fit, best first; what corrects a turn comes with it or it does not."""
+    """Return the turns that fit, best first; a turn is included only with its corrections."""
     turns_kept: dict[str, Turn] = {}
     for turn in found:
         group = [turn, *(by_id[id] for id in corrected.get(turn.id, ()))]
@@ -339,7 +340,7 @@ def fitting(
 
 
 async def read_turns(store: GraphStore, ns: str, infos: Sequence[DocumentInfo]) -> list[Turn]:
-    """Return the turns that some documents keep, with their texts, in their order."""
+    """Return the turns of some documents, with their texts, in the order of the documents."""
     ids = [info.id for info in infos]
     texts: dict[str, list[str]] = {}
     for segment in await store.segments(ns, documents=ids) if ids else ():
@@ -351,10 +352,10 @@ async def read_turns(store: GraphStore, ns: str, infos: Sequence[DocumentInfo]) 
 async def corrected(
     searcher: "Searcher", turns: Sequence[Turn]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
-    """Return which of some turns others seem to correct, and these and those by their ids.
+    """Return the turns that others seem to correct, and all these turns by id.
 
-    Of the others those parts are read that have words enough in common with one of the turns, or
-    follow right after one; a turn that corrects something is returned as that part.
+    Only parts of other turns are read that share enough words with one of the turns, or
+    directly follow one; a correcting turn is returned as that part.
     """
     store, ns = searcher.store, searcher.ns
     first = min(turn.number for turn in turns)
@@ -399,7 +400,7 @@ async def _rarity(searcher: "Searcher", words: Sequence[str]) -> Rarity | None:
 
 
 async def facts_of(store: GraphStore, ns: str, numbers: Iterable[int]) -> list[DocumentInfo]:
-    """Return the facts that are kept of some turns, by the turns' numbers, in order."""
+    """Return the facts of some turns, by turn number, in order."""
     if not numbers or not await store.document_ids(ns, prefix=FACT, last=1):
         return []
     ids = [fact_id(number, n) for number in numbers for n in range(1, MOST_FACTS + 1)]
@@ -407,7 +408,7 @@ async def facts_of(store: GraphStore, ns: str, numbers: Iterable[int]) -> list[D
 
 
 async def turn_infos(store: GraphStore, ns: str, ids: Iterable[str]) -> list[DocumentInfo]:
-    """Return the turns among some documents, and the facts of turns, by id."""
+    """Return the turns and the facts of turns among some documents, by id."""
     likely = sorted({id for id in ids if id.startswith((TURN, FACT))})
     infos = await store.documents(ns, likely) if likely else ()
     return [info for info in infos if number_of(info)]
@@ -416,12 +417,15 @@ async def turn_infos(store: GraphStore, ns: str, ids: Iterable[str]) -> list[Doc
 async def last_turns(
     store: GraphStore, ns: str, last: int, where: Where | None = None
 ) -> list[DocumentInfo]:
-    """Return the last turns, in order; 0: all.
+    """Return the last turns, in order; 0 returns all.
 
-    Documents whose ids begin as those of turns do may stand among them.
+    Other documents may have ids with the same prefix.
 
     Args:
-        where: what their metadata has.
+        store: the store.
+        ns: the namespace.
+        last: number of turns.
+        where: condition on the metadata.
     """
     most = last
     while True:
@@ -433,10 +437,10 @@ async def last_turns(
 
 
 async def free_numbers(store: GraphStore, ns: str, last: int, count: int) -> list[int]:
-    """Return numbers for turns after the last one, without those whose ids documents have.
+    """Return numbers for new turns after the last one, without those whose ids are taken.
 
     Raises:
-        UsageError: there are not so many.
+        UsageError: there are not enough numbers.
     """
     numbers_free: list[int] = []
     start, size = last + 1, count
@@ -454,5 +458,5 @@ async def free_numbers(store: GraphStore, ns: str, last: int, count: int) -> lis
 
 
 def number_of(info: DocumentInfo) -> int:
-    """Return the number of the turn that a document keeps, or is a fact of; 0 for any other."""
+    """Return the number of a document's turn, or of its fact's turn; 0 for any other document."""
     return turn_number(info.id, info.metadata)

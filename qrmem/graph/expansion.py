@@ -1,4 +1,4 @@
-"""Walking the graph: the pieces of Algorithm 1 and of Graph Expansion Search.
+"""Walks over the graph: the parts of Algorithm 1 and of Graph Expansion Search.
 
 QRMeM, section 2.2. Algorithm 1 as printed never initialises E, and updates it where nothing reads
 it. It takes the arg-max over edges for a node, and it may weigh an edge again for ever. Here E
@@ -18,19 +18,19 @@ STEP_WIDTH = 3
 """Edges that Graph Expansion Search takes per step."""
 
 QUERY_TOKENS = 512
-"""What the paper's encoder reads of a query."""
+"""Maximum tokens of a query that the paper's encoder reads."""
 
 TRAIL_EDGES = 20
-"""Edges of one step that a trail keeps."""
+"""Maximum number of a step's edges in a trail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Where a search stands.
+    """The state of a walk.
 
     Attributes:
-        entities: E, keys in the order in which they came in.
-        taken: keys of the relations that led here.
+        entities: E, entity keys in order of arrival.
+        taken: keys of the relations that were followed.
     """
 
     entities: tuple[str, ...]
@@ -46,7 +46,8 @@ def frontier(relations: Iterable[Relation], walk: Walk) -> list[Relation]:
     """Return the edges between E and its neighbours that were not taken yet, by key.
 
     Args:
-        relations: those incident to E at least; others do no harm.
+        relations: at least all relations of E; others are ignored.
+        walk: the walk.
     """
     inside = set(walk.entities)
     edges = {
@@ -66,7 +67,7 @@ def ranked(edges: Iterable[Relation], scores: Mapping[str, float]) -> list[Relat
     """Return edges best first; scores compare after rounding to 1e-4, ties by key.
 
     Args:
-        scores: by relation key; an edge without one comes last.
+        scores: relation key to score; an edge without a score comes last.
     """
     return sorted(edges, key=lambda edge: (-round(scores.get(edge.key, -1.0), 4), edge.key))
 
@@ -83,7 +84,7 @@ def worthy_edges(
     threshold: float | None = None,
     width: int = STEP_WIDTH,
 ) -> list[Relation]:
-    """Return what one step of Graph Expansion Search takes: the best edges from a threshold on.
+    """Return the edges of one step of Graph Expansion Search: the best ones above a threshold.
 
     Args:
         threshold: least score; `None` is the frontier's mean plus one
@@ -103,9 +104,9 @@ def worthy_edges(
 
 
 def usual_threshold(scores: Sequence[float]) -> float:
-    """Return mean plus one standard deviation, but never more than the best score.
+    """Return mean plus one standard deviation, bounded by the best score.
 
-    Without that bound all of several equally good edges could fail: 1, 1, 0 gives 1.14.
+    Without the bound several equally good edges could all fail: 1, 1, 0 gives 1.14.
     """
     if not scores:
         return 0.0
@@ -119,7 +120,7 @@ def lead_to(add: dict[str, float], found: Mapping[str, float], read: Set[str]) -
 
     Args:
         add: S_add, segment id to score; a segment keeps the best score that led to it.
-        found: where the new entity occurs, segment id to score.
+        found: segments of the new entity, segment id to score.
         read: ids in S_mix.
     """
     for id, score in found.items():
@@ -128,7 +129,7 @@ def lead_to(add: dict[str, float], found: Mapping[str, float], read: Set[str]) -
 
 
 def edge_text(edge: Relation, names: Mapping[str, str]) -> str:
-    """Return `head - description - tail`, what similarity compares with.
+    """Return `head - description - tail`, the text to compare with a query.
 
     Args:
         names: entity key to canonical name.
@@ -144,10 +145,10 @@ def query_text(
     tokenizer: Tokenizer,
     limit: int = QUERY_TOKENS,
 ) -> str:
-    """Return `Q [SEP] R [SEP] e1, e2, …` within what the encoder reads.
+    """Return `Q [SEP] R [SEP] e1, e2, …` within the limit of the encoder.
 
-    The question comes first and is cut last. Of the rest, entities take at most a half, the last
-    ones being left out, and the reason is trimmed to what remains. Empty parts are left out.
+    The question comes first and is cut last. Entities get at most half of the rest; the last
+    ones are left out. The reason is cut to the remaining room. Empty parts are left out.
     """
     query = tokenizer.cut(question, limit)
     names = _names_within(entities, tokenizer, (limit - tokenizer.count(query)) // 2)
@@ -177,7 +178,7 @@ def weighed_edges(
     names: Mapping[str, str],
     taken: Set[str],
 ) -> tuple[ScoredEdge, ...]:
-    """Return a step's frontier as its trail keeps it: best first, `TRAIL_EDGES` and all taken."""
+    """Return a step's frontier for its trail: the best `TRAIL_EDGES`, and all taken edges."""
     edges_scored = [
         ScoredEdge(
             relation=edge.key,

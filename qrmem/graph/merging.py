@@ -1,10 +1,9 @@
 """Bringing a namespace's view up to date with its facts, by compare-and-set.
 
-The rows of new segments and what their names stand for are written in one transaction. Only the
-names that a change touches are resolved, with the names that they could be one with and no others.
-Where rows are replaced, or names are compared by an embedder, the rows go in first and names are
-resolved in a second transaction; a memory that was left between the two is whole but for that, and
-the next merge goes on with it.
+The rows of new segments and the entities of their names are written in one transaction. Only the
+names that a change affects are resolved, together with the names that they could match.
+If rows are replaced, or an embedder compares names, the rows are written first and names are
+resolved in a second transaction. If a run stops between the two, the next merge resolves them.
 """
 
 import asyncio
@@ -35,14 +34,14 @@ from qrmem.types import Merge, MergeDecision
 
 T = TypeVar("T")
 Similar = Callable[[Sequence[NameRow]], Awaitable[Iterable[tuple[str, str, float]]]]
-"""From all names to pairs of name keys that count as one, with their cosine."""
+"""Function from all names to pairs of matching name keys, with their cosine."""
 
 PORTION = 512
-"""Segments whose rows are written, and whose names are resolved, together."""
+"""Number of segments per transaction."""
 _ATTEMPTS = 30
 _LONGEST_PAUSE = 1.0
 _BREATH = 100
-"""Segments after which other tasks get their turn."""
+"""Number of segments after which other tasks may run."""
 _TURNS: WeakKeyDictionary[GraphStore, asyncio.Lock] = WeakKeyDictionary()
 
 
@@ -53,19 +52,22 @@ async def merge_documents(
     *,
     similar: Similar | None = None,
 ) -> int:
-    """Make the view say what the contributions of some documents say.
+    """Update the view from the contributions of some documents.
 
-    Segments whose rows are those of what is stored are left alone.
+    Segments whose rows are current are left alone.
 
     Args:
-        similar: finds names that are alike for an embedder; all names are then resolved anew, which
-            takes time in proportion to all that was kept before.
+        store: the store.
+        ns: the namespace.
+        document_ids: the documents.
+        similar: finds similar names by an embedder; then all names are resolved again, in time
+            proportional to the memory.
 
     Returns:
-        How many segments' rows were made.
+        The number of segments with new rows.
 
     Raises:
-        StoreConflict: others changed the namespace again and again.
+        StoreConflict: other writers changed the namespace repeatedly.
     """
     count_merged, limit = 0, PORTION
     is_open = similar is not None or not document_ids
@@ -96,13 +98,15 @@ async def merge_documents(
 
 
 async def refresh_names(store: GraphStore, ns: str, *, similar: Similar | None = None) -> None:
-    """Resolve the names that are stale: after a merge, a deletion or a user's decision.
+    """Resolve stale names: after a merge, a deletion or a user's decision.
 
     Args:
+        store: the store.
+        ns: the namespace.
         similar: as in `merge_documents`.
 
     Raises:
-        StoreConflict: others changed the namespace again and again.
+        StoreConflict: other writers changed the namespace repeatedly.
     """
     await _retried(store, partial(_refreshed, store, ns, similar))
 
@@ -110,7 +114,7 @@ async def refresh_names(store: GraphStore, ns: str, *, similar: Similar | None =
 async def current_merges(
     store: GraphStore, ns: str, *, similar: Similar | None = None
 ) -> Sequence[Merge]:
-    """Return which names count as another and why, by entity key and name."""
+    """Return the merged names and the reasons, by entity key and name."""
     names, decisions = await store.names(ns), (await store.unmerged(ns)).decisions
     if similar is not None:
         return resolve(map(NameUse.of, names), decisions, await similar(names)).merges
@@ -122,7 +126,7 @@ async def current_merges(
 
 
 async def near_names(store: GraphStore, ns: str, keys: Iterable[str]) -> Sequence[NameRow]:
-    """Return the stored names that could be one with some names, and the rest of their entities."""
+    """Return the stored names that could match some names, with all names of their entities."""
     blocks = dict.fromkeys((block for key in keys for block in blocks_of(key)), MOST)
     name_rows = await store.names(ns, NameFilter(blocks=blocks))
     return await store.names(ns, NameFilter(entities={row.entity for row in name_rows}))
@@ -245,15 +249,15 @@ def _renamed(
 
 
 class AffectedNames:
-    """Names whose mentions changed, and all that this can change.
+    """Names whose mentions changed, and all names that the change can affect.
 
-    What a name stands for depends on the names of its own block. So what has to be decided again
-    are the changed names, those equal to them but for the type, and those in whose blocks they
-    stand; and what these belonged to, and belong to now, is brought along entity by entity.
+    The entity of a name depends on the names of its own block. So these names must be resolved
+    again: the changed names, equal names of another type, and the names whose blocks have a changed
+    name. All names of their former and present entities are included.
 
     Attributes:
-        names: rows of the names that were brought along, by key; of each entity all or none.
-        new: keys of those that the store does not have yet.
+        names: key to row of the included names; of each entity all or none.
+        new: keys of names that the store does not have yet.
     """
 
     def __init__(
@@ -285,13 +289,13 @@ class AffectedNames:
         self._parents: dict[str, str] = {}
 
     async def take(self, stale: Mapping[str, str]) -> Sequence[str]:
-        """Find all names whose entity may be another now.
+        """Find all names whose entity may have changed.
 
         Args:
-            stale: key of each changed name, to the entity that it stood for.
+            stale: key of each changed name to its former entity.
 
         Returns:
-            Keys of the changed names, those that were added included.
+            Keys of the changed names, with new ones.
         """
         changed = {**dict.fromkeys(self._added, ""), **stale}
         standing: dict[int, int] = defaultdict(int)
@@ -310,7 +314,7 @@ class AffectedNames:
         return list(changed)
 
     def resolution(self) -> Resolution:
-        """Return what the names stand for now."""
+        """Return the entities of the names."""
         uses = {key: self._uses[key] for key in self.names}
         return resolution_of(uses, self._parents, self._decisions)
 
