@@ -1,6 +1,6 @@
-"""Which name a name is short for, judged by the names of its block alone (QRMeM, section 2.1).
+"""Finds the name that a name is short for, from the names of its block (QRMeM, section 2.1).
 
-`qrmem.graph.resolution` has the rules, and makes entities of what is found here.
+`qrmem.graph.resolution` has the rules, and makes entities from these parents.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,18 +15,18 @@ from qrmem.text.names import best_form, differ_in_number, spells, split_key
 from qrmem.text.titles import BEFORE_GIVEN, COURTESY, MEN, sex, titled, titles_clash
 
 MOST = 32
-"""Names of a block that are compared; a block with more of them decides nothing."""
+"""Maximum number of names in a block; a larger block decides nothing."""
 NUMERIC = frozenset(
     "DATE TIME DURATION SET NUMBER ORDINAL CARDINAL QUANTITY PERCENT MONEY".split()  # noqa: SIM905
 )
-"""Types whose names are one only if they are equal."""
+"""Types whose names match only if they are equal."""
 _WIFE = frozenset(("mrs", "mme", "lady"))
 _FAR_MORE = 4
-"""A surname means the person who is named this many times as often as all others of that name."""
+"""A surname refers to the person who is named this many times as often as all others with it."""
 _ENOUGH = 5
-"""Occurrences of the two names from which on such a comparison says something."""
+"""Least number of occurrences of the two names for such a comparison."""
 _SELDOM = 20
-"""A name this many times rarer than another does not put that one's meaning in doubt."""
+"""A name this many times rarer than another is ignored as its alternative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class NameUse:
 
     @classmethod
     def of(cls, row: NameRow) -> "NameUse":
-        """Return what resolution needs of a stored name."""
+        """Return the data of a stored name that resolution needs."""
         return cls(row.key, best_form(row.key, row.forms) or row.surface, row.count)
 
 
 class Judge:
-    """Finds the parents of names, out of how they are written."""
+    """Finds the parents of names from their spellings and counts."""
 
     def __init__(self, uses: Mapping[str, NameUse]) -> None:
         """Take names.
@@ -65,7 +65,7 @@ class Judge:
 
         Args:
             block: the names of its own block; `None` if there are too many.
-            equal: the names that are equal to it but for the type.
+            equal: equal names with other types.
         """
         norm, kind = split_key(key)
         typed = [other for other in equal if other != key and split_key(other)[1]]
@@ -252,7 +252,7 @@ def _is_of_type(key: str, kind: str, short: str) -> bool:
 
 
 def by_fullness(key: str) -> tuple[tuple[int, int, str], bool, str]:
-    """Return what name keys are ordered by: how much they say, typed ones later."""
+    """Return a sort key of name keys: by fullness, typed names last."""
     norm, kind = split_key(key)
     return fullness(norm), bool(kind), key
 
@@ -264,19 +264,19 @@ def _plain_words(norm: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 13)
 def fullness(norm: str) -> tuple[int, int, str]:
-    """Return how much a normalised name says: words spelled out, letters, then any order."""
+    """Return a sort key for the fullness of a normalised name: full words, letters, text."""
     return words_spelled_out(norm), len(norm), norm
 
 
 def words_spelled_out(norm: str) -> int:
-    """Return the number of words of more than one letter, titles in front not counted."""
+    """Return the number of words with more than one letter, without leading titles."""
     titles, rest = titled(norm)
     return sum(len(word) > 1 for word in rest or titles)
 
 
 @lru_cache(maxsize=1 << 13)
 def is_person(norm: str, type: str) -> bool:
-    """Whether a normalised name is a person's by its type, else by its title or given name."""
+    """Return whether a normalised name is a person's, by type, or else by title or given name."""
     if type:
         return type == "PERSON"
     titles, rest = titled(norm)
@@ -284,7 +284,7 @@ def is_person(norm: str, type: str) -> bool:
 
 
 def titles_of(norm: str) -> tuple[str, ...]:
-    """Return the titles in front of a normalised name."""
+    """Return the leading titles of a normalised name."""
     return titled(norm)[0]
 
 
@@ -294,7 +294,7 @@ def _speak_of_two(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
 
 
 def display(use: NameUse) -> str:
-    """Return a name as it is shown: its form in the text, else its key with capitals."""
+    """Return a name for display: its form in the text, or else its key with capitals."""
     if spells(use.surface, use.key):
         return " ".join(use.surface.split())
     return split_key(use.key)[0].title()

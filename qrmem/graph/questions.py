@@ -1,10 +1,10 @@
-"""Which generated questions enter a document's pool (QRMeM, section 2.1).
+"""Selection of generated questions for a document's pool (QRMeM, section 2.1).
 
-A question is taken if its ROUGE-L F with every pooled question is below 0.6. The decision is
-exact, and compares few questions: F is at least 0.6 only if two questions share `least_overlap`
-words one to one, so that one of the rarest `length - least_overlap + 1` words of the new question
-must occur in the other, and the lengths bound each other. Candidates are read from lists by
-length and word, and only these are compared.
+A question is accepted if its ROUGE-L F with every pooled question is below 0.6. The decision is
+exact but compares few questions: F is at least 0.6 only if two questions share `least_overlap`
+words one to one. So one of the rarest `length - least_overlap + 1` words of the new question
+must occur in the other, and the lengths bound each other. Only candidates from lists by
+length and word are compared.
 """
 
 from collections import Counter, defaultdict
@@ -18,15 +18,19 @@ from qrmem.text.words import THRESHOLD, fmeasure, tokens
 from qrmem.types import Contribution
 
 _OCCURRENCE = 1 << 32
-"""A word's second occurrence counts as another word, so that words are shared one to one."""
+"""A word with the number of its occurrence, so that words are shared one to one."""
 
 
 @lru_cache(maxsize=1 << 16)
 def least_overlap(first: int, second: int) -> int:
-    """Return the shortest common subsequence that makes questions of two lengths too alike.
+    """Return the least length of a common subsequence that makes two questions too similar.
+
+    Args:
+        first: number of words of one question.
+        second: number of words of the other.
 
     Returns:
-        More than the shorter length if no overlap does.
+        A number above the shorter length if no overlap is enough.
     """
     shorter = min(first, second)
     overlap = min(3 * (first + second) // 10, shorter)
@@ -58,9 +62,9 @@ class QuestionPool:
         return len(self._exact)
 
     def accept(self, text: str) -> bool:
-        """Take a question in if it is unlike all that are in; say whether it was taken.
+        """Accept a question unless it is too similar to an accepted one; return whether it was.
 
-        A question without a word is refused.
+        A question without a word is rejected.
         """
         coded = self._coded(text)
         if not coded or self._has_alike(coded):
@@ -128,10 +132,10 @@ def _one_to_one(coded: list[int]) -> list[int]:
 def accept_in_order(
     extractions: Sequence[Contribution], seeds: Sequence[str] = ()
 ) -> list[tuple[str, ...]]:
-    """Decide on a document's generated questions, one pool for all, first come first served.
+    """Accept or reject a document's generated questions, with one pool, in segment order.
 
     Args:
-        extractions: in segment order; what ran in parallel before has no say in the outcome.
+        extractions: contributions in segment order, so that parallel reading does not matter.
         seeds: questions that are in the pool already.
 
     Returns:

@@ -1,9 +1,8 @@
-"""Comparing a namespace's view with its facts, and building the view again.
+"""Compares a namespace's view with its facts, and builds the view again.
 
-A person may have deleted or mended nodes in Neo4j Browser. What the facts say is worked out in
-memory; where the view differs because names were merged, moved or renamed by hand, the difference
-is kept as the user's decision. Anything else is a view of texts that still say what they said, and
-comes back as the facts have it.
+A person may have deleted or edited nodes in Neo4j Browser. The view of the facts is computed in
+memory. Names that were merged, moved or renamed by hand are kept as the user's decisions. Every
+other difference is reverted to the view of the facts, as the texts have not changed.
 """
 
 import zlib
@@ -21,23 +20,23 @@ from qrmem.types import DocumentInfo, Fact, MergeDecision, Relation, Repair
 
 _ALL = 2**31 - 1
 _DOCUMENTS = 64
-"""Documents whose segments are compared or copied together."""
+"""Number of documents per batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is compared.
+    """The data to compare.
 
     Attributes:
         entity_of: name key to entity key.
         surfaces: name key to its most frequent form.
         names: entity key to its name.
-        facts: all of them.
-        relations: what they are merged into, as the store shows it.
+        facts: all facts.
+        relations: the merged relations, as the store shows them.
         mentions: segment id to the keys of its entities.
-        unnamed: how many entities have neither a mention nor a name.
-        dangling: how many facts lack an end.
-        misdrawn: how many edges for people differ from what is stated.
+        unnamed: number of entities without a mention or a name.
+        dangling: number of facts without one of their ends.
+        misdrawn: number of displayed edges that differ from the facts.
     """
 
     entity_of: Mapping[str, str]
@@ -52,13 +51,15 @@ class View:
 
 
 async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) -> Repair:
-    """Say what differs between view and facts, and build the view again if anything does.
+    """Report the differences between view and facts, and build the view again if there are any.
 
     Args:
-        similar: as the memory is merged with.
+        store: the store.
+        ns: the namespace.
+        similar: the comparison of names that the memory is merged with.
 
     Raises:
-        StoreConflict: somebody else changed the namespace meanwhile.
+        StoreConflict: another writer changed the namespace meanwhile.
     """
     infos = await store.documents(ns)
     documents = [info.id for info in infos]

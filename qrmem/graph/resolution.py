@@ -1,17 +1,17 @@
-"""Entity resolution: which names stand for one entity (QRMeM, section 2.1).
+"""Entity resolution: the names of each entity (QRMeM, section 2.1).
 
 Every name has at most one parent, the name that it is short for, and an entity is a tree of names.
-The parent depends on the names of one block alone (`qrmem.text.blocks`) and on nothing that was
-decided before, so that adding or removing a name changes what is in its blocks and nothing else:
+The parent depends only on the names of one block (`qrmem.text.blocks`), not on earlier
+decisions. So a new or removed name only affects the names in its blocks:
 
-1. A name without a type joins the name that is equal to it and has one, if only one has.
+1. A name without a type joins the equal name with a type, if there is only one.
 2. A name joins the fullest name of its own block that it may be short for, if every other name that
-   it may be short for, or that a reader could take it for, is itself short for a fuller one of
-   them. A name that could be two is left alone.
-3. A block with more than `MOST` names decides nothing: what so many share identifies none of them.
+   it may be short for, or that a reader could confuse it with, is itself short for a fuller one of
+   them. An ambiguous name is left alone.
+3. A block with more than `MOST` names decides nothing, as a name that many share identifies none.
 
-The user's decisions override the rules: "same" unites, and "different" keeps apart whatever else
-would join them. Names that differ in a number never meet by a rule, nor do two known types.
+The user's decisions override the rules: "same" merges names, and "different" keeps them separate.
+No rule merges names that differ in a number, or that have two known types.
 """
 
 from collections import defaultdict
@@ -37,17 +37,17 @@ from qrmem.types import Merge, MergeDecision
 Reason = Literal["exact", "alias", "similar", "user"]
 
 _RARE = 100
-"""A name this many times rarer than its entity's most frequent one is not its canonical name."""
+"""A name this many times rarer than its entity's most frequent name is not the canonical name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What names stand for.
+    """The result of entity resolution.
 
     Attributes:
         names: name key to entity key, for every name.
-        entities: by key.
-        merges: why a name counts as another, by entity key and name.
+        entities: key to entity.
+        merges: the merged names with reasons, by entity key and name.
     """
 
     names: dict[str, str]
@@ -60,15 +60,16 @@ def resolve(
     decisions: Sequence[MergeDecision] = (),
     similar: Iterable[tuple[str, str, float]] = (),
 ) -> Resolution:
-    """Return the entities of a namespace, all at once.
+    """Resolve all names of a namespace to entities.
 
     Args:
-        names: in any order; uses of one key are summed up.
-        similar: pairs of name keys that an embedder finds close enough, with the cosine.
+        names: names in any order; uses of one key are summed.
+        decisions: the user's decisions.
+        similar: pairs of name keys that an embedder finds similar, with their cosine.
 
     Returns:
-        The same for the same set of names, whatever their order. An entity's key is the key of
-        its canonical name: of those that are not rare within the entity, the longest, then the
+        A result that does not depend on the order of names. An entity's key is the key of
+        its canonical name: of its names that are not rare in it, the longest, then the
         most frequent.
     """
     uses = _summed(names)
@@ -98,10 +99,13 @@ def resolution_of(
     decisions: Sequence[MergeDecision] = (),
     similar: Iterable[tuple[str, str, float]] = (),
 ) -> Resolution:
-    """Return the entities of names whose parents are known.
+    """Return the entities of names with known parents.
 
     Args:
-        uses: whole entities: with a name all that share its entity by the rules or by decisions.
+        uses: names of whole entities, with all names that share an entity by rules or decisions.
+        parents: name key to the key of its parent.
+        decisions: the user's decisions.
+        similar: as in `resolve`.
     """
     trees = _Trees(uses)
     trees.follow(decisions)

@@ -1,8 +1,8 @@
-"""Cutting a document into segments, the static memory (QRMeM, section 2.1).
+"""Cuts a document into segments, the static memory (QRMeM, section 2.1).
 
 Whole sentences are packed up to the limit. A segment never crosses a part of the document (page,
-chapter) nor a passage of a joined context. Now and then a sentence whose text hashes to a fixed
-value starts a new segment early, so that after an edit the old cuts are met again soon, and only
+chapter) or a passage of a joined context. A sentence whose text hashes to a fixed
+value starts a new segment early. So after an edit the old cuts soon recur, and only
 the segments near the edit are new.
 """
 
@@ -33,9 +33,9 @@ def longbench_words(text: str) -> list[str]:
 
 
 def chunks(text: str, size: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of whole sentences with at most `size` words; together they are the text.
+    """Yield the spans of whole sentences with at most `size` words; together they cover the text.
 
-    A sentence ends with its mark, a semicolon or a line; a longer one is a chunk of its own.
+    A sentence ends with its mark, a semicolon or a line; a longer sentence is its own chunk.
     """
     start = end = total = 0
     for match in _SENTENCE.finditer(text):
@@ -49,29 +49,29 @@ def chunks(text: str, size: int) -> Iterator[tuple[int, int]]:
 
 
 MILESTONE = 256
-"""One sentence in so many starts a segment of its own accord, if the one before is half full."""
+"""One of this many sentences starts a segment early, if the previous one is at least half full."""
 
 _SLACK = 2
 _SOLID = re.compile(r"\S")
 _WINDOW = 8
 _SHORT = 3
-"""A section of less than this part of the limit is a segment, whatever its sentences."""
+"""A section smaller than this share of the limit is one segment."""
 
 
 def cut(document_id: str, document: Document, tokenizer: Tokenizer, limit: int) -> list[Segment]:
     """Cut a document into segments of at most `limit` tokens, in order.
 
-    Together the segments are the text: white space belongs to the segment before it. A sentence
-    longer than the limit is cut at a word, a word longer than it at a character.
+    Together the segments cover the text: white space belongs to the segment before it. A sentence
+    above the limit is cut between words, a word above the limit between characters.
 
     Args:
-        document_id: goes into the segments' ids, with their text and its occurrence.
-        document: with normalised text; without parts, its headings are taken for them.
-        tokenizer: counts what is recorded as the segments' size.
-        limit: upper bound of a segment.
+        document_id: part of the segments' ids, with text and number of the occurrence.
+        document: a document with normalised text; without parts, its headings are used as parts.
+        tokenizer: counts the segments' sizes.
+        limit: upper bound of a segment in tokens.
 
     Returns:
-        No segment at all for a text of white space.
+        The segments in order; none for a text of white space.
     """
     text, headings_found = document.text, headings(document.text)
     parts = document.parts or headings_found
@@ -87,9 +87,9 @@ def cut(document_id: str, document: Document, tokenizer: Tokenizer, limit: int) 
 def cut_words(
     document_id: str, document: Document, tokenizer: Tokenizer, words: int
 ) -> list[Segment]:
-    """Cut a document as LongBench does: whole sentences up to a number of words.
+    """Cut a document like LongBench: whole sentences up to a number of words.
 
-    A sentence that has more is a segment of its own, whatever its size.
+    A longer sentence is its own segment, whatever its size.
     """
     text = document.text
     parts = document.parts or headings(text)
@@ -119,7 +119,10 @@ def numbered(
     """Return pieces of a document's text as its segments.
 
     Args:
-        part: what each one's `part` says.
+        document_id: id of the document.
+        text: text of the document.
+        pieces: the pieces.
+        part: returns the `part` of a piece.
     """
     segments: list[Segment] = []
     counts: Counter[str] = Counter()
@@ -162,7 +165,7 @@ def _sections(text: str, parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A span and what it counts: exactly, or for a sentence with the white space before it."""
+    """A span with its size: exact, or for a sentence with the white space before it."""
 
     start: int
     end: int

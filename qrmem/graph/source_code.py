@@ -1,4 +1,4 @@
-"""Source files in a memory: fragments of lines or by definition, and what they define and call."""
+"""Source files in a memory: fragments by lines or by definition, with definitions and calls."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from qrmem.text.code.outline import Lines
 from qrmem.types import Contribution, Document, Mention, Segment, Statement, Tokenizer
 
 LINES = 20
-"""Lines of a fragment (FragRel, B.2)."""
+"""Number of lines of a fragment (FragRel, B.2)."""
 OVERLAP = 10
 
 CodeFragments = Literal["lines", "definitions"]
@@ -25,13 +25,16 @@ def cut_code(
     tokenizer: Tokenizer,
     limit: int,
 ) -> list[Segment]:
-    """Cut a source file into fragments, in order; each says in `part` which lines it has.
+    """Cut a source file into fragments, in order; the `part` of each has its lines.
 
     Args:
-        outline: the file's.
-        how: by lines, 20 of them with an overlap of 10; or by definition, from one function or
+        document_id: id of the document.
+        document: the source file.
+        outline: outline of the file.
+        how: by lines, 20 with an overlap of 10; or by definition, from one function or
             class to the next, without overlap.
-        limit: upper bound of a fragment in tokens: a longer one is cut in halves.
+        tokenizer: counts tokens.
+        limit: upper bound of a fragment in tokens; a longer one is halved.
     """
     lines = Lines(document.text)
     spans = _windows(lines.count) if how == "lines" else _definitions(outline, lines)
@@ -85,9 +88,9 @@ class _Cutting:
 
 
 def read_code(outline: Outline, segments: Sequence[Segment]) -> list[Contribution]:
-    """Return what each fragment adds to the graph: what it defines, and what that calls.
+    """Return the contribution of each fragment: its definitions, and their calls.
 
-    Calls are stated where the file says what they mean: a definition in it, or an imported name.
+    Calls are included if the file determines their target: a definition in it, or an imported name.
     """
     names_known = {d.name for d in outline.definitions} | {i.name for i in outline.imports}
     defined = {d.node: d for d in outline.definitions}

@@ -1,7 +1,7 @@
-"""Which statements later ones replace: a view over all that was stated, computed when it is read.
+"""Superseded statements: a view over all statements, computed on reading.
 
-Nothing of it is stored but what a chat model said of two statements (`judgement`), which goes with
-the segment of either: so a deleted document un-supersedes by itself.
+Only a chat model's verdicts on pairs (`judgement`) are stored; they are deleted with the segment of
+either statement. So statements that a deleted document superseded become valid again.
 """
 
 import hashlib
@@ -17,20 +17,20 @@ from qrmem.text.words import terms
 from qrmem.types import Fact
 
 Place = tuple[str, int]
-"""A statement's segment and its number in it."""
+"""A statement's segment, and its number in the segment."""
 
 _NEAR = 0.3
-"""Share of the shorter description's words, those of names left out, that two statements which may
-clash have in common."""
+"""Least share of the shorter description's words, without names, that two statements with a
+possible conflict have in common."""
 
 
 class Ending(NamedTuple):
-    """How a statement is replaced.
+    """The end of a statement by a later one.
 
     Attributes:
         by: the later statement.
-        since: from when on, a date or moment in ISO form; "" if nobody says.
-        is_over: the later one says of the same two only that it is over: `since` is the last time.
+        since: date or time in ISO form of the replacement; "" if unknown.
+        is_over: whether the later statement only ends the relation; then `since` is the last time.
     """
 
     by: Fact
@@ -39,24 +39,27 @@ class Ending(NamedTuple):
 
 
 def place_of(fact: Fact) -> Place:
-    """Return what tells a statement from all others of the namespace."""
+    """Return the identifier of a statement in the namespace."""
     return fact.segment_id, fact.n
 
 
 def held_by(facts: Iterable[Fact], as_of: str) -> list[Fact]:
-    """Return the statements that were said by a time; undated ones are taken for said before.
+    """Return the statements that were made by a time; undated statements are included.
 
     Args:
-        as_of: a date or moment in ISO form; "": all.
+        facts: the statements.
+        as_of: a date or time in ISO form; "" returns all.
     """
     return [fact for fact in facts if is_said_by(fact.said_at, as_of)]
 
 
 def holds(fact: Fact, ending: Ending | None, at: str) -> bool:
-    """Whether a statement holds at a time, as far as anybody says.
+    """Return whether a statement holds at a time, as far as is known.
 
     Args:
-        at: a date or moment in ISO form.
+        fact: the statement.
+        ending: its end by a later statement, or `None`.
+        at: a date or time in ISO form.
     """
     if fact.valid_from and start_of(fact.valid_from) > end_of(at):
         return False
@@ -70,15 +73,15 @@ def holds(fact: Fact, ending: Ending | None, at: str) -> bool:
 def endings(
     facts: Iterable[Fact], single: Collection[str], judged: Collection[tuple[Place, Place]] = ()
 ) -> dict[Place, Ending]:
-    """Return which statements are replaced, each by the first one that does.
+    """Return the superseded statements, each with the first statement that replaces it.
 
-    One of a `single` type is replaced by the next of the same head and type with another tail that
-    is valid later, or was said later. One without an end is over when a later one of the same head,
-    type and tail says so. Two statements never replace each other, nor do more in a ring.
+    A statement of a `single` type is replaced by the next one with the same head and type and
+    another tail that is valid later, or was made later. A statement without an end is over when a
+    later one with the same head, type and tail says so. Replacements never form a cycle.
 
     Args:
-        facts: all of their heads.
-        single: relation types of which an entity has one at a time.
+        facts: all statements of their heads.
+        single: relation types that an entity has only one of at a time.
         judged: pairs of which a chat model said that the second replaces the first.
     """
     by_place = {place_of(fact): fact for fact in facts}
@@ -101,7 +104,7 @@ def endings(
 
 
 def is_later(new: Fact, old: Fact) -> bool:
-    """Whether a statement is valid later than another, or else was said later."""
+    """Return whether a statement is valid later than another, or else was made later."""
     if new.valid_from and old.valid_from:
         first, other = start_of(new.valid_from), start_of(old.valid_from)
         if first != other:
@@ -113,9 +116,9 @@ def is_later(new: Fact, old: Fact) -> bool:
 
 
 def may_clash(facts: Iterable[Fact]) -> list[tuple[Fact, Fact]]:
-    """Return pairs, earlier and later, of one head and near descriptions, one said later.
+    """Return pairs of an earlier and a later statement of one head with similar descriptions.
 
-    They are in the order of the later ones. What both say in the same words does not clash.
+    They are in the order of the later statements. Equal descriptions do not conflict.
     """
     by_head: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts:
@@ -132,16 +135,16 @@ def may_clash(facts: Iterable[Fact]) -> list[tuple[Fact, Fact]]:
 
 
 def pair_key(old: Fact, new: Fact) -> str:
-    """Return the key under which a judgement of two statements is kept.
+    """Return the cache key of a verdict on two statements.
 
-    Where one sentence states something of several names, it is judged once.
+    A sentence with statements about several names is judged once.
     """
     serialised = repr([(fact.segment_id, fact.description) for fact in (old, new)])
     return "judged:" + hashlib.sha256(serialised.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 async def judged_pairs(store: GraphStore, ns: str) -> frozenset[str]:
-    """Return the keys of the pairs that were judged."""
+    """Return the keys of the judged pairs."""
     return frozenset(await store.cached_keys(ns, "judgement"))
 
 
@@ -170,18 +173,18 @@ def _judged_replacements(
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a store that shows edges is told; see `qrmem.graphstore.protocol.Superseding`."""
+    """Superseding for a store that displays edges; see `qrmem.graphstore.protocol.Superseding`."""
 
     single: Collection[str] = ()
 
     def asked(self, facts: Sequence[Fact]) -> Collection[str]:
-        """Return the keys under which a chat model's word on pairs of some facts is kept."""
+        """Return the cache keys of a chat model's verdicts on pairs of some facts."""
         return _pair_keys(facts)
 
     def since(
         self, facts: Sequence[Fact], verdicts: Mapping[str, Mapping[str, Any]]
     ) -> Mapping[Place, str]:
-        """Return from when on which facts are replaced."""
+        """Return the superseded facts with the date of their replacement."""
         endings_found = endings(facts, self.single, _judged_replacements(facts, verdicts))
         return {place: ending.since for place, ending in endings_found.items()}
 
@@ -194,13 +197,15 @@ async def kept_endings(
     as_of: str = "",
     judged: Collection[str] | None = None,
 ) -> dict[Place, Ending]:
-    """Return which of some statements are replaced; the others of their heads are read.
+    """Return the superseded ones of some statements; other statements of their heads are read.
 
     Args:
-        facts: that are looked at.
+        store: the store.
+        ns: the namespace.
+        facts: the statements.
         single: as in `endings`.
-        as_of: only what was said by then counts; "": all.
-        judged: of `judged_pairs`, if the caller has them; else they are read.
+        as_of: only statements made by this time count; "" for all.
+        judged: the result of `judged_pairs`, if the caller has it; else it is read.
     """
     if judged is None:
         judged = await judged_pairs(store, ns) if facts else ()
@@ -213,16 +218,18 @@ async def kept_endings(
 
 
 def with_end(fact: Fact, ending: Ending | None) -> Fact:
-    """Return a statement with its end, if a later one says only that it is over."""
+    """Return a statement with its end, if a later one only ends it."""
     is_over = ending is not None and ending.is_over and not fact.valid_until
     return replace(fact, valid_until=ending.since) if ending and is_over else fact
 
 
 def with_time(fact: Fact, ending: Ending | None, told: str = "") -> str:
-    """Return a description with what a reader of it must know of its time.
+    """Return a description with notes on its time for a reader.
 
     Args:
-        told: what the later statement says, in words.
+        fact: the statement.
+        ending: its end by a later statement, or `None`.
+        told: text of the later statement.
     """
     fact = with_end(fact, ending)
     if ending is not None and not ending.is_over:
@@ -242,11 +249,13 @@ def dated(
     names: Mapping[str, str],
     as_of: str = "",
 ) -> list[Fact]:
-    """Return statements; those that are replaced, or do not hold, say so in their descriptions.
+    """Add notes to the descriptions of statements that are superseded or do not hold.
 
     Args:
-        names: of entities, by their keys.
-        as_of: when they are looked at, a date or moment in ISO form; "": now.
+        facts: the statements.
+        ends: their ends by later statements.
+        names: entity key to name.
+        as_of: a date or time in ISO form; "" is now.
     """
     at = as_of or today()
     result = []

@@ -1,8 +1,8 @@
-"""From what was read out of segments to the rows of the view, and the change that brings them in.
+"""Makes the rows of the view from contributions, and the update that adds them.
 
-Rows depend on a segment's own contributions and its document's accepted questions alone, so they
-are made segment by segment. Which entity a name stands for is decided elsewhere, once the rows are
-in (`qrmem.graph.resolution`).
+Rows depend only on a segment's own contributions and its document's accepted questions, so they
+are made segment by segment. `qrmem.graph.resolution` assigns entities to names when the rows
+exist.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ from qrmem.types import (
 from qrmem.types.knowledge_graph import SPEAKER
 
 VERSION = 6
-"""Of the way in which rows are made; a change of it makes all rows anew."""
+"""Version of the rows; a new number makes all rows again."""
 
 _OWN = "type", "properties"
 _MENTION = attrgetter(*(one.name for one in fields(Mention) if one.name != "properties"))
@@ -46,7 +46,7 @@ _REST = attrgetter(*(one.name for one in fields(Contribution) if one.name not in
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of the view, of one segment or more."""
+    """Rows of the view for one or more segments."""
 
     mentions: list[MentionRow] = field(default_factory=list)
     facts: list[FactRow] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Rows:
     merged: dict[str, str] = field(default_factory=dict)
 
     def add(self, other: "Rows") -> None:
-        """Take in the rows of other segments."""
+        """Add the rows of other segments."""
         self.mentions.extend(other.mentions)
         self.facts.extend(other.facts)
         self.questions.extend(other.questions)
@@ -65,13 +65,13 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One segment and what counts of what was read out of it.
+    """A segment with its valid contributions.
 
     Attributes:
-        contributions: the first reading, then the one with the accepted questions.
+        contributions: those of the first pass, then of the pass with the accepted questions.
         accepted: its accepted questions.
-        edits: the user's of its statements.
-        said_at: when its document was said; "" if undated.
+        edits: the user's edits of its statements.
+        said_at: date of its document; "" if undated.
     """
 
     segment: Segment
@@ -82,7 +82,7 @@ class Read:
 
     @property
     def digest(self) -> str:
-        """What `ViewUpdate.merged` keeps, to see whether rows are still those of what is stored."""
+        """The digest for `ViewUpdate.merged`, which shows whether rows are current."""
         read = [_values(serialised) for serialised in (*self.contributions, *self.edits)]
         serialised = repr((VERSION, read, self.accepted, self.said_at))
         return hashlib.blake2b(
@@ -102,7 +102,7 @@ def _values(made: Contribution) -> Sequence[object]:
 
 
 def decided(extractions: Sequence[Contribution]) -> Sequence[tuple[str, ...]]:
-    """Accept questions as a build does: the user's question, if there was one, is in the pool."""
+    """Accept questions like a build: the pool starts with the user's question, if there is one."""
     seeds = dict.fromkeys(question for extraction in extractions for question in extraction.asked)
     return accept_in_order(extractions, tuple(seeds))
 
@@ -112,14 +112,15 @@ def readings(
     contributions: Iterable[Contribution],
     said_at: Mapping[str, str] | None = None,
 ) -> list[Read]:
-    """Return what counts of some documents' contributions, segment by segment.
+    """Return the valid contributions of some documents, segment by segment.
 
-    Of readings with accepted questions only the one with exactly those that are accepted now
-    counts, so that an earlier state of the document leaves no trace.
+    Of passes with accepted questions only the one with exactly the currently accepted questions
+    is valid, so an earlier state of the document has no effect.
 
     Args:
-        segments: those of each document together, in order.
-        said_at: document id to when it was said.
+        segments: segments, grouped by document, in order.
+        contributions: their contributions.
+        said_at: document id to its date.
     """
     moments = said_at or {}
     edits: dict[str, list[Contribution]] = defaultdict(list)
@@ -151,12 +152,11 @@ def readings(
 
 
 def rows_of(read: Read) -> Rows:
-    """Return one segment's rows.
+    """Return the rows of one segment.
 
-    Entities that do not occur in the segment are dropped, facts with them; an end of a fact that
-    occurs but was not named as an entity becomes a mention without a type. What a question that
-    was not accepted added is left out. The terms are those of the segment's text; titles are
-    weighed where documents are searched.
+    Entities that do not occur in the segment are dropped with their facts. An end of a fact that
+    occurs but is not an entity becomes a mention without a type. Results of questions that
+    were not accepted are left out. Terms are those of the segment's text; the search adds titles.
     """
     segment = read.segment
     names = _Names(segment.text)
@@ -189,7 +189,7 @@ def rows_of(read: Read) -> Rows:
 
 
 def statement_key(head: str, tail: str, description: str) -> tuple[str, str, str]:
-    """Return what an edit knows a statement by, given its ends as name keys."""
+    """Return the key by which an edit identifies a statement, from its ends as name keys."""
     return split_key(head)[0], split_key(tail)[0], description
 
 
@@ -366,7 +366,7 @@ def _is_decided_elsewhere(form: str, name: str) -> bool:
 
 
 def forms_of(mentions: Iterable[MentionRow]) -> dict[str, dict[str, int]]:
-    """Return the names of some mentions: by key, the surface forms and how often each occurs."""
+    """Return the surface forms of the names of some mentions with their counts, by name key."""
     forms: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in mentions:
         for form, count in row.forms:
@@ -375,7 +375,7 @@ def forms_of(mentions: Iterable[MentionRow]) -> dict[str, dict[str, int]]:
 
 
 def uses_of(mentions: Iterable[MentionRow]) -> list[NameUse]:
-    """Return the names of some mentions, as often as these say."""
+    """Return the names of some mentions with their counts."""
     return [
         NameUse(key, best_form(key, forms.items()), sum(forms.values()))
         for key, forms in forms_of(mentions).items()
@@ -388,12 +388,13 @@ def change_of(
     names: Mapping[str, str] | None = None,
     entities: Sequence[EntityRow] = (),
 ) -> ViewUpdate:
-    """Return what brings rows into the view.
+    """Return the update that adds rows to the view.
 
     Args:
+        rows: the rows.
         clear: segments whose rows are replaced.
-        names: entities of the names that are new.
-        entities: those that are new.
+        names: new name key to entity key.
+        entities: new entities.
     """
     return ViewUpdate(
         clear=list(clear),
