@@ -46,6 +46,7 @@ _COMMON = {
     "NEO4J_URI": "memory",
     "NEO4J_USERNAME": "neo4j_user",
     "NEO4J_PASSWORD": "neo4j_password",
+    "NEO4J_DATABASE": "neo4j_database",
     "CORENLP_HOME": "corenlp_home",
     "STANZA_RESOURCES_DIR": "stanza_models",
 }

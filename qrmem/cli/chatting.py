@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
 from qrmem.cli.arguments import Common
-from qrmem.cli.fact_commands import add_types
+from qrmem.cli.fact_commands import add_as_of, add_types
 from qrmem.cli.parsed_arguments import agreed, opened, user_name
 from qrmem.cli.progress import Warnings
 from qrmem.errors import BadDocument, UsageError
@@ -66,6 +66,7 @@ def add_chat(commands: Any, common: Common) -> None:
         metavar="X",
         help="leave out turns with a lower score (see docs/chat.md)",
     )
+    add_as_of(recall)
     add_types(recall)
     turns = actions.add_parser("turns", parents=common("memory"), help="list the turns, in order")
     standing = actions.add_parser(
@@ -181,6 +182,7 @@ async def _recall(arguments: argparse.Namespace) -> int:
             user=arguments.user,
             min_score=arguments.min_score,
             types=arguments.types,
+            as_of=arguments.as_of or "",
         )
         if not (recalled.related or recalled.recent):
             await memory.status()  # says so where there is no such namespace

@@ -38,10 +38,9 @@ def plan_lines(plan: Plan) -> list[str]:
         how = "whole (everything fits and is read)" if plan.strategy == "whole" else plan.strategy
         lines.append(f"strategy:  {how}, window of {plan.window:,} tokens (--window)")
     if plan.read_otherwise:
-        from qrmem.memory.inspect import in_words, otherwise  # help is shown without it
+        from qrmem.memory.inspect import otherwise  # help is shown without it
 
-        price = in_words(plan.reading_again)
-        lines.append(f"not again: {otherwise(plan.read_otherwise)}; {price}")
+        lines.append(f"not again: {otherwise(plan.read_otherwise, plan.reading_again)}")
     if 0 < plan.sampled < plan.segments:
         lines.append(f"measured:  on {plan.sampled:,} of them, evenly chosen")
     if not plan.stages:

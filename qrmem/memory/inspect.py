@@ -451,10 +451,11 @@ def _concerning(
 
 # What was read by other means than it would be now: another schema, other prompts, no model.
 
-RULES, SCHEMA, NO_SCHEMA, PROMPTS = (
+RULES, SCHEMA, NO_SCHEMA, LOST_SCHEMA, PROMPTS = (
     "without a model",
     "under another schema",
     "without a schema",
+    "under a schema, and none is given now",
     "by other prompts",
 )
 
@@ -485,17 +486,21 @@ async def read_otherwise(
     return dict(causes), affected
 
 
-def otherwise(found: Mapping[str, int]) -> str:
-    """Return in words how much was read otherwise, and how."""
+def otherwise(found: Mapping[str, int], price: Price | None) -> str:
+    """Return in words how much was read otherwise, how, and what reading it again takes."""
     parts = ", ".join(f"{count:,} {how}" for how, count in sorted(found.items()))
     return (
         f"{counted(sum(found.values()), 'segments')} read with other settings than the present "
-        f"ones ({parts})"
+        f"ones ({parts}); {_how_to_read_again(found, price)}"
     )
 
 
-def in_words(price: Price | None) -> str:
-    """Return how to read again what was read otherwise, and what that takes."""
+def _how_to_read_again(found: Mapping[str, int], price: Price | None) -> str:
+    if LOST_SCHEMA in found:
+        return (
+            "give their schema (`add --schema FILE`, or QRMEM_SCHEMA=FILE for all commands):"
+            " --rebuild without it drops their types"
+        )
     if price is None:
         return "--rebuild reads them again"
     parts = [counted(price.calls, "calls"), f"{price.tokens:,} tokens"]
@@ -512,5 +517,5 @@ def _how(reader: str, prompts: str, schema: str) -> str:
         return ""
     by, _, schema_version = rest.rpartition(":")[2].partition(", schema ")
     if schema_version != schema:
-        return SCHEMA if schema_version else NO_SCHEMA
+        return NO_SCHEMA if not schema_version else SCHEMA if schema else LOST_SCHEMA
     return PROMPTS if by.rpartition(" ")[2] != prompts else ""

@@ -42,8 +42,7 @@ class LookMethods(Handle):
         counts, price = await plan.cost_of_reading_again(self._session)
         if not counts:
             return counts_now
-        price_in_words = f"{inspect.otherwise(counts)}; {inspect.in_words(price)}"
-        warnings = (*counts_now.warnings, price_in_words)
+        warnings = (*counts_now.warnings, inspect.otherwise(counts, price))
         return replace(counts_now, warnings=warnings, read_otherwise=counts, reading_again=price)
 
     async def usage(self, by: By = "stage") -> Sequence[UsageRow]:

@@ -30,6 +30,13 @@ def test_a_log_is_kept_and_recalled_with_what_was_corrected(qrmem: Shell) -> Non
     assert ran.out.count("Ann: Actually the flight to Oslo moved to 5 May.") == 1
     found = qrmem("chat", "recall", "Oslo?", "--session", "trip", "--tokens", "60", "--json").json
     assert 0 < found["tokens"] <= 60
+    qrmem.write("dated.jsonl", lines([*LOG[:2], {**LOG[2], "at": "2026-04-02"}]))
+    qrmem("chat", "add", "dated.jsonl", "--session", "dated")
+    recall = ("chat", "recall", "Oslo?", "--session", "dated")
+    assert "moved to 5 May" in qrmem(*recall).out
+    then = qrmem(*recall, "--as-of", "2026-04-01").out
+    assert "leaves on 3 May" in then
+    assert "moved to 5 May" not in then
     answer = qrmem("ask", "When does the flight to Oslo leave?", "--strategy", "fragment").out
     assert "corrected later?" in answer
     assert "moved to 5 May" in answer.split("corrected later?")[1]

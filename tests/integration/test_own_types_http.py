@@ -234,6 +234,11 @@ async def test_what_was_read_otherwise_is_counted_with_what_reading_it_again_cos
         other = Schema([Person])
         async with opened(server, path, schema=other) as memory:
             assert (await memory.status()).read_otherwise == {"under another schema": 2}
+        async with opened(server, path, schema="") as memory:
+            status = await memory.status()
+            assert status.read_otherwise == {"under a schema, and none is given now": 2}
+            assert "--rebuild without it drops their types" in status.warnings[-1]
+            assert "QRMEM_SCHEMA=FILE" in status.warnings[-1]
 
 
 async def test_types_and_properties_are_in_show_and_in_graphml(tmp_path: Path) -> None:

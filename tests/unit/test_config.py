@@ -91,6 +91,13 @@ def test_a_name_of_our_own_beats_one_that_others_share() -> None:
     assert Settings.from_env({"QRMEM_TIMEOUT": ""}).timeout == Settings().timeout
 
 
+def test_the_database_of_neo4j_has_its_usual_variable_and_ours_wins() -> None:
+    environ = {"NEO4J_DATABASE": "theirs"}
+    assert Settings.from_env(environ).neo4j_database == "theirs"
+    environ["QRMEM_NEO4J_DATABASE"] = "ours"
+    assert Settings.from_env(environ).neo4j_database == "ours"
+
+
 def test_the_docstring_lists_every_setting_once() -> None:
     listed = re.findall(r"^ {8}(\w+): ", Settings.__doc__ or "", re.MULTILINE)
     assert sorted(listed) == sorted(field.name for field in fields(Settings))
