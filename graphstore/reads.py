@@ -2,12 +2,15 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from qrmem.errors import StoreUnavailable
 from qrmem.graphstore.protocol import MERGED, Artefacts, CacheKind, FactStore, GraphStore, GraphView
 from qrmem.graphstore.relations import Chain, chains, fold_key, relations_of
-from qrmem.types import Event, Fact, Listener, Relation
+from qrmem.text.dates import is_said_by, said_at
+from qrmem.text.names import Occurrences
+from qrmem.types import Entity, Event, Fact, Listener, Relation
 
 
 async def cached_value(
@@ -55,6 +58,32 @@ async def names_said(
         key: names[key] if names[key] in forms else min(forms, key=lambda one: (-forms[one], one))
         for key, forms in found.items()
     }
+
+
+async def entity_said_by(store: GraphStore, ns: str, entity: Entity, as_of: str) -> Entity:
+    """Return an entity with only what was said of it by a time; undated texts count as before.
+
+    Args:
+        as_of: a date or moment in ISO form; "": all.
+    """
+    if not as_of:
+        return entity
+    segments = await store.segments(ns, entity.segments)
+    infos = await store.documents(ns, sorted({segment.document_id for segment in segments}))
+    held = {info.id for info in infos if is_said_by(said_at(info.metadata), as_of)}
+    texts = {segment.id: segment.text for segment in segments if segment.document_id in held}
+    forms: Counter[str] = Counter()
+    for id_, pairs in (await store.mentions(ns, list(texts))).named.items():
+        counts = Occurrences(texts[id_]).counted(form for form, _ in pairs)
+        forms.update({form: counts[form] for form, key in pairs if key == entity.key})
+    shown = tuple((form, forms[form]) for form, _ in entity.forms if form in forms)
+    return replace(
+        entity,
+        name=entity.name if entity.name in forms or not shown else shown[0][0],
+        forms=tuple(sorted(shown, key=lambda one: -one[1])),
+        segments=tuple(id_ for id_ in entity.segments if id_ in texts),
+        properties=tuple(one for one in entity.properties if one.segment_id in texts),
+    )
 
 
 async def facts_of(store: GraphView, ns: str, keys: Sequence[str]) -> Sequence[Fact]:

@@ -11,7 +11,7 @@ from qrmem.errors import NotFound, UsageError, require_count, require_ids, requi
 from qrmem.graph.name_parents import MOST, Judge, NameUse
 from qrmem.graph.superseding import dated, held_by, kept_endings, place_of
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
-from qrmem.graphstore.reads import relations_from
+from qrmem.graphstore.reads import entity_said_by, relations_from
 from qrmem.graphstore.relations import merged_text, relation_id
 from qrmem.llm.totals import By, usage_by
 from qrmem.llm.totals import usage as totals_of
@@ -329,7 +329,8 @@ async def view_entity(
     """Return the entity of that name with what hangs on it; see `Memory.entity`."""
     key = await entity_key(store, ns, name)
     part = slice(offset, None if limit is None else offset + limit)
-    (entity,) = await store.entities(ns, [key])
+    (stored_entity,) = await store.entities(ns, [key])
+    entity = await entity_said_by(store, ns, stored_entity, as_of)
     around = await store.around(ns, [key])
     facts_held = held_by(around.facts, as_of)
     replaced = await kept_endings(store, ns, facts_held, single_types, as_of)

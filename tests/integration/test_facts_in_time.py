@@ -341,3 +341,20 @@ async def test_a_later_statement_with_an_end_ends_the_one_about_the_same_two(
     await memory.delete("three")
     (now,) = await memory.facts(entity="Ann")
     assert (now.document_id, now.valid_until) == ("one", "")
+
+
+async def test_an_entity_as_of_a_date_has_only_what_was_said_by_then(memory: qrmem.Memory) -> None:
+    later = "Ann Miller met Ann Miller's sister. Miller left."
+    await memory.add([{"id": "late", "text": later, "metadata": {"date": "2026-05-01"}}])
+    now = await memory.entity("Ann Miller")
+    assert [s.document_id for s in now.segments] == ["ann", "bob", "late"]
+    then = await memory.entity("Ann Miller", as_of="2026-03")
+    assert [s.document_id for s in then.segments] == ["ann", "bob"]
+    assert then.entity.segments == now.entity.segments[:2]
+    assert then.entity.forms == (("Ann Miller", 3),)
+    before = await memory.entity("Ann Miller", as_of="2025")
+    assert ([s.document_id for s in before.segments], before.entity.forms) == (
+        ["bob"],
+        (("Ann Miller", 1),),
+    )
+    assert (await memory.entity("Ann Miller", as_of="2026-05")).entity == now.entity
