@@ -113,8 +113,8 @@ class LookMethods(Handle):
         Args:
             offset: number of relations, and of segments, to skip.
             limit: maximum number of each, with the questions of these segments; `None`: all.
-            as_of: names, relations and segments as of then; relations that were not true then are marked. A date,
-                `2026-05-03`, `2026-05` or `2026`, or a moment; "": now.
+            as_of: names, relations and segments as of then; relations that were not true then are
+                marked. A date, `2026-05-03`, `2026-05` or `2026`, or a moment; "": now.
 
         Raises:
             NotFound: no entity has this name; the message lists similar names.
