@@ -1,12 +1,13 @@
 """What a run costs, at the command line: planned before, capped during, told after, replayed."""
 
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 import pytest
-from e2e.conftest import SAMPLE, Shell
+from e2e.conftest import ROOT, SAMPLE, Shell
 from servers.faults import Faults
 from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
@@ -312,3 +313,14 @@ def test_a_plan_names_a_file_that_cannot_be_read_once(qrmem: Shell) -> None:
     ran = qrmem("plan", "add", "docs")
     assert ran.code == 1
     assert "problem:   docs/empty.txt is empty" in ran.out.splitlines()
+
+
+@pytest.mark.parametrize("page", ["costs.md", "runs.md"])
+def test_a_plan_of_the_docs_has_the_lines_that_a_plan_prints(qrmem: Shell, page: str) -> None:
+    shown = qrmem("plan", "add", str(SAMPLE / "harbour.md"), "--model", "gpt-5-mini").out
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    block = re.search(r"^to read: .*?(?=\n\n|\n```)", text, re.DOTALL | re.MULTILINE)
+    assert block is not None
+    labels = [[line.split()[0] for line in told.splitlines()] for told in (block[0], shown)]
+    assert labels[0] == labels[1]
+    assert "workers:" in labels[0]
