@@ -113,6 +113,8 @@ def api(
         # What was sent is not repeated: a request can hold numbers that no reply can.
         null = (await request.body()).strip() == b"null"  # which is handed on as no body
         error = whole(_refused(exc.errors(), [] if null else exc.body))
+        if any(one["type"] == "extra_forbidden" for one in exc.errors()):
+            error = f"{error} (arguments: {', '.join(_arguments(request)) or 'none'})"
         typed = "json" in request.headers.get("content-type", "")
         if request.method == "POST" and (not typed or isinstance(exc.body, bytes)):
             error = "send JSON, with the header content-type: application/json"
@@ -158,6 +160,12 @@ async def _unknown(request: "Request") -> list[str]:
         names_given = set(body if isinstance(body, dict) else ())
         unknown |= names_given - {one.alias for one in dependant.body_params}
     return sorted(unknown)
+
+
+def _arguments(request: "Request") -> list[str]:
+    """Return the names of all arguments of a request's route."""
+    route = request.scope["route"].dependant
+    return [one.alias for one in (*route.query_params, *route.body_params)]
 
 
 def _refused(errors: Sequence[Mapping[str, Any]], body: Any) -> str:

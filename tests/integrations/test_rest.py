@@ -127,12 +127,13 @@ def test_wrong_requests_get_a_reason(served: Served) -> None:
         assert cut.status_code == 422
         said = "the body is not JSON, or is cut: Expecting ':' delimiter, at character 20"
         assert cut.json()["error"] == said
+        arguments = " (arguments: query, k, documents, where, types, as_of)"
         for sent, said in (
             ({}, "query is missing"),
             ({"query": "x", "k": 0}, "k should be greater than or equal to 1"),
             ({"query": ""}, "query should have at least 1 character"),
             ({"query": 3}, "query should be a valid string"),
-            ({"query": "x", "document": ["note"]}, "there is no argument document"),
+            ({"query": "x", "document": ["note"]}, "there is no argument document" + arguments),
             ([], 'the body should be a JSON object: {"name": value, …}'),
             (None, 'the body should be a JSON object: {"name": value, …}'),
             ({"query": "x", "k": True}, "k should be a valid integer"),
@@ -158,7 +159,8 @@ def test_wrong_requests_get_a_reason(served: Served) -> None:
         assert "content-type: application/json" in lines.json()["error"]
         assert client.get("/trails?limit=x").json()["error"].startswith("limit should be a valid")
         odd = client.get("/trails?limt=3")
-        assert (odd.status_code, odd.json()["error"]) == (422, "there is no argument limt")
+        said = "there is no argument limt (arguments: limit, offset, brief)"
+        assert (odd.status_code, odd.json()["error"]) == (422, said)
         large = client.post("/search", content=b"x" * (17 * 1024 * 1024))
         assert large.status_code == 413
 
