@@ -208,7 +208,7 @@ async def _chat(asked: Asked, chosen: argparse.Namespace) -> AsyncIterator[Chat]
     is_new = not path.exists()
     async with qrmem.open(str(path), model="", embedder=chosen.embedder) as memory:
         if is_new:
-            await _keep(memory, asked.context)
+            await keep(memory, asked.context)
         session = memory._session
         yield Chat(
             session.store,
@@ -219,7 +219,7 @@ async def _chat(asked: Asked, chosen: argparse.Namespace) -> AsyncIterator[Chat]
         )
 
 
-async def _keep(memory: qrmem.Memory, context: Context) -> None:
+async def keep(memory: qrmem.Memory, context: Context) -> None:
     """Keep all turns; they get the numbers that the data set gave them."""
     for name, some in groupby(context.documents, lambda one: str(one.metadata[CHAT_KEY])):
         messages = [

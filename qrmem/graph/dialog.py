@@ -15,7 +15,7 @@ from qrmem.graph.corrections import (
     shared_terms,
 )
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.retrieval.turn_ranking import is_standing, overlapping
+from qrmem.retrieval.turn_ranking import is_of_health, is_standing, is_stated, overlapping
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, DocumentInfo, Turn, Where
 from qrmem.types.shown import one_line
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 STANDING_KEY = "standing"
 """Metadata of a turn that may state a lasting wish of its user."""
+HEALTH_KEY = "health"
+"""The same, of a turn that may state what its user's health or diet forbids."""
+STATED_KEY = "stated"
+"""Metadata of a turn that may state something about its user."""
 RECENT_TOKENS = 1_000
 """Maximum tokens of the recent history in the prompt (FragRel, B.3)."""
 RECENT_ROUNDS = 10
@@ -105,6 +109,10 @@ def as_document(turn: Turn) -> Document:
         metadata[USER_KEY] = turn.user
     if turn.role == "user" and is_standing(turn.text):
         metadata[STANDING_KEY] = True
+        if is_of_health(turn.text):
+            metadata[HEALTH_KEY] = True
+    if turn.role == "user" and is_stated(turn.text):
+        metadata[STATED_KEY] = True
     title = f"{speaker_name}, {turn.at}" if turn.at else speaker_name
     return Document(turn.text, title, turn.id, metadata)
 
@@ -350,12 +358,15 @@ async def read_turns(store: GraphStore, ns: str, infos: Sequence[DocumentInfo]) 
 
 
 async def corrected(
-    searcher: "Searcher", turns: Sequence[Turn]
+    searcher: "Searcher", turns: Sequence[Turn], others: Sequence[Turn] = ()
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
     """Return the turns that others seem to correct, and all these turns by id.
 
     Only parts of other turns are read that share enough words with one of the turns, or
     directly follow one; a correcting turn is returned as that part.
+
+    Args:
+        others: further turns that may correct them, with no word in common.
     """
     store, ns = searcher.store, searcher.ns
     first = min(turn.number for turn in turns)
@@ -377,6 +388,7 @@ async def corrected(
     segments |= {s.id: s for s in await store.segments(ns, segment_ids)}
     parts_of = ((s.document_id, s.text) for s in segments.values() if s.document_id in metadata_of)
     later = [as_turn(id, metadata_of[id], text) for id, text in parts_of]
+    later += [turn for turn in others if turn.id not in metadata_of]
     later.sort(key=lambda turn: (turn.number, turn.id))
     corrections_by_turn: dict[str, tuple[str, ...]] = {}
     by_id = {turn.id: turn for turn in turns}

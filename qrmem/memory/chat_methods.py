@@ -124,9 +124,10 @@ class ChatMethods(Handle):
     async def standing(self, user: str | None = None) -> list[Turn]:
         """Return standing wishes of users, such as: always answer in metric units.
 
-        Wishes are guessed from English words when a user's turn is kept. `recall` brings them back
-        for prompts that share no word with them. A wish is deleted with its turn (`delete`).
-        `corrections` returns the later turns that seem to correct them.
+        What their health or diet forbids stands among them ("I can't eat shellfish"). Both are
+        guessed from English words when a user's turn is kept. `recall` brings them back for prompts
+        that share no word with them. They are deleted with their turn (`delete`). `corrections`
+        returns the later turns that seem to correct them.
 
         Args:
             user: whose; `None`: all users'.
@@ -157,7 +158,8 @@ class ChatMethods(Handle):
         The last turns of the session are returned unabridged, up to 1,000 tokens and 10 rounds. The
         rest of the budget goes to the best parts of all other turns, from any session, in order of
         time, and to later turns that seem to correct them. For a prompt about nothing that was said
-        (a greeting, an unrelated question) only the last turns are returned.
+        (a greeting, an unrelated question) only the last turns are returned; where this is not
+        clear, the best parts take at most a tenth of the budget.
 
         Args:
             prompt: what the user says now; it need not be a turn yet.

@@ -81,14 +81,20 @@ _USER, _USER_ASKED = 0.3, 0.6
 """What is added for what the user said, and where the prompt asks for just that."""
 STANDING = 0.3
 """What is added for the part of a turn that says how the user wants things, always."""
+STATED = 0.8
+"""What is added for what users state of themselves, where they ask about themselves."""
 _SECOND = 0.8
 """What each further part of a turn that is shown already counts for."""
 _STRETCHES, _SPREAD = 20, 0.9
 """Stretches of the conversation, for prompts about all of it, and what each further part of one
 counts for."""
-_ENOUGH, _MOST_OF_IT = 1.0, 0.6
+_ENOUGH, _PLENTY, _MOST_OF_IT, _HALF = 1.0, 1.5, 0.6, 0.5
 """What a prompt shares at least with a part of something that was said: words that weigh as much as
-one that was never said, or this share of its words."""
+one that was never said, or this share of its words. What weighs as much as the second, or is
+several words or a name and most of the prompt, or half of it by weight, is worth the whole budget;
+where somebody speaks of themselves, what weighs as much as the first is, too."""
+LITTLE = 0.1
+"""The share of the budget for a prompt that may be about nothing that was said."""
 _NEAR, _NEAR_OWN = 0.5, 0.35
 """Cosine from which a prompt is about something that was said, and one where somebody asks about
 themselves: "Do I have pets?" is as far from "We keep two dogs"."""
@@ -100,6 +106,34 @@ _STANDING_WORDS = re.compile(
     r"|i (?:don['’]t |do not |really )?(?:like|want) (?:to|my|it|your|all|short|long))\b",
     re.IGNORECASE,
 )
+_ILL = (
+    r"(?:diabet|asthma|epilep|migraine|arthrit|ana?emi|co?eliac|allerg|intoleran|hypertension"
+    r"|blood pressure|heart condition|\w+ (?:allergy|intolerance|disease|disorder|syndrome)\b)"
+)
+_HEALTH = re.compile(
+    r"\b(?:i|we)(?:['’](?:m|re)| am| are|['’]ve been| have been)"
+    r"(?: (?:a|an|not|no longer|now|also|still|both|very|\w+ly))*"
+    r" (?:allergic|(?:\w+[- ])?intolerant|vegan|vegetarian|pescatarian|diabetic|asthmatic"
+    r"|epileptic|co?eliac|pregnant|breastfeeding|teetotal|sober)\b"
+    r"|\bi (?:can['’]t|cannot|can no longer|don['’]t|do not|never|no longer|mustn['’]t)(?: \w+ly)?"
+    r" (?:eat|drink|tolerate|digest)\b"
+    r"|\bi(?:['’]ve| have|['’]ve got| suffer from| was (?:just |recently )?diagnosed with)"
+    rf"(?: been diagnosed with| got| a| an| type| mild| severe| high| low| \d)* {_ILL}"
+    r"|\bmy (?:(?:\w+ )?allerg(?:y|ies)|diabetes|asthma|epilepsy|(?:\w+ )?intolerance)\b",
+    re.IGNORECASE,
+)
+"""What holds of somebody's health and diet, whatever they ask for."""
+_STATEMENT = re.compile(
+    r"\W*(?:(?:actually|also|and|but|so|well|oh|yes|yeah|no|by the way),? )*"
+    r"(?:(?:my|our) \w|(?:i|we)(?:['’](?:m|re|ve))? "
+    r"(?!(?:am |was |were |are |have |been |just |really |also |not )*"
+    r"(?:want|need|think|guess|hop(?:e|ing)|wonder|wish|know|see|mean|believe|feel|understand|agree"
+    r"|appreciate|suppose|like|would|could|should|will|can|sure|curious|interested|worried"
+    r"|concerned|sorry|glad|trying|looking|thinking|wondering|planning|considering|struggling"
+    r"|having|getting|using|working on|going to)\b)\w)",
+    re.IGNORECASE,
+)
+"""How a sentence begins in which somebody states something of themselves, and asks for nothing."""
 _WHOLE = re.compile(
     r"\b(?:summar(?:y|ies|i[sz]e)|overview|recap|timeline|throughout|so far|over time"
     r"|in (?:the )?order|the order|sequence of|progress(?:ed|ion)?|evolv(?:e|ed|ing)"
@@ -113,6 +147,7 @@ _OWN_WORDS = re.compile(
     re.IGNORECASE,
 )
 _PERSONAL = re.compile(r"\b(?:i|my|mine|we|our|ours)\b(?!\.)", re.IGNORECASE)
+_FOR_ONE = re.compile(r"\b(?:me|us)\b")
 _OWN_STATE = re.compile(
     r"\b(?:who|whom|whose|what|when|where|which|how (?:many|much|long|old|often|far))\b"
     r"|(?<!how )\b(?:do|did|am|was|were|have|had|is|are)(?:n['’]t)? (?:i|my|we|our)\b",
@@ -131,8 +166,22 @@ _SMALL_TALK = frozenset(
 
 
 def is_standing(text: str) -> bool:
-    """Whether a text may say how its writer wants things from now on (a guess, English words)."""
-    return _STANDING_WORDS.search(text) is not None
+    """Whether a text may say how its writer wants things from now on, or what they can't have.
+
+    A guess, from English words.
+    """
+    return _STANDING_WORDS.search(text) is not None or is_of_health(text)
+
+
+def is_of_health(text: str) -> bool:
+    """Whether a text may say what its writer's health or diet forbids (a guess, English words)."""
+    return _HEALTH.search(text) is not None
+
+
+def is_stated(text: str) -> bool:
+    """Whether a text states something of its writer: "I moved to Bergen" (a guess, English)."""
+    said = (text[start:end].strip() for start, end in sentences(text))
+    return any(_STATEMENT.match(one) and not one.endswith("?") for one in said)
 
 
 def wishes(text: str) -> str:
@@ -188,6 +237,11 @@ class PromptTerms:
         return _PERSONAL.search(self.text) is not None
 
     @cached_property
+    def is_for_oneself(self) -> bool:
+        """Whether who asks speaks of themselves, or wants something for themselves."""
+        return self.is_personal or _FOR_ONE.search(self.text) is not None
+
+    @cached_property
     def is_of_own_state(self) -> bool:
         """Whether who asks wants to know something of themselves: "Where do I live?"."""
         is_question = _OWN_STATE.search(self.text) is not None
@@ -214,32 +268,35 @@ class PromptTerms:
             return False
         return any(first <= day <= last for first, last in self.times)
 
-    def is_about(
+    def share(
         self, rarity: Mapping[str, float], rarest: float, said: Iterable[Collection[str]]
-    ) -> bool:
-        """Whether it is about something that was said: no greeting, no question of another kind.
+    ) -> float:
+        """Return the share of a budget that belongs to what was said, by the words of both.
 
-        Of a prompt that asks what was said ("did I mention") one word is enough, and one name.
+        All of it goes to a prompt that is about something that was said, nothing to a greeting or a
+        question of another kind, and little where that is not clear. Of a prompt that asks what was
+        said ("did I mention") one word is enough.
 
         Args:
             rarity: its terms, each as rare as it is in the conversation.
             rarest: of a word that was never said.
             said: terms of the parts that are nearest to it.
         """
-        if self.is_of_own_state:
-            return True  # the answer may have none of its words: "I moved to Bergen"
         weights = {term: rarity[term] for term in rarity.keys() - _SMALL_TALK}
+        total, most = sum(weights.values()), 0.0
         is_of_own_words = _OWN_WORDS.search(self.text) is not None
+        plenty = _ENOUGH if self.is_personal else _PLENTY
         for bag in said:
             shared = weights.keys() & frozenset(bag)
-            if shared and (
-                is_of_own_words
-                or shared & self.names_in_it
-                or len(shared) >= _MOST_OF_IT * len(weights)
-                or sum(weights[term] for term in shared) >= _ENOUGH * rarest
-            ):
-                return True
-        return False
+            weight = sum(weights[term] for term in shared)
+            is_named = not shared.isdisjoint(self.names_in_it)
+            is_most = len(shared) >= _MOST_OF_IT * len(weights)
+            is_much = (is_most or weight >= _HALF * total) and (len(shared) > 1 or is_named)
+            if shared and (is_of_own_words or is_much or weight >= plenty * rarest):
+                return 1.0
+            if shared and (is_named or is_most or weight >= _ENOUGH * rarest):
+                most = LITTLE
+        return most
 
 
 def in_context(

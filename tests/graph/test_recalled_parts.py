@@ -7,7 +7,7 @@ import pytest
 
 import qrmem
 from qrmem.errors import UsageError
-from qrmem.retrieval.turn_ranking import PART_TOKENS, is_standing
+from qrmem.retrieval.turn_ranking import PART_TOKENS, is_of_health, is_standing, is_stated
 
 DATA = Path(__file__).parents[1] / "integration" / "data"
 CARGO = "The crates of barley went to the loft of the western mill before the rain came down. "
@@ -92,7 +92,42 @@ def test_wishes_are_told_from_statements(text: str, expected: bool) -> None:
     assert is_standing(text) is expected
 
 
-@pytest.mark.parametrize("file", ["prompts_about_nothing.txt", "prompts_about_nothing_2.txt"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I can't eat shellfish.", True),
+        ("We're vegan.", True),
+        ("I’m severely lactose intolerant, so no milk.", True),
+        ("I've got a nut allergy.", True),
+        ("I have type 2 diabetes.", True),
+        ("I'm in a vegan restaurant.", False),
+        ("The cat can't eat fish.", False),
+        ("I have one condition.", False),
+    ],
+)
+def test_what_health_forbids_is_told_from_other_things(text: str, expected: bool) -> None:
+    assert is_of_health(text) is expected
+    assert is_standing(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Nice! I moved to Bergen.", True),
+        ("By the way, my brother is a carpenter.", True),
+        ("We're living in Ghent.", True),
+        ("I want to know more of Bergen.", False),
+        ("I'm trying to mend a bike.", False),
+        ("I'd like a table.", False),
+        ("My bike is where?", False),
+        ("Bergen is wet.", False),
+    ],
+)
+def test_statements_of_oneself_are_told_from_requests(text: str, expected: bool) -> None:
+    assert is_stated(text) is expected
+
+
+@pytest.mark.parametrize("file", sorted(one.name for one in DATA.glob("prompts_about_nothing*")))
 async def test_prompts_about_nothing_that_was_said_cost_nothing(file: str) -> None:
     prompts = (DATA / file).read_text(encoding="utf-8").splitlines()
     assert len(prompts) == 40
@@ -144,6 +179,69 @@ async def test_a_question_about_oneself_finds_what_has_none_of_its_words(prompt:
         await memory.add_turn("user", "I moved to Bergen.", session="old")
         found = await memory.recall(prompt, session="new")
         assert [turn.text for turn in found.related] == ["I moved to Bergen."]
+
+
+async def with_lives(memory: "qrmem.Memory", *facts: str) -> list[str]:
+    """Keep what a user states, far apart and among some 300 turns that have words of questions."""
+    said = [
+        text
+        for n in range(75)
+        for text in (
+            ("user", f"How {'do keepers live' if n % 5 == 0 else 'big are lamps'} at light {n}?"),
+            ("assistant", f"At light {n} {'they live on fish' if n % 5 == 0 else 'all is dark'}."),
+        )
+    ]
+    ids: list[str] = []
+    for fact in facts:
+        await memory.add_messages(said[: len(said) // len(facts)], session="old")
+        ids += [await memory.add_turn("user", fact, session="old")]
+    await memory.add_messages(said, session="old")
+    return ids
+
+
+async def test_a_question_about_oneself_finds_a_statement_among_many_turns() -> None:
+    async with opened() as memory:
+        (id,) = await with_lives(memory, "I moved to Bergen.")
+        found = await memory.recall("Where do I live?", session="new")
+        assert id in [turn.id for turn in found.related]
+        assert len(found.related) < 150
+
+
+async def test_what_held_before_comes_with_what_holds_now() -> None:
+    async with opened() as memory:
+        before, now = await with_lives(memory, "I live in Oslo.", "Actually, I moved to Bergen.")
+        found = await memory.recall("Where do I live?", session="new")
+        assert found.corrections[before] == (now,)
+        assert {before, now} <= {turn.id for turn in found.related}
+
+
+@pytest.mark.parametrize("prompt", ["Can I have prawns?", "suggest a starter for me"])
+async def test_what_health_forbids_comes_before_other_wishes(prompt: str) -> None:
+    async with opened() as memory:
+        id = await memory.add_turn("user", "I can't eat shellfish.", session="old")
+        wishes = [
+            ("user", f"I prefer chair number {n} in the hall of the harbour.") for n in range(40)
+        ]
+        await memory.add_messages(wishes, session="old")
+        await far_away(memory)
+        found = await memory.recall(prompt, session="new")
+        assert id in [turn.id for turn in found.related]
+        assert found.tokens <= 200
+
+
+@pytest.mark.parametrize(
+    "prompt", ["are you still there?", "good afternoon", "what about the crane?"]
+)
+async def test_a_prompt_that_may_be_about_nothing_gets_the_best_of_what_was_said(
+    prompt: str,
+) -> None:
+    async with opened() as memory:
+        said = ["The crane still lifts granite.", "In the afternoon the ferry leaves."]
+        ids = await memory.add_messages([("user", text) for text in said], session="old")
+        await far_away(memory, 200)
+        found = await memory.recall(prompt, session="new")
+        assert not found.scores.keys().isdisjoint(ids)
+        assert found.tokens <= 200
 
 
 async def test_a_turns_parts_are_its_segments_and_small() -> None:

@@ -20,7 +20,15 @@ from qrmem.memory.chat.conversation import (
 from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher, turn_ranking
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
-from qrmem.retrieval.turn_ranking import Part, Place, PromptTerms, is_standing
+from qrmem.retrieval.turn_ranking import (
+    LITTLE,
+    STATED,
+    Part,
+    Place,
+    PromptTerms,
+    is_standing,
+    is_stated,
+)
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.times import periods
 from qrmem.text.words import searched
@@ -42,14 +50,14 @@ _FAR = 512
 """Turns back from the end that are looked through for the last ones."""
 _CANDIDATES = 300
 """Parts that are nearest by their words, and as many by their vectors."""
+_STATED = 300
+"""The last turns that state something of the user."""
 _WIDENED = 150
 """The best of their turns, whose neighbours are looked at, too."""
 _RECENT_SHARE = 4
 """The last turns take at most one part of so many of the budget."""
 _CHECKED = 4
 """Best turns that are looked up for corrections."""
-_WISHES_SHARE = 10
-"""Wishes take at most one part of so many where a prompt is about nothing that was said."""
 _SPARE = 2
 """How many times the budget is read before the best parts are chosen."""
 _LINE = 12
@@ -106,10 +114,10 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
         query = f"{latest}\n{options.prompt}" if latest else options.prompt
         turns = await _by_fragments(chat, query, last, shown_ids, options.fragments or CHAT)
     else:
-        best = await _best(chat, options.prompt, last, shown_ids, tokens_left)
+        best, tokens_left = await _best(chat, options.prompt, last, shown_ids, tokens_left)
         scores = {turn.id: one for turn, one in best.items() if one >= options.min_score}
         turns = [turn for turn in best if turn.id in scores]
-    corrections_by_turn, by_id = await _corrected(chat.searcher, turns[:_CHECKED])
+    corrections_by_turn, by_id = await _corrected(chat.searcher, turns[:_CHECKED], turns)
     corrections_by_turn = {
         id: tuple(one for one in ids if is_said_by(said_at({"at": by_id[one].at}), options.as_of))
         for id, ids in corrections_by_turn.items()
@@ -226,35 +234,49 @@ async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Tur
 
 async def _best(
     chat: Chat, prompt: str, last: int, known: set[str], tokens: int
-) -> dict[Turn, float]:
+) -> tuple[dict[Turn, float], int]:
     """Return turns for a prompt with their scores, each as those of its parts that belong to it.
 
-    Somewhat more than fits is returned; nothing where the prompt is about nothing that was said.
+    Somewhat more than fits is returned, and how many tokens of the given ones belong to them: few
+    where the prompt may be about nothing that was said.
     """
     only = await _only(chat)
     today = next((_day(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
     times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
     prompt_terms = PromptTerms(prompt, times)
     then = await _said_in(chat, times)
-    scores, is_about = await _scored(chat, prompt_terms, only)
+    scores, share = await _scored(chat, prompt_terms, only)
     if then:
         scores = {**(await _scored(chat, prompt_terms, then))[0], **scores}
-    wishes = await _standing(chat)
+    wishes = await _marked(chat, dialog.STANDING_KEY)
+    stated: set[int] = set()
+    if share < 1 and prompt_terms.is_of_own_state:
+        # The answer may have none of its words: "I moved to Bergen".
+        share, stated = 1.0, await _marked(chat, dialog.STATED_KEY, _STATED)
     best: dict[int, float] = {}
     for (number, _), worth in scores.items():
         best[number] = max(best.get(number, 0.0), worth)
-    infos = await _around(chat, best, {*wishes, *map(numbered, then), last})
+    infos = await _around(chat, best, {*wishes, *stated, *map(numbered, then), last})
     places = {number: _place(info) for number, info in infos.items()}
     is_of_then = any(
         prompt_terms.is_within(places[n].day) and places[n].day != today for n in places
     )
     speakers = {place.speaker for place in places.values()}
-    if not is_about and not is_of_then and not prompt_terms.names(speakers):
-        most = tokens // _WISHES_SHARE
-        nearest = sorted(wishes, key=lambda n: (-best.get(n, 0.0), -n))
-        return await _wished(chat, nearest, known, most) if prompt_terms.is_personal else {}
+    if is_of_then or prompt_terms.names(speakers):
+        share = 1.0
+    more = 0
+    if share < 1:
+        tokens = int(LITTLE * tokens)
+        more = turn_ranking.PART_TOKENS + _LINE  # one part goes beyond what is asked for
+    if not share:
+        ill = await _marked(chat, dialog.HEALTH_KEY)
+        nearest = sorted(wishes, key=lambda n: (-best.get(n, 0.0), n not in ill, -n))
+        nearest = nearest if prompt_terms.is_for_oneself else []
+        return await _wished(chat, nearest, known, tokens - more), tokens
     context = turn_ranking.in_context(places, best, prompt_terms)
-    bound = {n: best.get(n, 0.0) + context[n] + (n in wishes) for n in places}
+    bound = {
+        n: best.get(n, 0.0) + context[n] + (n in wishes) + STATED * (n in stated) for n in places
+    }
     # What little matches leaves room for the newest.
     newest = range(last, max(0, last - _FAR), -1)
     numbers_in_order = dict.fromkeys([*sorted(bound, key=lambda n: (-bound[n], n)), *newest])
@@ -265,18 +287,20 @@ async def _best(
     rows = []
     for number, segments in parts.items():
         wished = {n for n, one in enumerate(segments) if number in wishes and is_standing(one.text)}
+        said = {n for n, one in enumerate(segments) if number in stated and is_stated(one.text)}
         matching_places = {
             place for place, one in enumerate(segments) if scores.get((number, one.id))
         } or {0}
         is_users = number in places and places[number].is_users
         fact_score = scores.get((number, ""), 0.0)  # a fact counts for its turn
-        for place in sorted(matching_places | wished):
+        for place in sorted(matching_places | wished | said):
             score = max(scores.get((number, segments[place].id), 0.0), fact_score)
             score += context.get(number, 0.0)
-            score += wish * (is_users and place in wished)
+            score += wish * (is_users and place in wished) + STATED * (place in said)
             rows.append(Part(number, place, score))
     ordered = turn_ranking.best_first(rows, prompt_terms, last)
-    return _excerpts(chat, turns, parts, await _reranked(chat, prompt, parts, ordered), tokens)
+    chosen = await _reranked(chat, prompt, parts, ordered)
+    return _excerpts(chat, turns, parts, chosen, tokens - more), tokens
 
 
 async def _wished(
@@ -291,8 +315,7 @@ async def _wished(
         for place, one in enumerate(parts.get(number, ()))
         if is_standing(one.text)
     ]
-    # One part goes beyond what is asked for.
-    return _excerpts(chat, turns, parts, wish_parts, tokens - turn_ranking.PART_TOKENS - _LINE)
+    return _excerpts(chat, turns, parts, wish_parts, tokens)
 
 
 async def _reranked(
@@ -408,17 +431,17 @@ async def _said_in(chat: Chat, times: Sequence[tuple[date, date]]) -> frozenset[
     return frozenset(ids)
 
 
-async def _standing(chat: Chat) -> set[int]:
-    """Return the numbers of the turns that may say how the user wants things."""
-    where = {**of_user(chat), dialog.STANDING_KEY: True}
-    standing_ids = await chat.store.document_ids(chat.ns, where=where, prefix=TURN)
-    return set(map(numbered, standing_ids))
+async def _marked(chat: Chat, key: str, last: int | None = None) -> set[int]:
+    """Return the numbers of the last turns whose metadata have a mark; `None`: of all."""
+    where = {**of_user(chat), key: True}
+    marked_ids = await chat.store.document_ids(chat.ns, where=where, prefix=TURN, last=last)
+    return set(map(numbered, marked_ids))
 
 
 async def _scored(
     chat: Chat, asked: PromptTerms, only: Collection[str] | None
-) -> tuple[dict[tuple[int, str], float], bool]:
-    """Return what the words and vectors of parts say, up to 1 each, and whether any is meant.
+) -> tuple[dict[tuple[int, str], float], float]:
+    """Return what the words and vectors of parts say, up to 1 each, and the share of the budget.
 
     Args:
         only: ids of the only documents to look at; `None`: all.
@@ -440,7 +463,7 @@ async def _scored(
             bags.append(entry.terms)
     question = nearby.question
     is_near = bool(nearby.cosines.size) and nearby.cosines.max() >= asked.least_cosine
-    return scores, is_near or asked.is_about(question.rarity, question.rarest, bags)
+    return scores, 1.0 if is_near else asked.share(question.rarity, question.rarest, bags)
 
 
 async def _facts(chat: Chat, turns: Sequence[Turn]) -> dict[str, list[str]]:
@@ -496,7 +519,7 @@ async def _recent(chat: Chat, last: int, session: str, tokens: int) -> tuple[lis
 
 
 async def _corrected(
-    searcher: Searcher, turns: Sequence[Turn]
+    searcher: Searcher, turns: Sequence[Turn], others: Sequence[Turn] = ()
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
     """Return which of some turns others seem to correct, and these and those by their ids."""
-    return await dialog.corrected(searcher, turns) if turns else ({}, {})
+    return await dialog.corrected(searcher, turns, others) if turns else ({}, {})

@@ -1,0 +1,106 @@
+"""Questions about oneself, and prompts about nothing that was said, among real turns.
+
+    QRMEM_DATA=… python -m benchmarks prompts [--embedder none]
+
+Each question about oneself is asked of a memory of 300 turns of LoCoMo's second conversation, and
+of one of the 200 of BEAM's chat 100K/2, into which its one or two statements were put. An answer is
+found where `recall` shows it within 2,000 tokens. Every second question was kept aside while the
+rules were made. Prompts about nothing are asked of LoCoMo's conversation 26 and BEAM's chat 100K/1:
+one costs much if it takes more than a tenth of the budget.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import qrmem
+from benchmarks.frame import Figure, note
+from benchmarks.left_out import keep
+from qrmem.eval.datasets.conversations import beam, locomo
+from qrmem.eval.records import Context, Dataset
+
+_GOLD = Path(__file__).parents[1] / "tests" / "integration" / "data"
+_TURNS, _BETWEEN, _FIRST, _STEP = 300, 30, 8, 37
+"""Turns of a conversation; where statements go in: so many turns apart, after one part of so many
+of the turns, and so many turns further with each question."""
+_TOKENS = 2_000
+_MOST = 4
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Say by which vectors turns are recalled."""
+    parser.add_argument("--embedder", default="none", help="`local` or `light:FOLDER`: MiniLM")
+
+
+def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Yield what is found of questions about oneself, and which prompts about nothing cost much."""
+    data = Path(os.environ["QRMEM_DATA"])
+    talks = {
+        "LoCoMo": _said(list(locomo(data / "locomo").contexts.values())[1]),
+        "BEAM": _said(_only(beam(data / "beam" / "100K" / "2" / "chat.json"))),
+    }
+    asked = [json.loads(line) for line in (_GOLD / "questions_about_oneself.jsonl").open()]
+    yield from asyncio.run(_about_oneself(asked, talks, chosen.embedder))
+    contexts = {
+        "LoCoMo 26": locomo(data / "locomo").contexts["26"],
+        "BEAM 100K/1": _only(beam(data / "beam" / "100K" / "1" / "chat.json")),
+    }
+    for name, context in contexts.items():
+        yield from asyncio.run(_about_nothing(name, context, chosen.embedder))
+
+
+def _only(data_set: Dataset) -> Context:
+    (context,) = data_set.contexts.values()
+    return context
+
+
+def _said(context: Context) -> list[tuple[str, str]]:
+    """Return turns of a conversation by a user and an assistant in turn."""
+    texts = [" ".join(one.text.split()) for one in context.documents[:_TURNS]]
+    return [("assistant" if n % 2 else "user", text) for n, text in enumerate(texts)]
+
+
+async def _about_oneself(
+    asked: Sequence[Mapping[str, Any]],
+    talks: Mapping[str, Sequence[tuple[str, str]]],
+    embedder: str,
+) -> list[Figure]:
+    found: defaultdict[str, list[bool]] = defaultdict(list)
+    for n, one in enumerate(asked):
+        for talk in talks.values():
+            said = list(talk)
+            first = len(said) // _FIRST + n * _STEP % (len(said) // 2)
+            for place, text in enumerate(one["said"]):
+                said.insert(first + place * _BETWEEN, ("user", text))
+            async with qrmem.open("memory://", model="", embedder=embedder) as memory:
+                await memory.add_messages(said, session="before", at="2026-01-01T00:00:00")
+                shown = await memory.recall(one["asked"], session="now", tokens=_TOKENS)
+            is_found = any(one["shown"] in turn.text for turn in shown.related)
+            kept = "kept aside" if n % 2 else "of choice"
+            found[f"{one['kind']}, {kept}"].append(is_found)
+            found[f"all, {kept}"].append(is_found)
+            if not is_found:
+                note("not found:", kept, one["asked"])
+    return [
+        Figure(f"about oneself, {name}, of {len(some)}", sum(some))
+        for name, some in sorted(found.items())
+    ]
+
+
+async def _about_nothing(name: str, context: Context, embedder: str) -> list[Figure]:
+    figures = []
+    async with qrmem.open("memory://", model="", embedder=embedder) as memory:
+        await keep(memory, context)
+        for path in sorted(_GOLD.glob("prompts_about_nothing*")):
+            costly = []
+            for prompt in path.read_text(encoding="utf-8").splitlines():
+                shown = await memory.recall(prompt, session="now", tokens=_TOKENS)
+                costly += [prompt] if shown.tokens > _TOKENS // 10 else []
+            note(name, path.stem, costly)
+            figures.append(Figure(f"{path.stem}, {name}, of 40", len(costly), at_most=_MOST))
+    return figures
