@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from itertools import takewhile
 from typing import Any
 
@@ -19,7 +19,7 @@ from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.normalise import normalise
 from qrmem.text.numbers import counted
 from qrmem.types import AddReport, DocumentInfo, Event, Listener, Scalar, Turn
-from qrmem.types.turns import CHAT_KEY, TURN, USER_KEY, as_message, turn_id
+from qrmem.types.turns import CHAT_KEY, TURN, USER_KEY, as_message, numbered, turn_id
 
 _BATCH = 64
 """Turns of the conversation's end that are looked at together."""
@@ -264,3 +264,32 @@ def is_of(info: DocumentInfo, session: str | None) -> bool:
 def of_user(chat: Chat) -> dict[str, Scalar]:
     """Return the metadata of the turns that are looked at."""
     return {} if chat.user is None else {USER_KEY: chat.user}
+
+
+async def only_of(chat: Chat) -> frozenset[str] | None:
+    """Return the ids of the only documents to look at; `None`: all."""
+    only = None if chat.user is None else await ids_of(chat, chat.user)
+    if chat.among is not None:
+        only = frozenset(chat.among if only is None else only.intersection(chat.among))
+    if not chat.as_of:
+        return only
+    infos = await chat.store.documents(chat.ns, only)
+    return frozenset(i.id for i in infos if is_said_by(said_at(i.metadata), chat.as_of))
+
+
+async def said_in(chat: Chat, times: Sequence[tuple[date, date]]) -> frozenset[str]:
+    """Return the ids of all turns of some days."""
+    ids: set[str] = set()
+    for first, last in times:
+        days = ("at", str(first), f"{last}~")  # a tilde comes after all that may follow a day
+        ids |= {
+            *await chat.store.document_ids(chat.ns, where=of_user(chat), between=days, prefix=TURN)
+        }
+    return frozenset(ids)
+
+
+async def marked(chat: Chat, key: str, last: int | None = None) -> set[int]:
+    """Return the numbers of the last turns whose metadata have a mark; `None`: of all."""
+    where = {**of_user(chat), key: True}
+    marked_ids = await chat.store.document_ids(chat.ns, where=where, prefix=TURN, last=last)
+    return set(map(numbered, marked_ids))

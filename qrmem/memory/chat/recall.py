@@ -10,12 +10,14 @@ from qrmem.graph import dialog
 from qrmem.llm.parallel import in_batches
 from qrmem.memory.chat.conversation import (
     Chat,
-    ids_of,
     infos_of,
     is_of,
     last_of,
+    marked,
     of_user,
+    only_of,
     read,
+    said_in,
 )
 from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher, turn_ranking
@@ -37,7 +39,6 @@ from qrmem.types.options import RecallOptions
 from qrmem.types.turns import (
     CHAT_KEY,
     ROLE_KEY,
-    TURN,
     numbered,
     related_lines,
     turn_id,
@@ -240,19 +241,19 @@ async def _best(
     Somewhat more than fits is returned, and how many tokens of the given ones belong to them: few
     where the prompt may be about nothing that was said.
     """
-    only = await _only(chat)
+    only = await only_of(chat)
     today = next((_day(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
     times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
     prompt_terms = PromptTerms(prompt, times)
-    then = await _said_in(chat, times)
+    then = await said_in(chat, times)
     scores, share = await _scored(chat, prompt_terms, only)
     if then:
         scores = {**(await _scored(chat, prompt_terms, then))[0], **scores}
-    wishes = await _marked(chat, dialog.STANDING_KEY)
+    wishes = await marked(chat, dialog.STANDING_KEY)
     stated: set[int] = set()
     if share < 1 and prompt_terms.is_of_own_state:
         # The answer may have none of its words: "I moved to Bergen".
-        share, stated = 1.0, await _marked(chat, dialog.STATED_KEY, _STATED)
+        share, stated = 1.0, await marked(chat, dialog.STATED_KEY, _STATED)
     best: dict[int, float] = {}
     for (number, _), worth in scores.items():
         best[number] = max(best.get(number, 0.0), worth)
@@ -269,7 +270,7 @@ async def _best(
         tokens = int(LITTLE * tokens)
         more = turn_ranking.PART_TOKENS + _LINE  # one part goes beyond what is asked for
     if not share:
-        ill = await _marked(chat, dialog.HEALTH_KEY)
+        ill = await marked(chat, dialog.HEALTH_KEY)
         nearest = sorted(wishes, key=lambda n: (-best.get(n, 0.0), n not in ill, -n))
         nearest = nearest if prompt_terms.is_for_oneself else []
         return await _wished(chat, nearest, known, tokens - more), tokens
@@ -329,17 +330,6 @@ async def _reranked(
     texts = [parts[one.turn][one.index].text for one in first]
     order = await reranker.ranked(prompt, texts)
     return chain(first if order is None else (first[place] for place, _ in order), ordered)
-
-
-async def _only(chat: Chat) -> frozenset[str] | None:
-    """Return the ids of the only documents to look at; `None`: all."""
-    only = None if chat.user is None else await ids_of(chat, chat.user)
-    if chat.among is not None:
-        only = frozenset(chat.among if only is None else only.intersection(chat.among))
-    if not chat.as_of:
-        return only
-    infos = await chat.store.documents(chat.ns, only)
-    return frozenset(i.id for i in infos if is_said_by(said_at(i.metadata), chat.as_of))
 
 
 def _excerpts(
@@ -418,24 +408,6 @@ async def _up_to(
         if tokens < 0:
             break
     return turns, parts
-
-
-async def _said_in(chat: Chat, times: Sequence[tuple[date, date]]) -> frozenset[str]:
-    """Return the ids of all turns of some days."""
-    ids: set[str] = set()
-    for first, last in times:
-        days = ("at", str(first), f"{last}~")  # a tilde comes after all that may follow a day
-        ids |= {
-            *await chat.store.document_ids(chat.ns, where=of_user(chat), between=days, prefix=TURN)
-        }
-    return frozenset(ids)
-
-
-async def _marked(chat: Chat, key: str, last: int | None = None) -> set[int]:
-    """Return the numbers of the last turns whose metadata have a mark; `None`: of all."""
-    where = {**of_user(chat), key: True}
-    marked_ids = await chat.store.document_ids(chat.ns, where=where, prefix=TURN, last=last)
-    return set(map(numbered, marked_ids))
 
 
 async def _scored(
