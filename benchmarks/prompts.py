@@ -22,7 +22,7 @@ import qrmem
 from benchmarks.frame import Figure, note
 from benchmarks.left_out import keep
 from qrmem.eval.datasets.conversations import beam, locomo
-from qrmem.eval.records import Context, Dataset
+from qrmem.eval.items import Context, Dataset
 
 _GOLD = Path(__file__).parents[1] / "tests" / "integration" / "data"
 _TURNS, _BETWEEN, _FIRST, _STEP = 300, 30, 8, 37
