@@ -1,7 +1,6 @@
 """The reasoner that needs no model: rules for reading, the closest passages for answering."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -134,12 +133,8 @@ VERSION = "local.v4"
 PROMPT = 105
 """Tokens of the instructions that would stand around question and passages in a chat prompt."""
 
-MOST_NEW, MOST_KEPT, WORDS_ADDED = 3, 2, 12
-"""Entities that one revision takes up and keeps; words that an elaborated query adds."""
-
 _SEAM = 2
 """Tokens that joining two texts can add at most in the counters in use."""
-_WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 class LocalReasoner:
@@ -248,48 +243,18 @@ class LocalReasoner:
         reason: str,
         passages: Sequence[Passage],
     ) -> Sequence[str]:
-        """Return the candidates that the question's open words and best sentences point at."""
-        question = query(context.question)
-        evidence = Evidence(question, passages)
-        open_terms = {term for term in question.words if not evidence.spread[term]}
-        terms_wanted = question.terms | {
-            term for choice in context.choices for term in content(choice)
-        }
-        current_names = {name.casefold() for name in current}
-        best = [(clue.line.text.casefold(), clue.coverage) for clue in evidence.ranked()[:20]]
-        scored = []
-        for at, (name, count) in enumerate(candidates):
-            name_terms, folded = frozenset(content(name)), name.casefold()
-            score = 3.0 * len(name_terms & open_terms) + len(name_terms & terms_wanted)
-            score += sum(coverage for text, coverage in best if folded in text)
-            if score and folded not in current_names:
-                scored.append((-round(score, 6) / (1 + 0.02 * count), at, name))
-        new = [name for _, _, name in sorted(scored)[:MOST_NEW]]
-        if not new:
-            return tuple(current)
-        candidate_names = {name for name, _ in candidates}
-        current_kept = [
-            n for n in current if n in candidate_names and not question.terms.isdisjoint(content(n))
-        ]
-        return tuple(dict.fromkeys([*new, *current_kept[:MOST_KEPT]]))
+        """Return the entities as they are: which others to read for takes a model.
+
+        Rules that chose them read worse than the search they moved away from: see
+        docs/adr/0025-no-rules-for-a-model-s-steps.md.
+        """
+        return tuple(current)
 
     async def elaborate(
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
     ) -> str:
-        """Return the entities and the relations' most frequent words that the question lacks."""
-        terms_known = query(context.question).terms | {
-            t for name in entities for t in content(name)
-        }
-        words: Counter[str] = Counter()
-        spelled: dict[str, str] = {}
-        for relation in relations:
-            for word in dict.fromkeys(_WORD.findall(relation)):
-                for term in content(word):
-                    if term not in terms_known:
-                        words[term] += 1
-                        spelled.setdefault(term, word.casefold())
-        extra = [spelled[term] for term, _ in words.most_common(WORDS_ADDED)]
-        return " ".join([*dict.fromkeys(entities), *extra]) or context.question
+        """Return the question as it is: other words for it take a model."""
+        return context.question
 
     def _frame(self, context: AskContext) -> int:
         """Return the tokens of all but passages and reserve."""
