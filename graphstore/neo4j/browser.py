@@ -48,7 +48,7 @@ def parameter_command(values: Mapping[str, str]) -> str:
 
 
 def browser_script(queries: Sequence[SavedQuery]) -> str:
-    """Return two lines to begin with, and the queries; each is run by itself."""
+    """Return two lines to run first, and the queries; each runs by itself."""
     values = {name: value for query in queries for name, value in query.parameters.items()}
     ordered = {name: values[name] for name in ("ns", *PARAMETERS) if name in values}
     parts = [f"{AS_ASKED}\n{parameter_command(ordered)}"]

@@ -1,4 +1,4 @@
-"""The driver: its errors in our words, Cypher by name, transactions on one namespace."""
+"""The driver: translated errors, Cypher by name, transactions on one namespace."""
 
 import asyncio
 import re
@@ -46,7 +46,7 @@ def statement(name: str) -> str:
     """Return the text of a statement, e.g. `stored_documents.put`.
 
     Raises:
-        KeyError: there is none of that name.
+        KeyError: there is no statement of that name.
     """
     file, _, part = name.partition(".")
     return statements(file)[part]
@@ -98,8 +98,8 @@ def too_old(location: str, agent: str) -> MissingError:
     """Return the error for a server that is not a Neo4j of 5.26 or later.
 
     Args:
-        agent: its name, "" if it got no further than the first four bytes. The driver does not tell
-            which: TLS in front of a server answers too, in words of its own.
+        agent: the server's name; "" if the connection failed at the handshake's first four bytes.
+            The driver does not say what answered; it may be TLS in front of a server.
     """
     least = ".".join(map(str, LEAST))
     runs = agent or "an older server, or one that wants TLS (neo4j+s://, bolt+s://)"
@@ -203,8 +203,8 @@ _CELL = 9  # a number, or what goes with a text
 class Work:
     """One transaction on one namespace; every statement gets its short name as `$ns`.
 
-    All other values go as one map, `$all`. A plan that the server keeps holds for parameters of
-    like sizes only: with lists of their own nearly every change of real texts was planned anew.
+    All other values go as one map, `$all`. The server reuses a plan only for parameters of similar
+    sizes: with separate lists, it planned nearly every change of real texts again.
     """
 
     def __init__(
@@ -238,12 +238,12 @@ class Work:
     async def together(self, steps: Sequence[Step]) -> None:
         """Run named statements for their effect, each on its own `$all.rows`, in order.
 
-        They go to the server as one statement, or as a few where there are many rows: what an
-        ordinary change costs is the way to the server and back.
+        They go to the server as one statement, or as a few if there are many rows. The round trip
+        is most of the cost of an ordinary change.
 
         Args:
-            steps: statements that return nothing, always the same ones in the same place, so that
-                the server plans them once.
+            steps: statements that return nothing. Always give the same ones in the same order, so
+                that the server plans them once.
         """
         text = _joined(tuple(name for name, _ in steps))
         rows = ((n, row) for n, (_, step_rows) in enumerate(steps) for row in step_rows)
@@ -257,14 +257,14 @@ class Work:
     async def gathered(self, name: str, rows: Iterable[Any], **values: Any) -> list[Any]:
         """Run a named statement that returns one list of rows on `$all.rows`, in batches.
 
-        The driver takes a record each in 20 µs or more; thousands of rows come as one value.
+        The driver needs 20 µs or more for each record, so thousands of rows come as one value.
         """
         return [item for (batch,) in await self.each(name, rows, **values) for item in batch]
 
     async def lock(self) -> int:
         """Keep other writers off the namespace until the transaction ends; return its revision.
 
-        All writers take this lock first, so that they never wait for each other in a circle.
+        All writers take this lock first, so that they cannot deadlock.
 
         Raises:
             NotFound: there is no such namespace.
@@ -279,8 +279,8 @@ class Connection:
     """A driver on one database; every call is one transaction, repeated where that may help.
 
     Args:
-        patience: seconds for which statements outside a transaction are repeated; the driver knows
-            its own for transactions.
+        patience: seconds for which statements outside a transaction are retried; the driver has its
+            own limit for transactions.
     """
 
     def __init__(
@@ -329,9 +329,9 @@ class Connection:
                 )
 
     async def outside(self, text: str, **values: Any) -> list[Row]:
-        """Run a statement that no transaction may hold (schema, deleting in portions).
+        """Run a statement that cannot run in a transaction (schema, deletion in batches).
 
-        It is repeated as a transaction is, and has to be one that can run twice.
+        It is retried like a transaction, so it must be safe to run twice.
         """
         tries = AsyncRetrying(
             retry=retry_if_exception(_may_help),
@@ -356,7 +356,7 @@ class Connection:
                 raise too_old(self.location, "") from exc
 
     async def settle(self) -> None:
-        """Find out which database calls go to, and stay with it."""
+        """Find out the database that calls go to, and use it from now on."""
         with translated(self.location):
             async with self._session() as session:
                 summary = await (await session.run("RETURN 1")).consume()
@@ -384,7 +384,7 @@ def _text(name: str) -> LiteralString:
 
 @cache
 def _joined(names: tuple[str, ...]) -> LiteralString:
-    """Return named statements as one; the rows of each are `$all.rows0` and so on."""
+    """Join named statements into one; the rows of each are `$all.rows0` and so on."""
     texts = (statement(name).replace("$all.rows", f"$all.rows{n}") for n, name in enumerate(names))
     return "\n".join(f"CALL () {{\n{text}\n}}" for text in texts)
 
@@ -418,7 +418,7 @@ def _weight(value: Any) -> int:
 
 
 def _may_help(exc: BaseException) -> bool:
-    """Say whether a statement that failed so may pass when it is run again."""
+    """Say whether a statement that failed with this error may succeed if it is run again."""
     if isinstance(exc, Neo4jError) and any(word in (exc.code or "") for word in _AT_ONCE):
         return True
     return isinstance(exc, DriverError | Neo4jError) and exc.is_retryable()

@@ -1,7 +1,7 @@
-"""Constraints and indexes, and the node that says which version of them is there.
+"""Constraints and indexes, and the node with their version.
 
-Every statement can be run again, and two clients may run them at once; the version is written when
-all is there and online.
+Every statement can run again, and two clients may run them at once. The version is written when
+all of them exist and are online.
 """
 
 from qrmem.errors import MissingError, NotFound
@@ -65,13 +65,13 @@ RELATES = "RELATES"
 
 
 def entity_labels(type: str) -> list[str]:
-    """Return the labels beside `Entity` of an entity of a type: `SHIP_YARD` has `ShipYard`."""
+    """Return the labels of an entity of a type besides `Entity`: `SHIP_YARD` has `ShipYard`."""
     label = camel_case(type)
     return [label] if is_type(type) and label not in (*LABELS, "TreeNode", "QrmemSchema") else []
 
 
 def relationship_type(type: str) -> str:
-    """Return the type of the relationship of a statement of a schema's type, or of none."""
+    """Return the relationship type for statements of a schema's type, or without a type."""
     return type if is_type(type) and type not in TYPES else RELATES
 
 
@@ -103,7 +103,7 @@ STATEMENTS = (
 
 
 async def prepare(connection: Connection, *, create: bool) -> None:
-    """See that the database has this version's schema; make it if there is none.
+    """Check that the database has this version's schema; make it if there is none.
 
     Raises:
         NotFound: there is none, and none is to be made.

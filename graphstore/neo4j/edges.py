@@ -1,7 +1,7 @@
-"""The edges between entities: one for each pair, direction and type, made of its statements.
+"""The edges between entities: one for each pair, direction and type, made from its statements.
 
-They are written in the transaction that changes the statements, so that nobody sees an edge that
-says what no text says any more.
+They are written in the transaction that changes the statements, so that nobody sees an outdated
+edge.
 """
 
 from collections import Counter, defaultdict
@@ -23,10 +23,10 @@ Pair = tuple[str, str]
 
 
 async def draw(work: Work, pairs: Collection[Pair]) -> None:
-    """Write the edges of some pairs anew, from what is stated of them now.
+    """Rewrite the edges of some pairs from their present statements.
 
-    What replaces a statement has the same head: where statements may be replaced, the other edges
-    from the same heads are written, too.
+    A statement and the one that replaces it have the same head. Where statements may be replaced,
+    the other edges from the same heads are rewritten, too.
     """
     pairs_wanted = {pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1]}
     if not pairs_wanted:
@@ -43,7 +43,7 @@ async def draw(work: Work, pairs: Collection[Pair]) -> None:
 
 
 async def misdrawn(work: Work) -> int:
-    """Return how many edges are not what is stated of their ends, or are missing."""
+    """Return how many edges differ from the statements about their ends, or are missing."""
     ((edges_drawn, edges_stated),) = await work.rows("view_writes.drawn")
     edges_counted = Counter(
         _comparable(head, tail, type_, dict(properties))
@@ -91,7 +91,7 @@ async def _edges(work: Work, wanted: Collection[Pair], is_judged: bool) -> list[
 
 
 async def _facts_of_pairs(work: Work, pairs: Sequence[Pair]) -> tuple[list[Fact], dict[str, str]]:
-    """Return what is stated of some pairs, pair by pair, and the document of each segment."""
+    """Return the statements about some pairs, by pair, and the document of each segment."""
     facts_by_pair: dict[Pair, list[tuple[str, int, int, Fact]]] = defaultdict(list)
     document_of: dict[str, str] = {}
     for row in await work.gathered("view_writes.statements", [list(pair) for pair in pairs]):
@@ -124,14 +124,14 @@ async def put_cached(
     segments: Sequence[str] = (),
     calls: Sequence[CallRecord] = (),
 ) -> None:
-    """Keep a value; what a chat model made of statements is what their edges say."""
+    """Cache a value; a text that a chat model made from statements is written to their edges."""
     await runs.put_cached(work, kind, key, value, segments=segments, calls=calls)
     if kind == "judgement" or (kind == "fold" and "description" in value):
         await _draw_stated(work, segments)
 
 
 async def drop_cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> None:
-    """Forget what is cached under some keys."""
+    """Delete the values that are cached under some keys."""
     dropped = await runs.cached(work, kind, keys) if kind in ("fold", "judgement") else []
     await runs.drop_cached(work, kind, keys)
     await _draw_stated(work, (segment for entry in dropped for segment in entry.segments))
@@ -143,10 +143,10 @@ async def _draw_stated(work: Work, segments: Iterable[str]) -> None:
 
 
 def _edge(relation: Relation, since: Mapping[tuple[str, int], str]) -> Properties:
-    """Return an edge as a person reads it.
+    """Return an edge in a form for people.
 
     Args:
-        since: from when on statements, by segment and number, are replaced.
+        since: date from which a statement, given by segment and number, is replaced.
     """
     starts = [fact.valid_from for fact in relation.facts if fact.valid_from]
     ends = [f.valid_until or since.get((f.segment_id, f.n), "")[:10] for f in relation.facts]
@@ -169,5 +169,5 @@ def _edge(relation: Relation, since: Mapping[tuple[str, int], str]) -> Propertie
 
 
 def own_properties(properties: Sequence[tuple[str, object]]) -> Properties:
-    """Return properties of a schema's type as a database has them, and which these are."""
+    """Return properties of a schema's type as the database stores them, and their names."""
     return dict(properties) | {"qrmem_own": [name for name, _ in properties]} if properties else {}

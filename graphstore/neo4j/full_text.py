@@ -1,8 +1,8 @@
 """Full-text search: a Lucene index over the terms of segments, and the names of documents as nodes.
 
-Terms come ready stemmed and folded, so the analyzer only has to part them at spaces. One index
-holds all namespaces: each segment carries a mark of its own one, which every query demands. Lucene
-weighs terms over all namespaces, so its order proposes candidates and decides nothing.
+Terms are already stemmed and folded, so the analyzer only splits them at spaces. One index
+holds all namespaces: each segment has a mark of its namespace, which every query requires. Lucene
+weighs terms over all namespaces, so its order only proposes candidates.
 """
 
 import hashlib
@@ -27,10 +27,10 @@ def _space(work: Work) -> str:
 def add_steps(
     work: Work, given: Mapping[str, Mapping[str, int]], titles: Mapping[str, str]
 ) -> list[Step]:
-    """Return what indexes segments that are not in the index.
+    """Return the steps that add segments to the index.
 
     Args:
-        given: id of each segment to its terms, each with its frequency.
+        given: segment id to its terms with their frequencies.
         titles: short key of each segment to its document's title.
     """
     title_terms = {title: terms(title) for title in set(titles.values())}
@@ -54,7 +54,7 @@ def add_steps(
 
 
 def drop_steps(lengths: Mapping[str, int | None]) -> list[Step]:
-    """Return what takes segments out of the index.
+    """Return the steps that remove segments from the index.
 
     Args:
         lengths: short key to the number of terms; `None` for a segment that is not in the index.
@@ -72,7 +72,7 @@ def _counted(segments: int, terms: int) -> Step:
 
 
 def title_steps(documents: Iterable[tuple[str, Document]]) -> list[Step]:
-    """Return what writes the names that documents, given by short key, go by."""
+    """Return the steps that write the names of documents, given by short key."""
     document_of = dict(documents)
     return [
         ("full_text.untitle", sorted(document_of)),
@@ -88,7 +88,7 @@ def title_steps(documents: Iterable[tuple[str, Document]]) -> list[Step]:
 
 
 async def retitle(work: Work, documents: Collection[str]) -> None:
-    """Write the terms of the titles that documents, given by short key, have now."""
+    """Update the index terms of documents' titles; the documents are given by short key."""
     changed, more = [], 0
     for key, title, before, of_title in await work.each(
         "full_text.indexed_titles", sorted(documents)
@@ -117,7 +117,7 @@ async def vocabulary(work: Work, wanted: Sequence[str]) -> Vocabulary:
 
 
 def _query(work: Work, groups: Iterable[Iterable[str]]) -> str:
-    """Return a query in Lucene's language for segments with a term of every group."""
+    """Return a Lucene query for segments with a term of every group."""
     clauses = (" ".join(f"qrmem_terms:{_quoted(term)}" for term in group) for group in groups)
     return f"+qrmem_space:{_space(work)} " + " ".join(f"+({any_of})" for any_of in clauses)
 
@@ -151,7 +151,7 @@ async def matching(
 
 
 async def entries(work: Work, segment_ids: Sequence[str]) -> list[Entry]:
-    """Return what is indexed of segments, in the order of the ids."""
+    """Return the index entries of segments, in the order of the ids."""
     keys = sorted({short(id_) for id_ in segment_ids})
     result = {}
     for batch in await work.each("full_text.entries", keys, metadata=METADATA):
@@ -162,7 +162,7 @@ async def entries(work: Work, segment_ids: Sequence[str]) -> list[Entry]:
 
 
 async def titled(work: Work, names: Sequence[str]) -> dict[str, list[Titled]]:
-    """Return the documents that names are titles of."""
+    """Return the documents whose titles are among some names."""
     names_shortened = shortened(names)
     documents_by_name: dict[str, list[Titled]] = {}
     for form, id_, sure, segments in await work.each(

@@ -1,7 +1,7 @@
-"""Keys as the database can index them.
+"""Short keys for ids, so that the database can index them.
 
 A range index takes values of up to about 8,000 bytes, and a name may be longer. A node's `key` is
-therefore the id itself, or its beginning with a digest where it is long; then `full` keeps all.
+therefore the id itself, or the beginning of a long id with a digest; `full` then holds the id.
 """
 
 import hashlib
@@ -17,33 +17,33 @@ V = TypeVar("V")
 
 
 def short(key: str) -> str:
-    """Return what stands in an indexed property for an id."""
+    """Return the indexed key for an id."""
     if len(key) * 4 <= MAX_BYTES or len(key.encode()) <= MAX_BYTES:
         return key
     return f"{key[:_HEAD]}…{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def full(key: str) -> str | None:
-    """Return the id if it is too long to be its own key: the value of `full`."""
+    """Return the value of `full`: the id if it is too long to be its own key."""
     return None if short(key) == key else key
 
 
 def shortened(keys: Iterable[str]) -> dict[str, str]:
-    """Return short key to id, for asking about ids and knowing them again."""
+    """Return short key to id, to query by key and map the results back."""
     return {short(key): key for key in keys}
 
 
 def numbered(ids: Iterable[str]) -> list[list[Any]]:
-    """Return place and short key of each id, for rows in the order of the ids."""
+    """Return position and short key of each id, for rows in the order of the ids."""
     return [[place, short(id_)] for place, id_ in enumerate(ids)]
 
 
 def joined(*parts: str) -> str:
-    """Return one key for several parts that may hold any character."""
+    """Return one key for several parts, which may hold any character."""
     sizes = ",".join(str(len(part)) for part in parts)
     return short("|".join((*parts, sizes)))
 
 
 def in_order(ids: Sequence[str], found: dict[str, V]) -> list[V]:
-    """Return what was found in the order of the ids asked for."""
+    """Return the found values in the order of the requested ids."""
     return [found[id_] for id_ in ids if id_ in found]

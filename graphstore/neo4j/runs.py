@@ -1,6 +1,6 @@
-"""What runs leave behind: trails, calls, kept replies.
+"""Records of runs: trails, calls, cached replies.
 
-A trail is kept whole in `qrmem_body`; its steps are drawn as nodes beside it, for people.
+`qrmem_body` holds the whole trail; its steps are nodes beside it, for people.
 """
 
 import json
@@ -127,7 +127,7 @@ async def _arrivals(work: Work, count: int) -> int:
 
 
 async def calls(work: Work) -> list[CallRecord]:
-    """Return all calls in the order in which they were written."""
+    """Return all calls, in the order of writing."""
     return [loads(body, CallRecord) for (body,) in await work.rows("runs.calls")]
 
 
@@ -140,7 +140,7 @@ async def put_cached(
     segments: Sequence[str] = (),
     calls: Sequence[CallRecord] = (),
 ) -> None:
-    """Keep a value until one of the segments goes, and append what it cost."""
+    """Cache a value until one of the segments is deleted, and append the calls that made it."""
     await work.lock()
     ties, node = sorted(set(segments)), _cache_key(kind, key)
     properties = {"qrmem_key": key, "qrmem_value": dumps(value), "qrmem_segments": ties}
@@ -159,7 +159,7 @@ def _cache_key(kind: CacheKind, key: str) -> str:
 
 
 async def _draw_node(work: Work, node: str, value: Mapping[str, Any]) -> None:
-    """Show a node of a tree of summaries as one, with what it covers, for people."""
+    """Write a node of a summary tree as a node, with links to what it covers, for people."""
     node_properties = {
         "level": value["level"],
         "summary": value["summary"],
@@ -173,13 +173,13 @@ async def _draw_node(work: Work, node: str, value: Mapping[str, Any]) -> None:
 
 
 async def cached_keys(work: Work, kind: CacheKind) -> list[str]:
-    """Return the keys of what is cached of a kind, sorted."""
+    """Return the keys of the cached values of a kind, sorted."""
     (row,) = await work.rows("runs.cached_keys", start=f"{kind}:")
     return sorted(row[0])
 
 
 async def cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> list[CacheEntry]:
-    """Return what is cached under some keys, in their order."""
+    """Return the values that are cached under some keys, in their order."""
     rows = await work.each("runs.cached", sorted({_cache_key(kind, key) for key in keys}))
     entries = {
         key: CacheEntry(key, json.loads(value), tuple(segments)) for key, value, segments in rows
@@ -188,12 +188,12 @@ async def cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> list[Cache
 
 
 async def drop_cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> None:
-    """Forget what is cached under some keys."""
+    """Delete the values that are cached under some keys."""
     await work.each("runs.drop_cached", sorted({_cache_key(kind, key) for key in keys}))
 
 
 async def drop_cached_about(work: Work, segments: Collection[str]) -> None:
-    """Drop what was kept until one of the segments goes, and what is tied to none.
+    """Delete cached values that depend on one of the segments, or on no segment.
 
     Args:
         segments: their short keys.

@@ -1,4 +1,4 @@
-"""The store's face: every method is one transaction, but for deleting a namespace."""
+"""The store class: every method is one transaction, except deleting a namespace."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
@@ -47,12 +47,12 @@ async def open_neo4j(uri: str, settings: Settings, *, create: bool = True) -> "N
     """Open a Neo4j database as a store.
 
     Args:
-        uri: `neo4j://HOST[:PORT]`, `bolt://…`, with `+s` for TLS, `+ssc` for TLS whose certificate
-            nobody vouches for; without user and password.
+        uri: `neo4j://HOST[:PORT]`, `bolt://…`, with `+s` for TLS, `+ssc` for TLS that
+            does not verify the certificate; without user and password.
         create: make what is missing (constraints, an index).
 
     Raises:
-        UsageError: the address is not one.
+        UsageError: the address is not valid.
         AccessRefused: user or password are wrong.
         MissingError: the server is too old, or has no such database.
         NotFound: the database holds no memory and none is to be made.
@@ -146,7 +146,7 @@ def _writes(
 
 
 class Neo4jStore:
-    """A database of memories; what each method does is said in `GraphStore`."""
+    """A database of memories; `GraphStore` documents the methods."""
 
     is_read_only = False
     has_snapshots = False
@@ -161,7 +161,7 @@ class Neo4jStore:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator["Neo4jStore"]:
-        """Yield the store: Neo4j shows every statement what is committed by then."""
+        """Yield the store itself: in Neo4j, every statement reads what is committed by then."""
         yield self
 
     async def check(self) -> None:
@@ -175,7 +175,7 @@ class Neo4jStore:
         return await self.db.read(texts.namespaces, "")
 
     async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
-        """Make a namespace unless it is there; one that was half deleted goes first."""
+        """Make a namespace unless it exists; finish its deletion first if that was interrupted."""
         info_found = await self.namespace(ns)
         if info_found is not None:
             return info_found
@@ -184,7 +184,7 @@ class Neo4jStore:
         return await self.db.write(texts.create_namespace, ns, info)
 
     async def delete_namespace(self, ns: str, *, importing: str | None = None) -> None:
-        """Remove everything of a namespace, in portions."""
+        """Remove everything of a namespace, in batches."""
         await texts.delete_namespace(self.db, ns, importing)
 
     namespace = _reads(texts.namespace)
@@ -204,7 +204,7 @@ class Neo4jStore:
     override_merge = _writes(stored_facts.override_merge)
 
     async def clear_view(self, ns: str) -> None:
-        """Drop all that follows from the facts, in portions."""
+        """Delete everything that is derived from the facts, in batches."""
         await texts.clear_view(self.db, ns)
 
     apply = _writes(view_writes.apply)

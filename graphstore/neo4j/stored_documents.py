@@ -31,13 +31,13 @@ async def namespaces(work: Work) -> list[str]:
 
 
 async def namespace(work: Work) -> NamespaceInfo | None:
-    """Return what a namespace was made with."""
+    """Return the properties with which a namespace was made."""
     row = await work.row("namespaces.get")
     return NamespaceInfo(*row) if row else None
 
 
 async def create_namespace(work: Work, info: NamespaceInfo) -> NamespaceInfo:
-    """Make a namespace unless it is there; return what is there."""
+    """Make a namespace unless it exists; return its properties."""
     properties = {
         "full": full(work.ns),
         "tokenizer": info.tokenizer,
@@ -54,7 +54,7 @@ async def create_namespace(work: Work, info: NamespaceInfo) -> NamespaceInfo:
 
 
 async def finish_import(work: Work, token: str) -> None:
-    """Declare a namespace whole."""
+    """Mark the import of a namespace as complete."""
     if not token or not await work.rows("namespaces.finish_import", token=token):
         raise lost_import(work.ns)
 
@@ -66,7 +66,7 @@ async def put_documents(
     anew: bool = False,
     only_new: bool = False,
 ) -> None:
-    """Write documents and their segments; what hangs on segments that are gone goes."""
+    """Write documents and their segments; delete everything that depends on replaced segments."""
     await work.lock()
     documents_checked = checked_documents(written)
     if anew:
@@ -145,7 +145,7 @@ def _segment_row(document_id: str, segment: Segment) -> Properties:
 
 
 def _chained(checked: Sequence[tuple[str, Document, Sequence[Segment]]]) -> list[Properties]:
-    """Return the keys of each two segments that follow each other."""
+    """Return the keys of each pair of consecutive segments."""
     pairs: list[Properties] = []
     for _, _, segments in checked:
         ordered = [short(s.id) for s in sorted(segments, key=lambda s: s.index)]
@@ -187,7 +187,7 @@ async def documents(
     work: Work,
     ids: Collection[str] | None = None,
 ) -> list[DocumentInfo]:
-    """Return what is known of all documents, or of some, by id."""
+    """Return the descriptions of all documents, or of some, by id."""
     if ids is None:
         rows = await work.rows("stored_documents.all")
     else:
@@ -217,7 +217,7 @@ async def document_ids(
     prefix: str = "",
     last: int | None = None,
 ) -> list[str]:
-    """Return the ids of the documents that fit everything that is given, sorted."""
+    """Return the ids of the documents that fit all conditions, sorted."""
     name, least, end = between or ("", "", "")
     ((ids,),) = await work.rows(
         "stored_documents.ids",
@@ -232,7 +232,7 @@ async def document_ids(
 
 
 def _fitting(where: Conditions) -> Properties:
-    """Return what the database compares a document with: marks, lists, and ranges of properties."""
+    """Return the conditions for the database: marks, lists, and ranges of properties."""
     marks, lists, ranges = [], [], []
     for name, condition in where.items():
         field = f"{full_text.METADATA}{name}"
@@ -245,7 +245,7 @@ def _fitting(where: Conditions) -> Properties:
 
 
 def _mark(name: str, value: Scalar) -> str:
-    """Return what the database compares metadata by: the value as text."""
+    """Return a metadata value as the text by which the database compares it."""
     return f"{name}\n{value}"
 
 
@@ -255,7 +255,7 @@ async def states(work: Work) -> dict[str, int]:
 
 
 async def delete_documents(work: Work, *document_ids: str) -> None:
-    """Remove documents with all that hangs on them; ids that no document has are harmless."""
+    """Remove documents with everything that depends on them; unknown ids are ignored."""
     if await namespace(work) is None:
         return
     await work.lock()
@@ -286,7 +286,7 @@ async def segments(
 
 
 async def drop_segments(work: Work, segments: Collection[str]) -> None:
-    """Remove segments with all that hangs on them."""
+    """Remove segments with everything that depends on them."""
     if not segments:
         return
     keys = sorted(map(short, segments))
@@ -308,13 +308,13 @@ async def drop_segments(work: Work, segments: Collection[str]) -> None:
 
 
 async def clear_view(connection: Connection, ns: str) -> None:
-    """Drop all that follows from the facts, in portions."""
+    """Delete everything that is derived from the facts, in batches."""
     await connection.write(_clear_digests, ns)
     await _delete_nodes(connection, ns, VIEW_LABELS)
 
 
 async def _clear_digests(work: Work) -> None:
-    """Let no segment count as merged: a memory left half-way is made whole by the next merge."""
+    """Mark all segments as not merged, so that the next merge completes an interrupted one."""
     await work.lock()
     await work.run("stored_documents.clear_digests")
     await work.together([("namespaces.raise_revision", [1])])
@@ -331,9 +331,9 @@ async def _delete_nodes(connection: Connection, ns: str, labels: Iterable[str]) 
 
 
 async def delete_namespace(connection: Connection, ns: str, importing: str | None = None) -> None:
-    """Remove everything of a namespace, in portions; harmless if there is none.
+    """Remove everything of a namespace, in batches; does nothing if there is none.
 
-    It counts as gone from the first moment on; making it again finishes what was begun.
+    The namespace counts as deleted from the start; making it again first finishes the deletion.
     """
     if not await connection.write(_mark_deleted, ns, importing):
         return
@@ -356,5 +356,5 @@ async def _drop_namespace(work: Work) -> None:
 
 
 async def is_half_deleted(work: Work) -> bool:
-    """Say whether deleting the namespace was begun and not finished."""
+    """Say whether a deletion of the namespace was interrupted."""
     return bool(await work.rows("namespaces.is_half_deleted"))

@@ -1,4 +1,4 @@
-"""What was read out of segments, how far each one is, and the user's word on names."""
+"""Facts extracted from segments, the state of each segment, and the user's decisions on names."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ async def record(
     *,
     summaries: Mapping[str, str] = {},
 ) -> None:
-    """Write ledger rows, what the segments added and what it cost, and summaries."""
+    """Write ledger rows, contributions of the segments, calls and summaries."""
     ids = shortened({row.segment_id for row, _ in rows})
     locked = await work.row("stored_facts.lock", keys=sorted(ids))
     if locked is None:
@@ -58,7 +58,7 @@ def _key(contribution: Contribution) -> str:
 
 
 async def ledger(work: Work, *document_ids: str) -> list[LedgerRow]:
-    """Return the ledger rows of some documents, or of all; what has none yet is `pending`."""
+    """Return the ledger rows of some documents, or of all; a segment without one is `pending`."""
     if document_ids:
         rows = await work.each("stored_facts.ledger_of", numbered(document_ids))
     else:
@@ -79,7 +79,7 @@ async def contributions(
 
 
 async def unmerged(work: Work, *document_ids: str) -> Unmerged:
-    """Return what is to be merged of some documents, and what else a merge depends on."""
+    """Return the unmerged segments of some documents, and what else a merge needs."""
     ((revision, stale, decisions),) = await work.rows("stored_facts.unmerged")
     rows = await work.each("stored_facts.read", numbered(document_ids), kinds=list(MERGED))
     rows.sort(key=itemgetter(0, 3))
@@ -103,7 +103,7 @@ async def unmerged(work: Work, *document_ids: str) -> Unmerged:
 
 
 async def override_merge(work: Work, decision: MergeDecision) -> None:
-    """Keep a user's decision on two names, which are to be resolved again."""
+    """Store a user's decision on two names, and mark both to be resolved again."""
     await work.lock()
     first, second = sorted((decision.first, decision.second))
     await work.run(

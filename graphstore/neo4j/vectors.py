@@ -1,8 +1,8 @@
 """Vectors: a node for each window of a segment, under a vector index for its dimension.
 
-Community's vector index is filtered by namespace only after its first k, so a namespace below
-`FEW` vectors is scored exactly, and a larger one by the index, asked for more until enough of its
-own come back.
+The vector index of Community Edition filters by namespace only after its first k. So a namespace
+below `FEW` vectors is scored exactly. For a larger one, the index is asked for more until enough
+vectors of the namespace come back.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -61,7 +61,7 @@ async def set_embedder(work: Work, embedder: str, dimension: int) -> None:
 
 
 async def put(work: Work, kind: VectorKind, owners: Sequence[str], matrix: "_Matrix") -> None:
-    """Add rows in place of those that their owners had; rows of unknown segments are left out."""
+    """Add rows and replace earlier rows of their owners; skip rows of unknown segments."""
     import numpy as np
 
     await work.lock()
@@ -120,7 +120,7 @@ async def read(work: Work, kind: VectorKind, owners: Sequence[str]) -> Vectors:
 
 
 async def owned(work: Work, kind: VectorKind, among: Sequence[str] | None = None) -> list[str]:
-    """Return who has vectors, of all or some, in order."""
+    """Return the owners that have vectors, out of all or some, in order."""
     if kind == "relation":
         (owners,) = await work.row("vectors.relation_owners") or ([],)
         return sorted(set(owners) if among is None else set(owners).intersection(among))
@@ -161,7 +161,7 @@ async def nearest(
 
 
 async def _by_index(work: Work, vector: Any, limit: int) -> list[list[Any]]:
-    """Ask the index for more and more, until enough of the namespace's own come back."""
+    """Ask the index for more and more, until enough vectors of the namespace come back."""
     k = max(_ASKED * limit, _LEAST)
     while True:
         rows = await work.rows(

@@ -83,8 +83,8 @@ def _entity(
 async def list_entities(work: Work, limit: int = 100) -> list[EntityCount]:
     """Return entities by falling number of segments, then key.
 
-    The database counts relationships first: an entity is rarely named twice in one segment, so
-    that those in the most segments are among twice as many with the most relationships.
+    The database counts relationships first. An entity is rarely named twice in one segment, so the
+    entities in the most segments are among twice as many with the most relationships.
     """
     rows = await work.rows("view_reads.list", candidates=2 * max(limit, 0) + 100)
     counts = [EntityCount(*row) for row in rows]
@@ -103,7 +103,7 @@ async def segments_of_types(work: Work, types: Collection[str]) -> list[str]:
 
 
 async def mentions(work: Work, segment_ids: Sequence[str], most: int = 0) -> Mentions:
-    """Return who is named in some segments, and where the rare ones are named besides."""
+    """Return the entities that some segments name, and the other segments of the rare ones."""
     names_by_segment: dict[str, list[tuple[str, str]]] = {}
     places: dict[str, tuple[str, ...]] = {}
     keys = sorted({short(id_) for id_ in segment_ids})
@@ -120,14 +120,14 @@ async def mentions(work: Work, segment_ids: Sequence[str], most: int = 0) -> Men
 async def shared_entities(
     work: Work, segment_ids: Sequence[str], most: int
 ) -> dict[str, tuple[Sequence[str], int]]:
-    """Return the entities that two or more of some segments have, with those, and how many all."""
+    """Return entities that some segments share, with these segments and the number of all."""
     keys = sorted({short(id_) for id_ in segment_ids})
     ((rows,),) = await work.rows("view_reads.shared", keys=keys, most=most)
     return {key: (among, spread) for key, among, spread in rows}
 
 
 async def around(work: Work, keys: Sequence[str], *, texts: bool = False) -> Around:
-    """Return some entities' facts, names and segments, out of one statement."""
+    """Return some entities' facts, names and segments, with one statement."""
     wanted_keys = sorted({short(key) for key in keys})
     names: dict[str, str] = {}
     facts_by_place: dict[tuple[str, int, int], Fact] = {}
@@ -154,7 +154,7 @@ async def around(work: Work, keys: Sequence[str], *, texts: bool = False) -> Aro
 
 
 async def relations(work: Work, keys: Sequence[str]) -> list[Relation]:
-    """Return the relations with an end in some entities, as the edges between them say."""
+    """Return the relations with an end in some entities, read from the edges."""
     wanted_keys = sorted({short(key) for key in keys})
     facts_by_pair: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
     for fact in (await around(work, keys)).facts:
@@ -188,6 +188,6 @@ async def questions(work: Work, segment_ids: Sequence[str] | None = None) -> lis
 
 
 async def counts(work: Work) -> Mapping[str, int]:
-    """Return how much there is of each kind."""
+    """Return the number of items of each kind."""
     (row,) = await work.rows("view_reads.counts")
     return dict(zip(_COUNTED, row, strict=True))

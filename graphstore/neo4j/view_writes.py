@@ -1,8 +1,8 @@
-"""Writing the view: read what a change touches, work out what comes of it, write that.
+"""Writes the view: reads the rows that a change touches, computes the result, writes it.
 
-A change is one transaction, and the server keeps all that a transaction writes in memory: callers
-keep their changes small. Nodes are merged, not created, and what is not where it is expected is
-passed over, so that a person may delete or mend nodes in Neo4j Browser.
+A change is one transaction, and the server holds everything that a transaction writes in memory, so
+callers keep their changes small. Nodes are merged, not created, and missing nodes are skipped, so
+that a person may delete or repair nodes in Neo4j Browser.
 """
 
 from collections import defaultdict
@@ -30,11 +30,11 @@ class Name:
     """A name that a change touches; entities by short key.
 
     Attributes:
-        was: the entity that it stands for in the database; "" for a new name.
-        now: the entity that it will stand for.
+        was: its entity in the database; "" for a new name.
+        now: its entity after the change.
         forms: surface form to count.
         mentions: segments that mention it.
-        is_stale: whether its mentions are others now, so that it is to be resolved again.
+        is_stale: whether its mentions changed, so that it is to be resolved again.
     """
 
     was: str = ""
@@ -44,14 +44,14 @@ class Name:
     is_stale: bool = False
 
     def count(self, forms: Iterable[tuple[str, int]], sign: int) -> None:
-        """Count a mention in (1) or out (-1)."""
+        """Add (1) or subtract (-1) a mention."""
         self.mentions += sign
         self.is_stale = True
         for form, number in forms:
             self.forms[form] = self.forms.get(form, 0) + sign * number
 
     def properties(self) -> Properties:
-        """Return what is kept of it beside its keys."""
+        """Return its properties besides the keys."""
         ranked = by_frequency({form: number for form, number in self.forms.items() if number > 0})
         return {
             "forms": [form for form, _ in ranked],
@@ -64,11 +64,11 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What is kept of a segment in the view.
+    """The rows of a segment in the view before a change.
 
     Attributes:
-        title: of its document.
-        length: its terms in the search index; `None` if it is not in there.
+        title: title of its document.
+        length: number of its terms in the search index; `None` if it is not indexed.
         mentions: name, forms, how often each form occurs, and whether it has properties.
         questions: text to number.
         stated: number, head and tail of its facts.
@@ -82,7 +82,7 @@ class Before:
 
 
 async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
-    """Apply a change if nobody else did since; return the new revision."""
+    """Apply a change if the revision is still the expected one; return the new revision."""
     current = await work.lock()
     if current != revision:
         raise StoreConflict(
@@ -141,7 +141,7 @@ async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
 
 
 async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
-    """Drop the view rows of some segments, given by short key.
+    """Delete the view rows of some segments, given by short key.
 
     Returns:
         Key and name of the entities that vanished.
@@ -172,7 +172,7 @@ async def clear(work: Work, segments: Collection[str]) -> list[tuple[str, str]]:
 def _pairs(
     before: Mapping[str, Before], cleared: Collection[str], replaced: Iterable[Properties]
 ) -> set[Pair]:
-    """Return the pairs of entities of which a fact goes."""
+    """Return the pairs of entities that lose a fact."""
     replaced_places = {(row["segment"], row["n"]) for row in replaced}
     return {
         (head, tail)
@@ -183,9 +183,9 @@ def _pairs(
 
 
 async def _pairs_of(work: Work, names: Mapping[str, Name]) -> set[Pair]:
-    """Return the pairs of entities of names that vanish or move, as they are and as they will be.
+    """Return the pairs of entities of names that vanish or move, before and after the change.
 
-    Some may be of entities that vanish.
+    Some pairs may contain an entity that vanishes.
     """
     rows = [
         {"key": key, "was": name.was}
@@ -217,10 +217,10 @@ async def _touched_names(
     cleared: Collection[str],
     mentions: Mapping[Place, MentionRow],
 ) -> tuple[dict[str, Name], list[Properties]]:
-    """Return names that the change speaks of or takes mentions from, these counted out.
+    """Return the names that a change mentions or takes mentions from; the latter are subtracted.
 
     Returns:
-        Names by short key, and the kept mentions that a row takes the place of.
+        Names by short key, and the stored mentions that a row replaces.
     """
     mentions_gone, overwritten = [], []
     for segment, segment_before in before.items():
@@ -257,7 +257,7 @@ async def _check(
 
 
 def _drop_steps(names: Mapping[str, Name]) -> list[Step]:
-    """Return what drops names without a mention, with their facts."""
+    """Return the steps that delete names without a mention, with their facts."""
     name_rows = [
         {"key": k, "was": n.was} for k, n in sorted(names.items()) if n.was and not n.mentions
     ]
@@ -268,7 +268,7 @@ def _drop_steps(names: Mapping[str, Name]) -> list[Step]:
 
 
 def _name_steps(change: ViewUpdate, names: Mapping[str, Name]) -> list[Step]:
-    """Return what writes entities, and the names that are mentioned."""
+    """Return the steps that write entities and the mentioned names."""
     entities = {short(row.key): row for row in change.entities}
     living = {key: name for key, name in sorted(names.items()) if name.mentions}
     fulls = {short(key): full(key) for key in change.names}
@@ -305,7 +305,7 @@ def _name_steps(change: ViewUpdate, names: Mapping[str, Name]) -> list[Step]:
 
 
 def _moved(names: Mapping[str, Name]) -> list[Properties]:
-    """Return the names that stand for another entity now: mentions and facts go with them."""
+    """Return the names whose entity changes; their mentions and facts move with them."""
     return [
         {"key": key, "was": name.was, "now": name.now}
         for key, name in sorted(names.items())
@@ -314,7 +314,7 @@ def _moved(names: Mapping[str, Name]) -> list[Properties]:
 
 
 def _unused(change: ViewUpdate, names: Mapping[str, Name]) -> list[str]:
-    """Return entities that may have no name (any more)."""
+    """Return entities that may have no name left."""
     entities_lost = {n.was for n in names.values() if not n.mentions or n.was != n.now}
     entities_used = {name.now for name in names.values() if name.mentions}
     return _keys((entities_lost | {short(row.key) for row in change.entities}) - entities_used)
@@ -357,7 +357,7 @@ def _replaced(
     before: Mapping[str, Before],
     cleared: Collection[str],
 ) -> list[Properties]:
-    """Return the kept facts that others of the same number take the place of."""
+    """Return the stored facts that a new fact of the same number replaces."""
     return [
         {"segment": segment, "n": n}
         for segment, n in sorted(facts)
@@ -366,7 +366,7 @@ def _replaced(
 
 
 def _fact_steps(facts: Mapping[tuple[str, int], FactRow], names: Mapping[str, Name]) -> list[Step]:
-    """Return what writes facts whose names are mentioned."""
+    """Return the steps that write facts whose names are mentioned."""
     rows: dict[str, list[Properties]] = defaultdict(list)
     added: list[Properties] = []
     for (segment, n), row in sorted(facts.items()):
@@ -404,7 +404,7 @@ def _changed_properties(
     before: Mapping[str, Before],
     names: Mapping[str, Name],
 ) -> list[str]:
-    """Return the entities whose properties may be others now."""
+    """Return the entities whose properties may change."""
     had = {
         name
         for segment_before in before.values()
@@ -420,7 +420,7 @@ def _changed_properties(
 def _question_rows(
     rows: Sequence[Question], before: Mapping[str, Before], cleared: Collection[str]
 ) -> list[Properties]:
-    """Return rows for questions; each has a number in its segment, in order of arrival."""
+    """Return rows for questions; each is numbered within its segment, in order of arrival."""
     numbers_taken = {
         key: {} if key in cleared else dict(segment_before.questions)
         for key, segment_before in before.items()

@@ -1,8 +1,8 @@
-"""What was read out of a passage, kept as what it adds to the passage's text.
+"""Compact storage of extracted facts: only what they add to the text of their passage is kept.
 
 A contribution repeats the sentences of its passage many times, once for each pair of names. It is
-compressed with the text as the dictionary, so that a sentence costs a few bytes. The description of
-a fact that is a part of the text is kept as a place in it.
+compressed with the text as the dictionary, so that a sentence costs a few bytes. A fact's
+description that is a part of the text is stored as its position there.
 """
 
 import hashlib
@@ -30,24 +30,24 @@ def texts(db: sqlite3.Connection, segments: Collection[int]) -> dict[int, str]:
 
 
 def packed(record: str, text: str) -> bytes:
-    """Return a record as it is kept beside the text that it was read out of."""
+    """Return a record compressed with the text that it was extracted from."""
     packer = zlib.compressobj(6, zlib.DEFLATED, _RAW, zdict=_bytes(text))
     return packer.compress(record.encode()) + packer.flush()
 
 
 def unpacked(body: bytes, text: str) -> str:
-    """Return what was packed with this text."""
+    """Return a record that was packed with this text."""
     return zlib.decompressobj(_RAW, zdict=_bytes(text)).decompress(body).decode()
 
 
 def asked_kept(questions: Sequence[str]) -> int:
-    """Return what tells readings with some questions from those with others."""
+    """Return the stored form of `asked`, which separates readings that had different questions."""
     digest = hashlib.blake2b(json.dumps(questions).encode(), digest_size=6)
     return int.from_bytes(digest.digest(), "big") if questions else 0
 
 
 def forms_kept(forms: Sequence[tuple[str, int]], name: str) -> str:
-    """Return the surface forms of a mention as they are kept: nearly all have one, used once.
+    """Return the stored form of a mention's surface forms; nearly all mentions have one, used once.
 
     Args:
         name: its key. A form that is its words with capitals, as most are, is kept as "".
@@ -58,7 +58,7 @@ def forms_kept(forms: Sequence[tuple[str, int]], name: str) -> str:
 
 
 def forms_told(kept: str, name: str) -> list[tuple[str, int]]:
-    """Return the surface forms of a mention, and how often each occurs."""
+    """Return the surface forms of a mention with their counts."""
     if kept.startswith("["):
         return [(form, n) for form, n in json.loads(kept)]
     return [(kept or _capitalised(name), 1)]
@@ -74,7 +74,7 @@ def on_one_line(text: str) -> str:
 
 
 def place_of(description: str, line: str) -> Place:
-    """Return how a description is kept.
+    """Return the stored form of a description.
 
     Args:
         line: the segment's text on one line.
@@ -84,18 +84,18 @@ def place_of(description: str, line: str) -> Place:
 
 
 def told(place: Sequence[Any], line: str) -> str:
-    """Return a description that is kept as this `Place`."""
+    """Return the description that this `Place` stores."""
     start, length, description = place
     return str(line[start : start + length] if length else description)
 
 
 def properties_kept(properties: Properties) -> str:
-    """Return properties as a table keeps them."""
+    """Return the stored form of properties."""
     return dumps(properties) if properties else ""
 
 
 def properties_told(kept: str) -> Properties:
-    """Return properties that a table keeps."""
+    """Return properties from their stored form."""
     return tuple((name, value) for name, value in json.loads(kept)) if kept else ()
 
 

@@ -1,4 +1,4 @@
-"""Opening a file, and running work on it in a thread that alone touches it."""
+"""Opens a file, and runs work on it in the one thread that uses the connection."""
 
 import asyncio
 import os
@@ -171,7 +171,7 @@ class Worker:
         return await self._submit(self._transact, "BEGIN IMMEDIATE", work, args, kwargs)
 
     async def clean(self, *, wholly: bool) -> None:
-        """Empty the log, which holds pages as they were before they were overwritten.
+        """Empty the log, which still holds old versions of pages.
 
         Args:
             wholly: write the file anew, too: where a page was split, a copy of what was deleted can
@@ -253,7 +253,7 @@ class Worker:
         return result
 
     def _require_files(self) -> None:
-        """Refuse work on files that have lost their names: what is written there would be lost.
+        """Refuse work on deleted or replaced files: anything written there would be lost.
 
         SQLite looks for that only where it keeps no log.
         """
@@ -276,7 +276,7 @@ def _file_of(path: Path) -> _File:
 
 
 def in_memory(opening: OpenMode) -> sqlite3.Connection:
-    """Return a connection to an empty database of its own that stands in no file."""
+    """Return a connection to a new, empty database in memory."""
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     make(db)
     _configure(db, opening)
@@ -284,7 +284,7 @@ def in_memory(opening: OpenMode) -> sqlite3.Connection:
 
 
 def connect(path: Path, opening: OpenMode) -> tuple[sqlite3.Connection, bool]:
-    """Return a ready connection and whether it is for reading only."""
+    """Return an open connection, and whether it is read-only."""
     while True:
         db, is_read_only = _connected(path, opening)
         if path.exists():

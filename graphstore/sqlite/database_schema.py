@@ -5,8 +5,8 @@ version is refused and left alone. `VERSION` rises with every change of `SCHEMA`
 `tests/contract/test_file_format.py` knows what belongs to it, and opens a file of 0.1.0. Tables are
 not an interface: read a memory through qrmem, or export it.
 
-Numbers: every text id stands in one place and has an integer of its own, unique in the file; tables
-that are tied to a namespace through such an integer do not repeat the namespace.
+Numbers: every text id is stored once and has its own integer, unique in the file. Tables that
+belong to a namespace through such an integer do not repeat the namespace.
 """
 
 import sqlite3
@@ -30,7 +30,7 @@ _BATCH = 1_000
 
 
 def _one_index(db: sqlite3.Connection) -> None:
-    """Put the full-text tables that each namespace had into one."""
+    """Merge the full-text tables of all namespaces into one."""
     for statement in _INDEX:
         db.execute(statement)
     full_text.prepare(db)
@@ -47,7 +47,7 @@ def _one_index(db: sqlite3.Connection) -> None:
 
 
 def _columns(*places: tuple[str, str]) -> Callable[[sqlite3.Connection], None]:
-    """Return what adds columns, given as table and column."""
+    """Return a migration that adds columns, given as table and column."""
 
     def work(db: sqlite3.Connection) -> None:
         for table, column in places:
@@ -205,11 +205,11 @@ the file format, as the tables are.
 
 
 def prepare(db: sqlite3.Connection, location: str, *, create: bool, is_read_only: bool) -> None:
-    """See that the open file has the tables of this version; make them if there are none.
+    """Check that the open file has the tables of this version; make them if there are none.
 
     Raises:
         NotFound: there are none, and none are to be made.
-        UsageError: it is somebody else's SQLite file.
+        UsageError: it is another program's SQLite file.
         MissingError: it was made by another version of qrmem.
     """
     version = _version(db)
@@ -268,7 +268,7 @@ def migrate(db: sqlite3.Connection) -> None:
 
 
 def check(db: sqlite3.Connection) -> None:
-    """Go through the whole file; it raises what SQLite says of a damaged one."""
+    """Check the whole file; raises what SQLite reports if it is damaged."""
     (integrity,) = db.execute("PRAGMA integrity_check(1)").fetchone()
     if integrity != "ok":
         damage = sqlite3.DatabaseError(integrity)
@@ -277,7 +277,7 @@ def check(db: sqlite3.Connection) -> None:
 
 
 def require_version(db: sqlite3.Connection, location: str) -> None:
-    """Refuse work on an open file that another program has brought to a newer form meanwhile."""
+    """Refuse work on an open file that another program has migrated to a newer version."""
     if _version(db) != VERSION:
         raise StoreUnavailable(
             f"{location} was brought up to date by a newer qrmem while it was open here, so nothing"

@@ -1,4 +1,4 @@
-"""SQLite's errors in our words; the one place that knows them."""
+"""Translates SQLite's errors into our own; no other module handles them."""
 
 import sqlite3
 import zlib
@@ -48,7 +48,7 @@ _KINDS: Mapping[int, tuple[type[QrmemError], str]] = {
 
 
 def error(code: int, location: str) -> QrmemError | None:
-    """Return what one of SQLite's error codes means to a user, or `None` if it has no words."""
+    """Return our error for one of SQLite's error codes, or `None` if there is none for it."""
     if code & _PRIMARY not in _KINDS:
         return None
     kind, words = _KINDS[code & _PRIMARY]
@@ -64,7 +64,7 @@ def refused_write(location: str) -> StoreUnavailable:
 
 
 def not_there(location: str) -> StoreUnavailable:
-    """Return the error for an open file that another one has replaced, or that is gone."""
+    """Return the error for an open file that was replaced or deleted."""
     return StoreUnavailable(
         f"{location} or its -wal file was moved, removed or replaced while the memory was open, so"
         " nothing more is written; put it back, or open the memory again"

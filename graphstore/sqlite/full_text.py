@@ -1,9 +1,9 @@
 """Full-text search: one FTS5 table for all namespaces, and the names of documents.
 
-A row of `indexed` is a segment: the terms of its document's title, and those of its text. They come
-ready stemmed and folded. `words` finds segments by them. Each term stands there behind the number
-of its namespace, so that a namespace has postings and rarities of its own, and nothing of another
-one is read or weighed.
+A row of `indexed` is a segment: the terms of its document's title, and those of its text. The terms
+are already stemmed and folded. `words` finds segments by them. Each term in `words` begins with the
+number of its namespace. So each namespace has its own postings and rarities, and a query reads and
+weighs nothing of another namespace.
 """
 
 import json
@@ -43,18 +43,18 @@ _Row = tuple[int, str, str]
 
 
 def _namespaced(ns: int, term: str) -> str:
-    """Return how a namespace's term stands in `words`: no term has an underscore."""
+    """Return a namespace's term as it is written in `words`; no term has an underscore."""
     return f"{ns}_{term}"
 
 
 def prepare(db: sqlite3.Connection) -> None:
-    """Have the index overwrite what is taken out of it, where SQLite can."""
+    """Make the index overwrite what is removed from it, if this SQLite can."""
     if sqlite3.sqlite_version_info >= _SECURE_DELETE:
         db.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
 
 
 def delete(db: sqlite3.Connection, ns: int) -> None:
-    """Take all segments of a namespace out of the index."""
+    """Remove all segments of a namespace from the index."""
     full = {num for (num,) in db.execute("SELECT num FROM namespace WHERE indexed > 0")}
     if full == {ns}:
         db.execute("INSERT INTO words (words) VALUES ('delete-all')")
@@ -65,7 +65,7 @@ def delete(db: sqlite3.Connection, ns: int) -> None:
 
 
 def add(db: sqlite3.Connection, ns: int, given: Mapping[int, Mapping[str, int]]) -> None:
-    """Index segments by number with their terms; one that was indexed already is indexed anew."""
+    """Index segments, given by number with their terms; replace those that are indexed already."""
     drop(db, ns, given)
     sql = (
         "SELECT s.num, d.title FROM segment s CROSS JOIN document d ON d.num = s.document"
@@ -84,7 +84,7 @@ def add(db: sqlite3.Connection, ns: int, given: Mapping[int, Mapping[str, int]])
 
 
 def put(db: sqlite3.Connection, ns: int, rows: Sequence[_Row]) -> None:
-    """Index segments that are not indexed."""
+    """Index segments that are not indexed yet."""
     db.executemany("INSERT INTO words (rowid, terms) VALUES (?, ?)", _stood(ns, rows))
     lengths = [len(title.split()) + len(text.split()) for _, title, text in rows]
     db.executemany(
@@ -95,7 +95,7 @@ def put(db: sqlite3.Connection, ns: int, rows: Sequence[_Row]) -> None:
 
 
 def drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
-    """Take segments out of the index."""
+    """Remove segments from the index."""
     ordered = sorted(set(segments))  # the index would take a row out twice
     for start in range(0, len(ordered), _BATCH):
         _drop(db, ns, ordered[start : start + _BATCH])
@@ -113,13 +113,13 @@ def _drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
 
 
 def _stood(ns: int, rows: Iterable[_Row]) -> Iterable[tuple[int, str]]:
-    """Yield rows as they stand in `words`."""
+    """Yield rows as they are written in `words`."""
     for num, title, text in rows:
         yield num, " ".join(_namespaced(ns, term) for term in (*title.split(), *text.split()))
 
 
 def forget(db: sqlite3.Connection) -> None:
-    """Overwrite what was dropped, where the index did not do it by itself.
+    """Overwrite dropped rows, if the index did not do so itself.
 
     Each `optimize` adds two levels to the index's structure. SQLite takes an index with more than
     2,000 for damaged and reads it no more, so it is made anew before.
@@ -154,7 +154,7 @@ def _count(db: sqlite3.Connection, ns: int, segments: int, total: int) -> None:
 
 
 def entitle(db: sqlite3.Connection, ns: int, document: int, title: str, text: str) -> None:
-    """Write the names that a document goes by, and its title's terms where it is indexed."""
+    """Write the names of a document, and the terms of its title where it is indexed."""
     db.execute("DELETE FROM title_form WHERE document = ?", (document,))
     db.executemany(
         "INSERT INTO title_form VALUES (?, ?, ?, ?)",
@@ -185,7 +185,7 @@ def _frequencies(db: sqlite3.Connection, ns: int, wanted: Iterable[str]) -> dict
 
 
 def _as_json(values: Iterable[str | int]) -> str:
-    """Return values as one: a statement for each would cost more than what it looks up."""
+    """Return values as one JSON parameter: a statement for each would cost more than its lookup."""
     return json.dumps(list(values))
 
 
@@ -234,7 +234,7 @@ def matching(
 def _occurrences(
     db: sqlite3.Connection, ns: int, group: Sequence[str], among: Collection[int] | None
 ) -> "dict[str, NDArray[np.int64]]":
-    """Return the segments in which each term stands, of all or some, as often as it does."""
+    """Return the segments that contain each term, out of all or some, with its count in each."""
     import numpy as np
 
     # One row a term: for each row, Python would give up its lock and wait for it again.
@@ -260,11 +260,11 @@ def _best(
 ) -> list[int]:
     """Return the segments with the highest BM25, best first, ties by number.
 
-    Lengths are read of those alone that could be among them: of each segment, as of one without any
-    words more, the score is at most so much.
+    A segment without any other words would score highest; this bounds the score of each segment.
+    Lengths are read only of segments whose bound is high enough.
 
     Args:
-        segments: their numbers, rising.
+        segments: their numbers, ascending.
     """
     import numpy as np
 
@@ -297,7 +297,7 @@ def _best(
 
 
 def _has(scores: "NDArray[np.float64]", count: int, *, above: float) -> bool:
-    """Whether so many scores are above one."""
+    """Whether at least so many scores are above a given one."""
     return int((scores > above).sum()) >= count
 
 
@@ -311,7 +311,7 @@ def _lengths(db: sqlite3.Connection, segments: Sequence[int]) -> "NDArray[np.flo
 
 
 def _rarest(group: Sequence[str], found: Mapping[str, int]) -> list[str]:
-    """Return the terms of a group that occur, without the commonest of them."""
+    """Return the terms of a group that occur, except the most common one."""
     terms_kept: list[str] = []
     total = 0
     for term in sorted((t for t in dict.fromkeys(group) if t in found), key=found.__getitem__):
@@ -332,7 +332,7 @@ def _segments_of(db: sqlite3.Connection, ns: int, documents: Collection[str]) ->
 
 
 def entries(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]) -> list[Entry]:
-    """Return what is indexed of segments, in the order of the ids."""
+    """Return the index entries of segments, in the order of the ids."""
     number = namespace_number(db, ns)
     sql = (
         "SELECT s.id, d.id, s.idx, d.title, d.metadata, i.title, i.text"
@@ -356,7 +356,7 @@ def entries(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]) -> list
 
 
 def titled(db: sqlite3.Connection, ns: str, names: Sequence[str]) -> dict[str, list[Titled]]:
-    """Return the documents that names are titles of."""
+    """Return the documents whose titles are among some names."""
     number = namespace_number(db, ns)
     firsts: dict[int, list[str]] = {}
     documents_by_name = {}
@@ -380,7 +380,7 @@ def titled(db: sqlite3.Connection, ns: str, names: Sequence[str]) -> dict[str, l
 
 
 def _known_titles(db: sqlite3.Connection, ns: int, names: Iterable[str]) -> list[str]:
-    """Return the names that some document goes by."""
+    """Return those names that some document has."""
     sql = (
         "SELECT value FROM json_each(?) WHERE EXISTS"
         " (SELECT 1 FROM title_form WHERE ns = ? AND form = value)"

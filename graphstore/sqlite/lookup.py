@@ -1,4 +1,4 @@
-"""From text ids to numbers, within one namespace; where a namespace's wall stands.
+"""Maps text ids to numbers within one namespace, which keeps namespaces apart.
 
 Everything else in this package takes numbers that came from here.
 """
@@ -13,7 +13,7 @@ _CHUNK = 500
 
 
 def namespace_number(db: sqlite3.Connection, ns: str) -> int:
-    """Return a namespace's number; 0, which no row has, if there is none of that name."""
+    """Return a namespace's number; 0, which no row has, if the name is unknown."""
     row = db.execute("SELECT num FROM namespace WHERE name = ?", (ns,)).fetchone()
     return row[0] if row else 0
 
@@ -67,7 +67,7 @@ def name_numbers(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> dict[s
 
 
 def key_range(norm: str) -> tuple[str, str]:
-    """Return from where, and up to where, the keys of names of one normalised form stand."""
+    """Return the bounds of the keys of names with one normalised form; the upper is exclusive."""
     return f"{norm}|", f"{norm}}}"  # "}" comes next after "|"
 
 
@@ -99,7 +99,7 @@ def rows_of_documents(
 
 
 def next_number(db: sqlite3.Connection, table: str) -> int:
-    """Return the first number of a table that is not taken; right only inside a write."""
+    """Return the first free number of a table; reliable only inside a write."""
     return int(db.execute(f"SELECT coalesce(max(num), 0) + 1 FROM {table}").fetchone()[0])
 
 
@@ -110,5 +110,5 @@ def pick(db: sqlite3.Connection, numbers: Iterable[int]) -> None:
 
 
 def in_order(ids: Sequence[str], found: dict[str, Any]) -> list[Any]:
-    """Return what was found in the order of the ids asked for."""
+    """Return the found values in the order of the requested ids."""
     return [found[id_] for id_ in ids if id_ in found]

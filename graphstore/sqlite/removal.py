@@ -1,4 +1,4 @@
-"""What goes: segments with all that hangs on them, namespaces, and a file that holds nothing."""
+"""Deletes segments with everything that depends on them, namespaces, and empty files."""
 
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ _UNCOUNTED = ("namespace", "sqlite_sequence", *_INDEX)
 
 
 def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) -> None:
-    """Remove segments, given as id to number, with all that hangs on them."""
+    """Remove segments, given as id to number, with everything that depends on them."""
     if not segments:
         return
     numbers = segments.values()
@@ -77,7 +77,7 @@ def _relations(db: sqlite3.Connection, segments: Collection[int]) -> set[str]:
 
 
 def _living(db: sqlite3.Connection, ns: int, names: Collection[str]) -> set[str]:
-    """Return which of these are the name of an entity that is still there."""
+    """Return those that are names of an entity that still exists."""
     rows = db.execute("SELECT name FROM entity WHERE ns = ?", (ns,))
     return {name for (name,) in rows if name in names}
 
@@ -85,7 +85,7 @@ def _living(db: sqlite3.Connection, ns: int, names: Collection[str]) -> set[str]
 def vacate(path: Path) -> bool:
     """Remove a memory's file if it holds nothing but the names of namespaces.
 
-    Nobody else may have it open; an opener at that moment finds it gone and makes it anew.
+    No other program may have it open. One that opens it at that moment makes a new file.
 
     Returns:
         Whether it is gone.

@@ -1,4 +1,4 @@
-"""What runs leave behind: trails, calls, kept replies."""
+"""Records of runs: trails, calls, cached replies."""
 
 import json
 import sqlite3
@@ -59,7 +59,7 @@ def add_calls(db: sqlite3.Connection, ns: int, calls: Sequence[CallRecord]) -> N
 
 
 def calls(db: sqlite3.Connection, ns: str) -> list[CallRecord]:
-    """Return all calls in the order in which they were written."""
+    """Return all calls, in the order of writing."""
     rows = db.execute(
         "SELECT body FROM call WHERE ns = ? ORDER BY num", (namespace_number(db, ns),)
     )
@@ -76,7 +76,7 @@ def put_cached(
     segments: Sequence[str] = (),
     calls: Sequence[CallRecord] = (),
 ) -> None:
-    """Keep a value until one of the segments goes, and append what it cost."""
+    """Cache a value until one of the segments is deleted, and append the calls that made it."""
     number = required_namespace(db, ns)
     place = (number, kind, key)
     db.execute("DELETE FROM cached WHERE ns = ? AND kind = ? AND key = ?", place)
@@ -90,7 +90,7 @@ def put_cached(
 
 
 def cached_keys(db: sqlite3.Connection, ns: str, kind: CacheKind) -> list[str]:
-    """Return the keys of what is cached of a kind, sorted."""
+    """Return the keys of the cached values of a kind, sorted."""
     sql = "SELECT key FROM cached WHERE ns = ? AND kind = ?"
     return sorted(key for (key,) in db.execute(sql, (namespace_number(db, ns), kind)))
 
@@ -98,7 +98,7 @@ def cached_keys(db: sqlite3.Connection, ns: str, kind: CacheKind) -> list[str]:
 def cached(
     db: sqlite3.Connection, ns: str, kind: CacheKind, keys: Sequence[str]
 ) -> list[CacheEntry]:
-    """Return what is cached under some keys, in their order."""
+    """Return the values that are cached under some keys, in their order."""
     of = (namespace_number(db, ns), kind)
     # Values and ties apart: joined, a value would be read once for each of its segments.
     sql = "SELECT key, value, num FROM cached WHERE ns = ? AND kind = ? AND key IN ({})"
@@ -118,13 +118,13 @@ def cached(
 
 
 def drop_cached(db: sqlite3.Connection, ns: str, kind: CacheKind, keys: Sequence[str]) -> None:
-    """Forget what is cached under some keys."""
+    """Delete the values that are cached under some keys."""
     sql = "DELETE FROM cached WHERE ns = ? AND kind = ? AND key IN ({})"
     execute_in(db, sql, set(keys), namespace_number(db, ns), kind)
 
 
 def drop_cached_about(db: sqlite3.Connection, ns: int, segments: Collection[str]) -> None:
-    """Drop what was kept until one of the segments goes, and what is tied to none."""
+    """Delete cached values that depend on one of the segments, or on no segment."""
     db.execute(
         "DELETE FROM cached WHERE ns = ? AND num NOT IN (SELECT cached FROM cached_segment)", (ns,)
     )

@@ -1,4 +1,4 @@
-"""The store's face: every method hands its work to the thread that owns the connection."""
+"""The store class: every method hands its work to the thread that owns the connection."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
@@ -58,7 +58,7 @@ def _writes(
 
 
 class SqliteStore:
-    """A file of memories; what each method does is said in `GraphStore`."""
+    """A file of memories; `GraphStore` documents the methods."""
 
     has_snapshots = True
 
@@ -83,7 +83,7 @@ class SqliteStore:
 
     @classmethod
     async def in_memory(cls) -> Self:
-        """Open an empty store that stands in no file and goes when it is closed."""
+        """Open an empty store in memory, which is lost when it is closed."""
         worker = Worker(None, OpenMode())
         await worker.open()
         return cls(worker)
@@ -95,7 +95,7 @@ class SqliteStore:
             yield self if worker is self.worker else SqliteStore(worker, self.copies)
 
     async def clean(self, *, wholly: bool = False) -> None:
-        """Have nothing that was deleted in the log; see `Worker.clean`."""
+        """Remove deleted content from the log; see `Worker.clean`."""
         await self.worker.clean(wholly=wholly)
 
     async def close(self) -> None:
@@ -111,7 +111,7 @@ class SqliteStore:
     delete_namespace = _writes(removal.delete_namespace, forgets=True)
 
     async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
-        """Make a namespace unless it is there, which a file that may not be written tells too."""
+        """Make a namespace unless it exists; a read-only file may return an existing one."""
         return await self.namespace(ns) or await self._create(ns, info)
 
     put_documents = _writes(texts.put_documents, forgets=True)
@@ -141,7 +141,7 @@ class SqliteStore:
     counts = _reads(view_reads.counts)
 
     async def misdrawn(self, ns: str) -> int:
-        """Return 0: no edge is kept, each is made of what is stated when it is read."""
+        """Return 0: no edge is stored, each is computed from the statements when it is read."""
         return 0
 
     vocabulary = _reads(full_text.vocabulary)
@@ -150,7 +150,7 @@ class SqliteStore:
     titled = _reads(full_text.titled)
 
     async def relations(self, ns: str, keys: Sequence[str]) -> Sequence[Relation]:
-        """Return the relations with an end in some entities, computed from what is kept."""
+        """Return the relations with an end in some entities, computed from the statements."""
         async with self.snapshot() as now:
             return await merged_relations(now, ns, keys)
 

@@ -54,7 +54,7 @@ def namespaces(db: sqlite3.Connection) -> list[str]:
 
 
 def namespace(db: sqlite3.Connection, ns: str) -> NamespaceInfo | None:
-    """Return what a namespace was made with."""
+    """Return the properties with which a namespace was made."""
     row = db.execute(
         "SELECT name, tokenizer, segment_tokens, embedder, dimension, revision, importing"
         " FROM namespace WHERE name = ?",
@@ -64,7 +64,7 @@ def namespace(db: sqlite3.Connection, ns: str) -> NamespaceInfo | None:
 
 
 def create_namespace(db: sqlite3.Connection, ns: str, info: NamespaceInfo) -> NamespaceInfo:
-    """Make a namespace unless it is there; return what is there."""
+    """Make a namespace unless it exists; return its properties."""
     db.execute(
         "INSERT INTO namespace (name, tokenizer, segment_tokens, embedder, dimension, importing)"
         " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -76,7 +76,7 @@ def create_namespace(db: sqlite3.Connection, ns: str, info: NamespaceInfo) -> Na
 
 
 def finish_import(db: sqlite3.Connection, ns: str, token: str) -> None:
-    """Declare a namespace whole."""
+    """Mark the import of a namespace as complete."""
     changed = db.execute(
         "UPDATE namespace SET importing = '' WHERE name = ? AND importing = ? AND importing <> ''",
         (ns, token),
@@ -93,7 +93,7 @@ def put_documents(
     anew: bool = False,
     only_new: bool = False,
 ) -> None:
-    """Write documents and their segments; what hangs on segments that are gone goes."""
+    """Write documents and their segments; delete everything that depends on replaced segments."""
     number = required_namespace(db, ns)
     documents_checked = checked_documents(written)
     if only_new and (
@@ -110,7 +110,7 @@ def put_documents(
 def _segments_gone(
     db: sqlite3.Connection, ns: int, checked: Sequence[tuple[str, Document, Sequence[Segment]]]
 ) -> dict[str, int]:
-    """Return the segments that some documents have and will have no more, as id to number."""
+    """Return the segments that some documents lose by this write, as id to number."""
     number_of: dict[str, int] = {}
     for id_, _, segments in checked:
         new = {segment.id for segment in segments}
@@ -220,7 +220,7 @@ def documents(
     ns: str,
     ids: Collection[str] | None = None,
 ) -> list[DocumentInfo]:
-    """Return what is known of all documents, or of some, by id."""
+    """Return the descriptions of all documents, or of some, by id."""
     pick(db, _numbers(db, namespace_number(db, ns), ids))
     states: defaultdict[int, dict[str, int]] = defaultdict(dict)
     facts: Counter[int] = Counter()
@@ -260,7 +260,7 @@ def document_ids(
     prefix: str = "",
     last: int | None = None,
 ) -> list[str]:
-    """Return the ids of the documents that fit everything that is given, sorted."""
+    """Return the ids of the documents that fit all conditions, sorted."""
     fits: list[str] = ["ns = ?"]
     values: list[Any] = [namespace_number(db, ns)]
     for name, of in conditions(where).items():
@@ -279,7 +279,7 @@ def document_ids(
 
 
 def _fitting(wanted: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield what the values of a name have to be, and what is compared with."""
+    """Yield the SQL conditions on the values of a property, with their parameters."""
     if "=" in wanted:
         yield "= ?", [str(wanted["="])]
     if "in" in wanted:
@@ -321,7 +321,7 @@ def states(db: sqlite3.Connection, ns: str) -> dict[str, int]:
 
 
 def delete_documents(db: sqlite3.Connection, ns: str, *document_ids: str) -> None:
-    """Remove documents with all that hangs on them; ids that no document has are harmless."""
+    """Remove documents with everything that depends on them; unknown ids are ignored."""
     number = namespace_number(db, ns)
     documents = _numbers(db, number, document_ids)
     sql = "SELECT id, num FROM segment WHERE document IN ({})"

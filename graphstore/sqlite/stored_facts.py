@@ -1,4 +1,4 @@
-"""What was read out of segments, how far each one is, and the user's decisions on names."""
+"""Facts extracted from segments, the state of each segment, and the user's decisions on names."""
 
 import json
 import sqlite3
@@ -39,7 +39,7 @@ def record(
     *,
     summaries: Mapping[str, str] = {},
 ) -> None:
-    """Write ledger rows, what the segments added and what it cost, and summaries."""
+    """Write ledger rows, contributions of the segments, calls and summaries."""
     number = required_namespace(db, ns)
     ids = {row.segment_id for row, _ in rows}
     numbers = segment_numbers(db, number, ids)
@@ -72,7 +72,7 @@ def record(
 
 
 def ledger(db: sqlite3.Connection, ns: str, *document_ids: str) -> list[LedgerRow]:
-    """Return the ledger rows of some documents, or of all; what has none yet is `pending`."""
+    """Return the ledger rows of some documents, or of all; a segment without one is `pending`."""
     sql = _LEDGER + "WHERE d.num = ? ORDER BY s.idx"
     rows: Iterable[tuple[Any, ...]] = rows_of_documents(db, ns, document_ids, sql)
     if not document_ids:
@@ -109,7 +109,7 @@ def contributions(
 
 
 def unmerged(db: sqlite3.Connection, ns: str, *document_ids: str) -> Unmerged:
-    """Return what is to be merged of some documents, and what else a merge depends on."""
+    """Return the unmerged segments of some documents, and what else a merge needs."""
     info = stored_documents.namespace(db, ns)
     stale = db.execute(
         "SELECT name, entity FROM stale WHERE ns = ? ORDER BY name", (namespace_number(db, ns),)
@@ -130,7 +130,7 @@ def unmerged(db: sqlite3.Connection, ns: str, *document_ids: str) -> Unmerged:
 
 
 def override_merge(db: sqlite3.Connection, ns: str, decision: MergeDecision) -> None:
-    """Keep a user's decision on two names, which are to be resolved again."""
+    """Store a user's decision on two names, and mark both to be resolved again."""
     number = required_namespace(db, ns)
     first, second = sorted((decision.first, decision.second))
     db.execute(
@@ -146,7 +146,7 @@ def override_merge(db: sqlite3.Connection, ns: str, decision: MergeDecision) -> 
 
 
 def _decisions(db: sqlite3.Connection, ns: str) -> list[MergeDecision]:
-    """Return the user's words, sorted by names."""
+    """Return the user's decisions, sorted by names."""
     rows = db.execute(
         "SELECT first, second, same FROM decision WHERE ns = ? ORDER BY first, second",
         (namespace_number(db, ns),),

@@ -83,7 +83,7 @@ def _mark(db: sqlite3.Connection, ns: int) -> None:
 def put(
     db: sqlite3.Connection, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "_Matrix"
 ) -> None:
-    """Add rows in place of those that their owners had; rows of unknown segments are left out."""
+    """Add rows and replace earlier rows of their owners; skip rows of unknown segments."""
     import numpy as np
 
     number = required_namespace(db, ns)
@@ -117,7 +117,7 @@ def put(
 def owners(
     db: sqlite3.Connection, ns: str, kind: VectorKind, among: Sequence[str] | None = None
 ) -> list[str]:
-    """Return who has vectors, of all or some, in order."""
+    """Return the owners that have vectors, out of all or some, in order."""
     number = namespace_number(db, ns)
     place, owner, where = _FROM[kind]
     sql = f"SELECT DISTINCT {place}, {owner} FROM {where}"
@@ -226,7 +226,7 @@ class Copies:
         return path.with_name(f"{path.name}-vectors-{mark}")
 
     def _mapped(self, mark: str, kind: "np.dtype[np.void]") -> "NDArray[np.void]":
-        """Return the whole records of the copy that is there, or none."""
+        """Return the complete records of the copy, or none if there is no copy."""
         import numpy as np
 
         file = None if self._path is None else self._file(self._path, mark)
@@ -243,7 +243,7 @@ class Copies:
         mark: str,
         kind: "np.dtype[np.void]",
     ) -> "NDArray[np.void]":
-        """Append to the copy, or in memory where there is none."""
+        """Append to the copy, or to an array in memory if there is none."""
         import numpy as np
 
         is_mapped = isinstance(rows, np.memmap)
@@ -256,7 +256,7 @@ class Copies:
         return np.concatenate([rows, new])
 
     def forget(self, db: sqlite3.Connection) -> None:
-        """Remove the copies that are of no use any more; they hold what was deleted."""
+        """Remove outdated copies; they hold deleted vectors."""
         self._open.clear()
         if self._path is None or not self._may_write:
             return
@@ -272,7 +272,7 @@ def _append(file: Path, rows: "NDArray[np.void]", new: "NDArray[np.void]") -> No
     """Write records to their places in a copy: `new` come after `rows`.
 
     Args:
-        rows: if they are not mapped, the file is not there yet and gets them, too.
+        rows: if they are not mapped, the file does not exist yet and gets them, too.
 
     Raises:
         OSError: there is no room, or the file is gone.
@@ -292,7 +292,7 @@ def _append(file: Path, rows: "NDArray[np.void]", new: "NDArray[np.void]") -> No
 def _after(
     db: sqlite3.Connection, ns: int, rows: "NDArray[np.void]", kind: "np.dtype[np.void]"
 ) -> "NDArray[np.void]":
-    """Return the records that were added after some."""
+    """Return the records that were added after the given ones."""
     import numpy as np
 
     last = int(rows["num"].max(initial=0))
@@ -314,7 +314,7 @@ def _choose(
     documents: Collection[str] | None,
     among: Sequence[str] | None,
 ) -> list[int]:
-    """Return the numbers of the segments that are looked at."""
+    """Return the numbers of the segments that are searched."""
     numbers: set[int] | None = None
     if documents is not None:
         sql = (

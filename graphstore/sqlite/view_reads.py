@@ -53,7 +53,7 @@ def names(db: sqlite3.Connection, ns: str, wanted: NameFilter | None = None) -> 
 
 
 def _matching_names(db: sqlite3.Connection, ns: int, wanted: NameFilter) -> set[int]:
-    """Return the numbers of the names that a filter lets through."""
+    """Return the numbers of the names that pass a filter."""
     sql = "SELECT num FROM name WHERE ns = ? AND key >= ? AND key < ?"
     numbers = {
         num for norm in set(wanted.norms) for (num,) in db.execute(sql, (ns, *key_range(norm)))
@@ -159,7 +159,7 @@ def segments_of_types(db: sqlite3.Connection, ns: str, types: Collection[str]) -
 def mentions(
     db: sqlite3.Connection, ns: str, segment_ids: Sequence[str], most: int = 0
 ) -> Mentions:
-    """Return who is named in some segments, and where the rare ones are named besides."""
+    """Return the entities that some segments name, and the other segments of the rare ones."""
     ids = {n: id_ for id_, n in segment_numbers(db, namespace_number(db, ns), segment_ids).items()}
     pick(db, ids)
     names_by_segment: dict[str, list[tuple[str, str]]] = {id_: [] for id_ in ids.values()}
@@ -192,7 +192,7 @@ def _places(db: sqlite3.Connection, entities: Mapping[int, str]) -> dict[str, tu
 def shared_entities(
     db: sqlite3.Connection, ns: str, segment_ids: Sequence[str], most: int
 ) -> dict[str, tuple[Sequence[str], int]]:
-    """Return the entities that two or more of some segments have, with those, and how many all."""
+    """Return entities that some segments share, with these segments and the number of all."""
     numbers = segment_numbers(db, namespace_number(db, ns), segment_ids)
     ids = {num: id_ for id_, num in numbers.items()}
     pick(db, ids)
@@ -210,7 +210,7 @@ def shared_entities(
 
 
 def _spread(db: sqlite3.Connection, entities: Iterable[int], most: int) -> dict[int, int]:
-    """Return in how many segments entities stand; no more than `most` and one are counted."""
+    """Return the number of segments that name each entity, counted up to `most` and one."""
     pick(db, entities)
     rows = db.execute(
         "SELECT num, (SELECT count(*) FROM (SELECT DISTINCT m.segment FROM name n"
@@ -291,7 +291,7 @@ def questions(
 
 
 def counts(db: sqlite3.Connection, ns: str) -> Mapping[str, int]:
-    """Return how much there is of each kind."""
+    """Return the number of items of each kind."""
     number = namespace_number(db, ns)
     result = {}
     for kind in ("document", "segment", "entity", "fact", "question", "trail"):

@@ -1,4 +1,4 @@
-"""Writing the view: a change's rows in, old rows out, and what vanishes with them."""
+"""Writes the view: new rows in, old rows out, and names and entities that vanish with them."""
 
 import sqlite3
 from collections import Counter
@@ -32,13 +32,13 @@ _VIEW_TABLES = ("mention", "fact", "question", "merged")
 
 @dataclass(slots=True)
 class TouchedRows:
-    """What a write has touched and `settle` looks at.
+    """Names and entities that a write has changed, for `settle`.
 
     Attributes:
-        names: those that may have no mention any more.
-        entities: those that may have lost their last name.
-        forms: how much more or less often a (name, surface form) occurs now.
-        stale: names whose mentions are others now, to be resolved again.
+        names: names that may have no mention left.
+        entities: entities that may have no name left.
+        forms: change in the count of each (name, surface form).
+        stale: names whose mentions changed, to be resolved again.
     """
 
     names: set[int] = field(default_factory=set)
@@ -53,7 +53,7 @@ def apply(
     revision: int,
     change: ViewUpdate,
 ) -> int:
-    """Apply a change if nobody else did since; return the new revision."""
+    """Apply a change if the revision is still the expected one; return the new revision."""
     number = required_namespace(db, ns)
     (current,) = db.execute("SELECT revision FROM namespace WHERE num = ?", (number,)).fetchone()
     if current != revision:
@@ -84,7 +84,7 @@ def apply(
 
 
 def clear_view(db: sqlite3.Connection, ns: str) -> None:
-    """Drop all that follows from the facts."""
+    """Delete everything that is derived from the facts."""
     row = db.execute("SELECT num, revision FROM namespace WHERE name = ?", (ns,)).fetchone()
     if row is not None:
         ids = [id_ for (id_,) in db.execute("SELECT id FROM segment WHERE ns = ?", row[:1])]
@@ -100,7 +100,7 @@ def raise_revision(db: sqlite3.Connection, ns: int) -> int:
 
 
 def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: TouchedRows) -> None:
-    """Drop the view rows of some segments; `settle` has to follow."""
+    """Delete the view rows of some segments; call `settle` afterwards."""
     if not segments:
         return
     _uncount(rows_in(db, _MENTIONS, segments), touched)
@@ -110,7 +110,7 @@ def clear(db: sqlite3.Connection, ns: int, segments: Collection[int], touched: T
 
 
 def settle(db: sqlite3.Connection, ns: int, touched: TouchedRows) -> list[tuple[str, str]]:
-    """Bring names and entities in line with their mentions.
+    """Update names and entities to match their mentions.
 
     Returns:
         Key and name of the entities that vanished.
@@ -130,7 +130,7 @@ def settle(db: sqlite3.Connection, ns: int, touched: TouchedRows) -> list[tuple[
 def _put_names(
     db: sqlite3.Connection, ns: int, change: ViewUpdate, touched: TouchedRows
 ) -> dict[str, int]:
-    """Write names and entities; return the numbers of these names, and of those in the rows."""
+    """Write names and entities; return the numbers of these names and of the names in the rows."""
     names_used = used_names(change)
     number_of = name_numbers(db, ns, names_used.union(change.names))
     check_known("name", names_used, number_of.keys() | change.names.keys())
@@ -165,7 +165,7 @@ def _numbered(keys: Iterable[str], first: int) -> dict[str, int]:
 
 
 def _put_entities(db: sqlite3.Connection, ns: int, change: ViewUpdate) -> dict[str, int]:
-    """Write entities; return the numbers of these, and of those that names get."""
+    """Write entities; return the numbers of these and of the entities of the names."""
     new = {row.key for row in change.entities}
     numbers = entity_numbers(db, ns, new.union(change.names.values()))
     check_known("entity", change.names.values(), numbers.keys() | new)
@@ -214,7 +214,7 @@ def _uncount_overwritten(
 
 
 def _uncount(rows: Iterable[tuple[Any, ...]], touched: TouchedRows) -> None:
-    """Take back the forms of mentions, given as `_MENTIONS` reads them."""
+    """Subtract the forms of mentions, given as rows of `_MENTIONS`."""
     for name, forms, key, _ in rows:
         touched.names.add(name)
         touched.stale.add(name)
@@ -278,7 +278,7 @@ def _mark_stale(db: sqlite3.Connection, ns: int, touched: TouchedRows) -> None:
 
 
 def _drop_names(db: sqlite3.Connection, ns: int, touched: TouchedRows) -> None:
-    """Drop touched names without a mention, and the facts that need them."""
+    """Delete touched names without a mention, and the facts that use them."""
     pick(db, touched.names)
     names_lost = db.execute(
         "SELECT name.num, name.key, name.entity FROM picked CROSS JOIN name USING (num)"
