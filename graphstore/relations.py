@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qrmem.graphstore.records import relation_key
+from qrmem.text.dates import end_of, start_of
 from qrmem.text.words import THRESHOLD, rouge_l, tokens
 from qrmem.types import Fact, Relation
 
@@ -186,3 +187,20 @@ def relations_of(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) 
             )
         )
     return sorted(relations, key=lambda relation: relation.key)
+
+
+def times_of(relation: Relation, since: Mapping[tuple[str, int], str]) -> dict[str, str]:
+    """Return when a relation was said last, and from when until when it holds; "" if unknown.
+
+    It holds as long as one of its statements does.
+
+    Args:
+        since: from when on statements, by segment and number, are replaced.
+    """
+    starts = [fact.valid_from for fact in relation.facts if fact.valid_from]
+    ends = [f.valid_until or since.get((f.segment_id, f.n), "")[:10] for f in relation.facts]
+    return {
+        "said_at": max(fact.said_at for fact in relation.facts),
+        "valid_from": min(starts, key=start_of) if starts else "",
+        "valid_until": max(ends, key=end_of) if all(ends) else "",
+    }

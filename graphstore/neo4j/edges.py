@@ -14,8 +14,7 @@ from qrmem.graphstore.neo4j.connection import Properties, Work
 from qrmem.graphstore.neo4j.database_schema import relationship_type
 from qrmem.graphstore.neo4j.keys import short
 from qrmem.graphstore.protocol import CacheKind
-from qrmem.graphstore.relations import chains, relations_of
-from qrmem.text.dates import end_of, start_of
+from qrmem.graphstore.relations import chains, relations_of, times_of
 from qrmem.types import CallRecord, Fact, Relation
 
 Pair = tuple[str, str]
@@ -148,8 +147,6 @@ def _edge(relation: Relation, since: Mapping[tuple[str, int], str]) -> Propertie
     Args:
         since: date from which a statement, given by segment and number, is replaced.
     """
-    starts = [fact.valid_from for fact in relation.facts if fact.valid_from]
-    ends = [f.valid_until or since.get((f.segment_id, f.n), "")[:10] for f in relation.facts]
     properties = {name: value for fact in relation.facts for name, value in fact.properties}
     return {
         "tail": short(relation.tail),
@@ -160,10 +157,7 @@ def _edge(relation: Relation, since: Mapping[tuple[str, int], str]) -> Propertie
             "questions": list(relation.questions) or None,
             "statements": len(relation.facts),
             "type": relation.type or None,
-            "said_at": max(fact.said_at for fact in relation.facts) or None,
-            "valid_from": min(starts, key=start_of) if starts else None,
-            # It holds as long as one of its statements does.
-            "valid_until": max(ends, key=end_of) if all(ends) else None,
+            **{name: when or None for name, when in times_of(relation, since).items()},
         },
     }
 

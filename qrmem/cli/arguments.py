@@ -123,6 +123,15 @@ def add_caps(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_schema(group: Any) -> None:
+    """Add the option that names own types; of commands that only look, it tells single types."""
+    group.add_argument(
+        "--schema",
+        metavar="FILE",
+        help="own types of entities and relations, in TOML (an example: qrmem init --schema)",
+    )
+
+
 def add_prompts(parser: argparse.ArgumentParser) -> Any:
     """Add by which prompts a model is asked; returns the group."""
     group = parser.add_argument_group("prompts")
@@ -131,11 +140,7 @@ def add_prompts(parser: argparse.ArgumentParser) -> Any:
         metavar="paper|FOLDER",
         help="prompt templates: the set `paper`, or a folder of files NAME.md (default: our own)",
     )
-    group.add_argument(
-        "--schema",
-        metavar="FILE",
-        help="own types of entities and relations, in TOML (an example: qrmem init --schema)",
-    )
+    add_schema(group)
     group.add_argument(
         "--paper-exact",
         action="store_const",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qrmem.cli import output
-from qrmem.cli.arguments import Common
+from qrmem.cli.arguments import Common, add_schema
 from qrmem.cli.fact_commands import add_as_of, add_types
 from qrmem.cli.parsed_arguments import agreed, opened, user_name
 from qrmem.cli.progress import Warnings
@@ -67,6 +67,7 @@ def add_chat(commands: Any, common: Common) -> None:
         help="leave out turns with a lower score (see docs/chat.md)",
     )
     add_as_of(recall)
+    add_schema(recall)
     add_types(recall)
     turns = actions.add_parser("turns", parents=common("memory"), help="list the turns, in order")
     standing = actions.add_parser(

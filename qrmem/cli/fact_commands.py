@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from qrmem.cli import output
-from qrmem.cli.arguments import add_caps
+from qrmem.cli.arguments import add_caps, add_schema
 from qrmem.cli.parsed_arguments import opened
 from qrmem.cli.progress import Warnings
 from qrmem.text.numbers import counted
@@ -28,6 +28,7 @@ def add_facts(commands: Any, common: Callable[..., Iterable[Any]]) -> None:
     facts.add_argument("entity", nargs="?", metavar="NAME", help="name of an entity; default: all")
     facts.add_argument("--user", metavar="U", help="only of this user's turns and documents")
     add_as_of(facts)
+    add_schema(facts)
     facts.add_argument(
         "--superseded",
         action="store_true",

@@ -16,6 +16,7 @@ from qrmem.cli.arguments import (
     add_cost_commands,
     add_eval,
     add_models,
+    add_schema,
     add_tapes,
 )
 from qrmem.cli.chatting import add_chat
@@ -400,6 +401,7 @@ def _search(commands: Any, common: Common) -> None:
     search.add_argument("question", metavar="query", help="`-` reads it from standard input")
     search.add_argument("-k", type=int, default=10, metavar="N", help="number of segments")
     _narrowing(search)
+    add_schema(search)
 
 
 def _looks(commands: Any, common: Common) -> None:
@@ -408,6 +410,7 @@ def _looks(commands: Any, common: Common) -> None:
     )
     show.add_argument("entity", nargs="?", help="name of an entity")
     add_as_of(show)
+    add_schema(show)
     show.add_argument("--merges", action="store_true", help="show which names are merged, and why")
     show.add_argument("--neo4j", action="store_true", help="print queries for Neo4j Browser")
     show.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of rows")
@@ -417,7 +420,10 @@ def _looks(commands: Any, common: Common) -> None:
     trail.add_argument("id", nargs="?", help="default: the last run")
     trail.add_argument("--list", action="store_true", help="list recorded runs, newest first")
     trail.add_argument("--html", metavar="FILE", help="write it as one page without scripts")
-    commands.add_parser("status", parents=common("memory"), help="show reading progress and costs")
+    status = commands.add_parser(
+        "status", parents=common("memory"), help="show reading progress and costs"
+    )
+    add_schema(status)
     documents = commands.add_parser(
         "list", parents=common("memory"), help="list documents and namespaces"
     )
@@ -482,6 +488,7 @@ def _changes(commands: Any, common: Common) -> None:
     what.add_argument(
         "--markdown", action="store_true", help="write a folder of linked notes (Obsidian, git)"
     )
+    add_schema(export)
     export.add_argument(
         "--force", action="store_true", help="replace an earlier archive or graph at PATH"
     )

@@ -10,14 +10,15 @@ import os
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from qrmem.errors import UsageError
+from qrmem.graph.superseding import kept_endings
 from qrmem.graphstore.protocol import GraphStore
+from qrmem.graphstore.relations import times_of
 from qrmem.io.place import unwritable, write_whole
 from qrmem.types import DocumentInfo, Entity, FactView, Relation, Scalar, Segment
 
@@ -171,11 +172,12 @@ class _Pages:
     def _fact(self, fact: FactView, about: str) -> str:
         other = fact.tail if fact.head == about else fact.head
         line = f"- {self._name(other)}: {_line(fact.description)}"
+        until = fact.valid_until or (fact.superseded_at[:10] or "later") * bool(fact.superseded_by)
         times = [
             f"said {_line(fact.said_at[:10])}" if fact.said_at else "",
             f"from {_line(fact.valid_from)}" if fact.valid_from else "",
-            f"until {_line(fact.valid_until)}" if fact.valid_until else "",
-            f"replaced {fact.superseded_at[:10]}: {_line(fact.then)}" if fact.superseded_by else "",
+            f"until {_line(until)}" if until else "",
+            f"then: {_line(fact.then)}" if fact.superseded_by else "",
         ]
         when = "; ".join(filter(None, times))
         is_said = fact.quotation.rstrip(".").casefold() in fact.description.casefold()
@@ -257,12 +259,21 @@ _ALL = 2**31 - 1
 
 
 async def write_graphml(
-    store: GraphStore, ns: str, path: str | os.PathLike[str], *, overwrite: bool = False
+    store: GraphStore,
+    ns: str,
+    path: str | os.PathLike[str],
+    *,
+    single: Collection[str] = (),
+    overwrite: bool = False,
 ) -> int:
     """Write entities and merged relations as GraphML; return the number of entities.
 
     Each pair, direction and type has one edge with its description, the questions that a chat model
-    settled, the number of its statements and the ids of their segments.
+    settled, the number of its statements, the ids of their segments, and its times.
+
+    Args:
+        single: relation types of which an entity has one at a time.
+        overwrite: replace an earlier file.
 
     Raises:
         UsageError: the path exists and is not XML, or `overwrite` is not set.
@@ -272,8 +283,8 @@ async def write_graphml(
 
     graph: networkx.MultiDiGraph[str] = networkx.MultiDiGraph(name=ns)
     entities_listed = await store.list_entities(ns, _ALL)
-    entities_told = await store.entities(ns, [entity.key for entity in entities_listed])
-    properties = {entity.key: _latest(entity) for entity in entities_told if entity.properties}
+    keys = [entity.key for entity in entities_listed]
+    properties = _typed({one.key: _latest(one) for one in await store.entities(ns, keys)})
     for entity in entities_listed:
         graph.add_node(
             entity.key,
@@ -282,8 +293,14 @@ async def write_graphml(
             segments=entity.segments,
             **properties.get(entity.key, {}),
         )
-    for relation in await store.relations(ns, [entity.key for entity in entities_listed]):
+    relations = await store.relations(ns, keys)
+    facts = [fact for relation in relations for fact in relation.facts]
+    endings = await kept_endings(store, ns, facts, single)
+    since = {place: ending.since for place, ending in endings.items()}
+    properties = _typed({one.key: _stated(one) for one in relations})
+    for relation in relations:
         if relation.head in graph and relation.tail in graph:
+            times = {name: when for name, when in times_of(relation, since).items() if when}
             graph.add_edge(
                 relation.head,
                 relation.tail,
@@ -292,6 +309,8 @@ async def write_graphml(
                 weight=len(relation.facts),
                 segments=" ".join(relation.segments),
                 **_edge_data(relation),
+                **times,
+                **properties[relation.key],
             )
     buffer = BytesIO()
     networkx.write_graphml(graph, buffer)
@@ -300,21 +319,47 @@ async def write_graphml(
     return len(entities_listed)
 
 
-def _latest(entity: Entity) -> dict[str, Any]:
+def _latest(entity: Entity) -> dict[str, Scalar]:
     """Return an entity's properties, of several values the one said last."""
-    return {f"property_{one.name}": _plain(one.value) for one in entity.properties}
+    return {f"property_{one.name}": one.value for one in entity.properties}
 
 
-def _edge_data(relation: Relation) -> dict[str, Any]:
-    """Return a relation's type, questions and properties, where it has any."""
-    properties = {f"property_{k}": _plain(v) for fact in relation.facts for k, v in fact.properties}
+def _stated(relation: Relation) -> dict[str, Scalar]:
+    """Return a relation's properties, of several values the one said last."""
+    return {f"property_{k}": value for fact in relation.facts for k, value in fact.properties}
+
+
+def _edge_data(relation: Relation) -> dict[str, str]:
+    """Return a relation's type and questions, where it has any."""
     type_ = {"type": relation.type} if relation.type else {}
     questions = {"questions": _xml(" ".join(relation.questions))} if relation.questions else {}
-    return type_ | questions | properties
+    return type_ | questions
 
 
-def _plain(value: Scalar) -> str:
-    return _xml(str(value))
+def _typed(properties: Mapping[str, Mapping[str, Scalar]]) -> dict[str, dict[str, Scalar]]:
+    """Return properties with one type for each name, as GraphML has it: text where they differ."""
+    kinds: dict[str, set[type]] = defaultdict(set)
+    for row in properties.values():
+        for name, value in row.items():
+            is_long = type(value) is not int or -(2**63) <= value < 2**63
+            kinds[name].add(type(value) if is_long else str)
+    of_name = {name: _kind(found) for name, found in kinds.items()}
+    return {
+        key: {name: _converted(value, of_name[name]) for name, value in row.items()}
+        for key, row in properties.items()
+    }
+
+
+def _kind(found: set[type]) -> type:
+    if found == {int, float}:
+        return float
+    return found.pop() if len(found) == 1 else str
+
+
+def _converted(value: Scalar, kind: type) -> Scalar:
+    if kind is float and not isinstance(value, str):
+        return float(value)
+    return value if kind in (int, bool) else _xml(str(value))
 
 
 def _xml(text: str) -> str:

@@ -341,7 +341,9 @@ async def graphml(session: Session, path: str | PathLike[str], *, overwrite: boo
 
     require_path(path)
     await session.info()
-    return await write_graphml(session.store, session.ns, path, overwrite=overwrite)
+    return await write_graphml(
+        session.store, session.ns, path, single=session.single_types, overwrite=overwrite
+    )
 
 
 async def markdown(session: Session, folder: str | PathLike[str]) -> int:

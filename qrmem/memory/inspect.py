@@ -499,8 +499,8 @@ def otherwise(found: Mapping[str, int], price: Price | None) -> str:
 def _how_to_read_again(found: Mapping[str, int], price: Price | None) -> str:
     if LOST_SCHEMA in found:
         return (
-            "give their schema (`add --schema FILE`, or QRMEM_SCHEMA=FILE for all commands):"
-            " --rebuild without it drops their types"
+            "give their schema (--schema FILE, or QRMEM_SCHEMA=FILE for all commands): --rebuild"
+            " without it drops their types"
         )
     if price is None:
         return "--rebuild reads them again"

@@ -1,20 +1,24 @@
 """Own types, read by a scripted server: validated, asked for once more, left out and told."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import networkx
 import pytest
 from pydantic import BaseModel, Field
 from servers.openai_server import OpenAIServer, serving
 
 import qrmem
 from qrmem import Schema
+from qrmem.cli import main
 from qrmem.cli.costing import plan_lines
 from qrmem.cli.lines import entity_lines
-from qrmem.types import Property
+from qrmem.io.notes import _typed
+from qrmem.types import Property, Scalar
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 TEXT = "Ann Lee was born in 1990. Ann Lee works for Acme Ltd since 2020. Bo Ray met Ann Lee."
@@ -253,6 +257,61 @@ async def test_types_and_properties_are_in_show_and_in_graphml(tmp_path: Path) -
         written = (tmp_path / "graph.graphml").read_text()
         for said in (">1990<", ">PERSON<", ">WORKS_FOR<", ">2020<"):
             assert said in written
+
+
+SCHEMA_FILE = """
+[entities.Person.properties]
+born = { type = "int" }
+[entities.Company]
+[relations.WorksFor]
+single = true
+properties = { since = { type = "int" } }
+"""
+
+
+async def test_what_later_statements_end_is_ended_in_graphml_and_in_notes(tmp_path: Path) -> None:
+    later = read(
+        *("Ann Lee|Person|born=1990", "Bell Works|Company"),
+        relations=("Ann Lee|is employed there|Bell Works|WorksFor",),
+    )
+    path, schema = str(tmp_path / "m.db"), tmp_path / "own.toml"
+    schema.write_text(SCHEMA_FILE, encoding="utf-8")
+    async with (
+        OpenAIServer(answer=scripted(FINE, later)) as server,
+        opened(server, path, schema=schema) as memory,
+    ):
+        await memory.add({"id": "d", "text": TEXT, "metadata": {"date": "2025-01-10"}})
+        new = "Ann Lee works for Bell Works now."
+        await memory.add({"id": "e", "text": new, "metadata": {"date": "2026-05-02"}})
+    words = ["-m", path, "--schema", str(schema), "-q"]
+    written = str(tmp_path / "graph.graphml")
+    assert await asyncio.to_thread(main, ["export", written, "--graphml", *words]) == 0
+    graph = networkx.read_graphml(written)
+    of_name = {data["label"]: (key, data) for key, data in graph.nodes(data=True)}
+    assert of_name["Ann Lee"][1]["property_born"] == 1990
+
+    def edge(tail: str) -> dict[str, Any]:
+        data = graph.edges[of_name["Ann Lee"][0], of_name[tail][0]]
+        return {name: data.get(name) for name in ("said_at", "valid_until", "property_since")}
+
+    ended = {"said_at": "2025-01-10", "valid_until": "2026-05-02", "property_since": 2020}
+    assert edge("Acme Ltd") == ended
+    assert edge("Bell Works") == dict(zip(ended, ("2026-05-02", None, None), strict=True))
+    notes = str(tmp_path / "notes")
+    assert await asyncio.to_thread(main, ["export", notes, "--markdown", *words]) == 0
+    note = (tmp_path / "notes" / "entities" / "Ann Lee.md").read_text(encoding="utf-8")
+    assert "until 2026-05-02; then: Ann Lee — is employed there — Bell Works" in note
+
+
+def test_a_property_has_one_type_in_graphml_and_is_text_where_its_values_differ() -> None:
+    rows: dict[str, dict[str, Scalar]] = {
+        "a": {"n": 1, "b": True, "m": 1, "h": 2**70},
+        "b": {"n": 0.5, "b": False, "m": "x", "h": 1},
+    }
+    assert {key: [*row.values()] for key, row in _typed(rows).items()} == {
+        "a": [1.0, True, "1", str(2**70)],
+        "b": [0.5, False, "x", "1"],
+    }
 
 
 class Ship(BaseModel):
