@@ -1,4 +1,4 @@
-"""The segments that one question looks at, and what it says about each by itself."""
+"""The segments that a search considers for a question, and their direct scores."""
 
 import math
 import re
@@ -33,14 +33,14 @@ class UnderstoodQuestion:
     """A question as a search sees it.
 
     Attributes:
-        weights: its terms, each as rare as the namespace says.
-        spelled: how it writes them.
-        vocabulary: of the namespace, for its terms.
-        vector: `(dimension,)` of its meaning; `None` without an embedder.
+        weights: its terms with their weights: count times rarity in the namespace.
+        spelled: its terms as the question spells them.
+        vocabulary: counts in the namespace for its terms.
+        vector: `(dimension,)`, its embedding; `None` without an embedder.
         documents: ids of the only documents that may be found; `None`: all.
         segments: the same of segments.
-        titled: the names it gives that are titles of documents.
-        names: all that may be a name in it, lower-cased.
+        titled: names in it that are titles of documents.
+        names: everything in it that may be a name, lower-cased.
     """
 
     weights: Mapping[str, float]
@@ -54,12 +54,12 @@ class UnderstoodQuestion:
 
     @property
     def rarity(self) -> dict[str, float]:
-        """Its terms, each as rare as the namespace says, however often it stands there."""
+        """Its terms with their rarity in the namespace, without their counts in the question."""
         return scoring.weighted(dict.fromkeys(self.weights, 1.0), self.vocabulary)
 
     @property
     def rarest(self) -> float:
-        """How rare a word is that no segment has."""
+        """The rarity of a word that no segment has."""
         return scoring.weighted({"": 1.0}, replace(self.vocabulary, frequencies={}))[""]
 
     @property
@@ -68,7 +68,7 @@ class UnderstoodQuestion:
         return sum(self.weights.values())
 
     def share(self, found: frozenset[str]) -> float:
-        """Return how much of the question some terms cover, by weight."""
+        """Return the share of the question that some terms cover, by weight."""
         covered = sum(weight for term, weight in self.weights.items() if term in found)
         return covered / self.total if covered else 0.0
 
@@ -82,7 +82,7 @@ async def understood(
     documents: Collection[str] | None,
     segments: Collection[str] | None = None,
 ) -> UnderstoodQuestion:
-    """Look up a question's terms and the names that it gives."""
+    """Look up the terms and the names of a question."""
     query_weights = scoring.query_terms(text)
     vocabulary = await store.vocabulary(ns, list(query_weights))
     words = words_of(text)
@@ -115,11 +115,11 @@ def _spelled(question: str, wanted: Mapping[str, float]) -> dict[str, str]:
 
 
 class Neighbourhood:
-    """Segments numbered as they are found, with exact scores for a question.
+    """Segments, numbered in the order of discovery, with exact scores for a question.
 
     Attributes:
-        entries: what is indexed of each, `n` of them.
-        row_of: segment id to its place in `entries`.
+        entries: `n` index entries, one for each segment.
+        row_of: segment id to its position in `entries`.
         profiles: `(n, t)`, BM25's saturated counts of the question's terms.
         cosines: `(n,)`, of the question's vector; all 0 without an embedder.
         dense: `(n,)` in [0, 1], cosine over its maximum.
@@ -142,7 +142,7 @@ class Neighbourhood:
         self._named_documents = _named_documents(question)
 
     async def start(self) -> None:
-        """Take the best segments by words and by meaning, and what the question names."""
+        """Add the best segments by words and by meaning, and those of documents that it names."""
         question, limit = self.question, self._limit
         ids = list(
             await self.store.matching(
@@ -166,7 +166,7 @@ class Neighbourhood:
         await self.add(ids)
 
     async def add(self, ids: Iterable[str]) -> None:
-        """Take segments in; those that are known, or may not be found, are passed over."""
+        """Add segments; skip those that are known or excluded from the search."""
         new = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.row_of]
         if self.question.segments is not None:
             new = [id_ for id_ in new if id_ in self.question.segments]
@@ -226,7 +226,7 @@ class Neighbourhood:
         )
 
     def rows(self, ids: Iterable[str]) -> "NDArray[np.int64]":
-        """Return the rows of segments, without those that are not here."""
+        """Return the rows of segments; unknown segments are left out."""
         known_rows = [self.row_of[id_] for id_ in ids if id_ in self.row_of]
         return np.array(known_rows, dtype=np.int64)
 
@@ -245,12 +245,12 @@ class Neighbourhood:
         return np.array(ordered[:k], dtype=np.int64)
 
     def place(self, row: int) -> tuple[str, int]:
-        """Return what equal scores are ordered by."""
+        """Return the sort key for equal scores."""
         return self.entries[row].document_id, self.entries[row].index
 
 
 def _named_documents(question: UnderstoodQuestion) -> dict[str, float]:
-    """Return the segments of the documents that a question names, with how surely it does."""
+    """Return the segments of the documents that a question names, with the certainty of each."""
     scores: dict[str, float] = {}
     for documents in question.titled.values():
         for one in documents:

@@ -1,8 +1,8 @@
 """Identifiers in a question, and the fragments of source files that define them.
 
-A fragment that defines a name says it once, those that use it more often: by words alone the
-definition comes last. Which fragments have its words the index says; which of them define it, their
-text.
+A fragment that defines a name contains it once, and fragments that use it contain it more often. So
+a ranking by words alone puts the definition last. The index gives the fragments with the words;
+their text shows which of them define the name.
 """
 
 import re
@@ -50,9 +50,9 @@ _SCRIPTS = ("javascript", "typescript", "tsx")
 
 
 def identifiers(question: str) -> list[str]:
-    """Return the names of code that a question gives, each once.
+    """Return the identifiers in a question, each once.
 
-    A word is one if it is written as no word of plain language is (`read_bytes`, `readBytes`,
+    A word is an identifier if it is written like no ordinary word (`read_bytes`, `readBytes`,
     `read()`, `store.read`: its last part), if the question says so ("the function read", "where is
     read defined"), or if it is the whole question.
     """
@@ -74,7 +74,7 @@ def defines(text: str, name: str, language: str) -> bool:
 
 
 def _ways(own: str, language: str) -> list[str]:
-    """Return how the beginning of a line may define a name."""
+    """Return patterns for the beginnings of lines that define a name."""
     if language == "python":
         return [_PYTHON + own]
     ways = [_KEYWORD + own]
@@ -90,9 +90,9 @@ def _ways(own: str, language: str) -> list[str]:
 
 
 async def find(near: "Neighbourhood", question: str, texts: "Texts") -> dict[str, str]:
-    """Return the ids of the fragments that define what the question names, with the name.
+    """Return the ids of the fragments that define identifiers of the question, with the identifier.
 
-    They are taken into the neighbourhood.
+    The fragments are added to the neighbourhood.
     """
     labels: dict[str, str] = {}
     for name in identifiers(question):

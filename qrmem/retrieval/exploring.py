@@ -1,4 +1,4 @@
-"""From the segments that a question finds by itself to the candidates: links, PageRank."""
+"""Expands the first segments of a search to its candidates, by links and PageRank."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ Edges = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.float64]"]
 async def rank(
     near: "Neighbourhood", rows: "NDArray[np.int64]", links: "Links"
 ) -> "NDArray[np.float64]":
-    """Return how likely a walk from the best segments stands on each candidate.
+    """Return the probability of each candidate in a random walk from the best segments.
 
     Args:
         near: the segments.
@@ -64,7 +64,7 @@ async def rank(
 
 
 def _titles(rows: "NDArray[np.int64]", links: "Links") -> Edges:
-    """Return the edges between candidates that a title makes."""
+    """Return the edges between candidates that come from titles."""
     title_links = links.chosen(
         links.entitled & np.isin(links.sources, rows) & np.isin(links.targets, rows)
     )
@@ -114,17 +114,17 @@ _PLAIN_NAME = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """Everything that was found out for one question.
+    """The result of the expansion for one question.
 
     Attributes:
-        near: the segments that were looked at.
+        near: the segments that were considered.
         rows: `(c,)` ascending, the candidates among them.
         seeds: the segments that links were followed from, best first.
         first: the links out of the seeds, the best one to each target.
         second: the links out of these targets.
-        uncovered: `(n,)`, what the follow-up queries find: terms of the question that a seed lacks,
-            together with names that it gives.
-        asked_by: `(n,)`, the seed whose names they are; -1 where `uncovered` is 0.
+        uncovered: `(n,)`, scores from the follow-up queries, which join terms of the question that
+            a seed lacks with names in the seed.
+        asked_by: `(n,)`, the seed of the best follow-up query; -1 where `uncovered` is 0.
         walk: `(c,)`, PageRank.
     """
 
@@ -139,7 +139,7 @@ class Exploration:
 
 
 async def explore(near: "Neighbourhood", texts: "Texts") -> Exploration:
-    """Follow what the best segments name, for two hops, and gather the candidates."""
+    """Follow the names in the best segments for two hops, and collect the candidates."""
     ordered = near.best(near.direct, _DIRECT)
     seeds = ordered[:_SEEDS]
     names = await linking.names_in(near, texts, _ids(near, seeds))
@@ -176,7 +176,7 @@ def _joined(one: "Links", other: "Links") -> "Links":
 
 
 def _onward(first: "Links", seeds: "NDArray[np.int64]") -> "Links":
-    """Return the best links to new segments, one to each."""
+    """Return the best links to new segments, one for each segment."""
     new = first.chosen(~np.isin(first.targets, seeds))
     ordered = new.best(len(new))
     _, places = np.unique(ordered.targets, return_index=True)
@@ -186,10 +186,10 @@ def _onward(first: "Links", seeds: "NDArray[np.int64]") -> "Links":
 async def _ask_again(
     near: "Neighbourhood", names: "Names", seeds: "NDArray[np.int64]"
 ) -> "tuple[NDArray[np.float64], NDArray[np.int64]]":
-    """Ask from each seed for what it lacks of the question, together with the names that it gives.
+    """Query from each seed for the terms of the question that it lacks, together with its names.
 
-    A segment that names no page may still say enough: its names, and the words of the question that
-    it lacks, are a new query.
+    A segment that names no title can still lead on: its names, and the words of the question that
+    it lacks, form a new query.
     """
     bags = {row: _bag(near, names.read.get(near.entries[row].id, ())) for row in seeds.tolist()}
     query_terms = dict.fromkeys(sorted({term for bag in bags.values() for term in bag}), 1.0)
@@ -236,7 +236,7 @@ def _together(
     rows: "NDArray[np.int64]",
     weights: Mapping[str, float],
 ) -> "NDArray[np.float64]":
-    """Return the geometric mean of the terms that a seed lacks and of the names that it gives."""
+    """Return the geometric mean of the scores for terms that a seed lacks and for its names."""
     bags = (near.entries[row].terms for row in rows.tolist())
     length = near.question.vocabulary.mean_length
     counts = scoring.saturated(bags, list(weights), length)
@@ -249,7 +249,7 @@ def _together(
 
 
 def _bag(near: "Neighbourhood", cut: "Sequence[Sentence]") -> dict[str, float]:
-    """Return the words of the names in a segment, weighed by the sentences that they stand in."""
+    """Return the words of the names in a segment, weighted by the sentences that contain them."""
     bag: dict[str, float] = {}
     for sentence in cut:
         weight = _PLAIN_NAME + near.question.share(sentence.terms)

@@ -1,4 +1,4 @@
-"""Entity linking: a sentence of a found segment names something, and that leads elsewhere."""
+"""Entity linking: names in the sentences of found segments lead to other segments."""
 
 import math
 from collections import OrderedDict
@@ -35,10 +35,10 @@ class Sentence:
     """A sentence of a segment.
 
     Attributes:
-        terms: its words as BM25 counts them.
-        words: its words as names are compared.
-        places: where a name may stand in it.
-        names: the names that stand in it, once they were looked up.
+        terms: its terms for BM25.
+        words: its words in the form in which names are compared.
+        places: positions where a name may be.
+        names: the known names in it, after the lookup.
     """
 
     text: str
@@ -49,7 +49,7 @@ class Sentence:
 
 
 class Texts:
-    """The segments of a namespace, each read once and cut into sentences once."""
+    """The segments of a namespace; each is read and split into sentences once."""
 
     def __init__(self, store: "GraphStore", ns: str) -> None:
         self._store = store
@@ -57,13 +57,13 @@ class Texts:
         self._read: OrderedDict[str, tuple[Segment, Sequence[Sentence]]] = OrderedDict()
 
     def of(self, store: "GraphStore") -> "Texts":
-        """Return the same segments, where those that lack are read from another store."""
+        """Return the same segments; missing ones will be read from another store."""
         other = copy(self)
         other._store = store
         return other
 
     async def read(self, ids: Iterable[str]) -> "Mapping[str, tuple[Segment, Sequence[Sentence]]]":
-        """Return segments with their sentences; those deleted meanwhile are left out."""
+        """Return segments with their sentences; segments deleted meanwhile are left out."""
         ids_wanted = list(dict.fromkeys(ids))
         missing = [id_ for id_ in ids_wanted if id_ not in self._read]
         for segment in await self._store.segments(self._ns, missing) if missing else ():
@@ -83,12 +83,12 @@ def _sentence(text: str) -> Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the names in some segments lead to.
+    """The names in some segments, and the segments to which they lead.
 
     Attributes:
         read: segment id to its sentences, with the names in each.
         titled: names that are titles, with their documents.
-        entities: names of entities, with the keys of these.
+        entities: names of entities, with the entities' keys.
         places: entity key to the ids of its segments, for rare ones.
     """
 
@@ -98,7 +98,7 @@ class Names:
     places: Mapping[str, Sequence[str]]
 
     def targets(self, name: str) -> list[tuple[str, float, bool]]:
-        """Return the segments that a name leads to, how surely, and whether it is their title."""
+        """Return a name's target segments, its certainty, and whether it is their title."""
         titled_documents = self.titled.get(name, ())
         targets = [
             (id_, one.sure / math.sqrt(len(titled_documents)), True)
@@ -113,10 +113,10 @@ class Names:
 
 
 async def names_in(near: "Neighbourhood", texts: Texts, ids: Sequence[str]) -> Names:
-    """Read segments, find the names in them, and look up what these lead to.
+    """Read segments, find the names in them, and look up the targets of these names.
 
-    Names that the question gives itself lead nowhere new and are left out. Titles and entities are
-    looked for apart: one may stand inside the other.
+    Names in the question lead to nothing new and are left out. Titles and entities are searched
+    separately, because one may be part of the other.
     """
     read = {id_: cut for id_, (_, cut) in (await texts.read(ids)).items()}
     forms = {
@@ -159,16 +159,16 @@ def _with_names(sentence: Sentence, titled: "Mapping[str, object]", entities: se
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Links as columns, all of one length.
+    """Links as columns of equal length.
 
     Attributes:
         sources: rows of the segments that were read.
-        targets: rows of the segments that they lead to.
-        names: the names that lead there.
+        targets: rows of the segments to which the links lead.
+        names: the names of the links.
         sentences: which sentence of the source has the name.
-        worth: the sentence's share of the question, times how surely the name leads there.
+        worth: the sentence's share of the question, times the certainty of the name.
         entitled: whether the name is the target's title, not only in its text.
-        scores: what following it is worth; see `weigh`.
+        scores: scores of the links; see `weigh`.
     """
 
     sources: "NDArray[np.int64]"
@@ -187,7 +187,7 @@ class Links:
         return Links(*(getattr(self, column.name)[places] for column in fields(self)))
 
     def best(self, limit: int) -> "Links":
-        """Return those with the highest scores, best first; ties by row."""
+        """Return the links with the highest scores, best first; ties by row."""
         return self.chosen(np.lexsort((self.targets, -np.round(self.scores, 6)))[:limit])
 
     def scores_of(self, rows: "NDArray[np.int64]") -> "NDArray[np.float64]":
@@ -197,7 +197,7 @@ class Links:
 
 
 async def follow(near: "Neighbourhood", names: Names) -> Links:
-    """Return the links out of segments that were read, with their targets taken in.
+    """Return the links out of segments that were read, and add their targets.
 
     Links within a document by its own title are left out.
     """
@@ -244,16 +244,16 @@ def weigh(
     weight: Mapping[int, float],
     covered: "Mapping[int, NDArray[np.float64]]",
 ) -> Links:
-    """Score links and keep the best one to each target, apart for titles and for names in texts.
+    """Score links and keep the best one to each target, separately for titles and names in texts.
 
-    A link is worth its source, times its sentence, times what its target has of the question's
-    words that the way there lacks.
+    The score is the worth of the source, times that of the sentence, times the share of the
+    question's words that the target has and the path to it lacks.
 
     Args:
         near: the segments.
         links: all links out of the sources.
         weight: row of a source to its worth.
-        covered: row of a source to the question's terms that the way to it covers, `(t,)`.
+        covered: row of a source to the question's terms that the path to it covers, `(t,)`.
     """
     if not len(links):
         return links

@@ -1,4 +1,4 @@
-"""What is known of each candidate: numbers in [0, 1] that compare across memories; and in words."""
+"""Features of each candidate, in [0, 1] and comparable across memories, and reasons in words."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ def by_rank(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
 
 
 def _logged(values: "NDArray[np.float64]", floor: float) -> "NDArray[np.float64]":
-    """Return logarithms from 0 (at most the floor) to 1 (the maximum)."""
+    """Return logarithms, scaled from 0 (the floor or less) to 1 (the maximum)."""
     result: NDArray[np.float64] = 1 - np.log((values + floor) / (1 + floor)) / np.log(
         floor / (1 + floor)
     )
@@ -32,7 +32,7 @@ def _logged(values: "NDArray[np.float64]", floor: float) -> "NDArray[np.float64]
 
 
 def _novelty(found: "Exploration") -> "NDArray[np.float64]":
-    """Return how much of the question a candidate adds to one of the five best seeds."""
+    """Return the share of the question that a candidate adds to one of the five best seeds."""
     neighbourhood, seeds = found.near, found.seeds[:5]
     if not seeds.size or not neighbourhood.question.total:
         return np.zeros(found.rows.size)
@@ -52,16 +52,16 @@ def _linked(found: "Exploration") -> "NDArray[np.float64]":
 
 
 def _shared(found: "Exploration") -> "NDArray[np.float64]":
-    """Return the best link out of a seed by a name that both texts have."""
+    """Return the score of the best link from a seed by a name that both texts contain."""
     return normalised(found.first.chosen(~found.first.entitled).scores_of(found.rows))
 
 
 def _telling(found: "Exploration") -> "NDArray[np.float64]":
-    """Return how much a candidate has of the few words that make a question.
+    """Return how much of the question's most telling words a candidate has.
 
-    These are each word's share of the question times its share of squared weights. A question about
-    one rare word has nearly all there, also beside common ones, and what holds the word goes before
-    what names lead to. Spread over ten words the feature is next to nothing.
+    The feature sums, for each word, its share of the question times its share of squared weights.
+    A question about one rare word has nearly all of its weight there, even beside common words, and
+    segments with that word rank before linked ones. For ten equal words, it is at most 0.1.
     """
     neighbourhood = found.near
     shares = neighbourhood.weights / (neighbourhood.question.total or 1.0)
@@ -102,9 +102,9 @@ _TIE = 1e-4
 
 
 def ranked(found: "Exploration") -> "NDArray[np.float64]":
-    """Return `(n,)`: a score in [0, 1] for every segment that was looked at.
+    """Return `(n,)`: a score in [0, 1] for every segment that was considered.
 
-    Candidates come before all others, which keep the order of their direct scores.
+    Candidates come before all other segments, which keep the order of their direct scores.
     """
     neighbourhood = found.near
     if not found.rows.size:
@@ -120,10 +120,10 @@ def ranked(found: "Exploration") -> "NDArray[np.float64]":
 
 
 def _led(scores: "NDArray[np.float64]", found: "Exploration") -> "NDArray[np.float64]":
-    """Let nothing lead that has no word of the question, where something has one.
+    """Rank no segment without a word of the question first, if another segment has one.
 
-    A link is only as good as where it starts. In a small memory everything is linked with
-    everything, and what was fitted on large ones would let a neighbour lead.
+    A link is only as good as its source. In a small memory everything is linked with
+    everything, and weights that were fitted on large memories could rank a neighbour first.
     """
     neighbourhood, rows = found.near, found.rows
     has_own_words = (neighbourhood.bm25[rows] > 0) | (neighbourhood.named[rows] > 0)
@@ -151,9 +151,9 @@ _Step = tuple[str, int]
 async def reason(
     near: "Neighbourhood", found: "Exploration | None", texts: "Texts", row: int
 ) -> tuple[str, list[int]]:
-    """Return the way from the question to a segment, and the rows of the segments that it quotes.
+    """Return the path from the question to a segment, and the rows of the segments that it quotes.
 
-    It tells names, sentences, words, meaning.
+    The path consists of names, sentences, words and meaning.
     """
     steps: list[_Step] = []
     if found is not None and near.direct[row] < _STRONG:
@@ -178,7 +178,7 @@ def _itself(near: "Neighbourhood", row: int) -> list[str]:
 
 
 async def _way(found: "Exploration", texts: "Texts", row: int) -> list[_Step]:
-    """Return the links that lead to a segment, from the question on."""
+    """Return the links that lead to a segment, beginning at the question."""
     second, first = _link(found.second, row), _link(found.first, row)
     if first is not None and (second is None or first[1] >= second[1]):
         return [await _step(found, texts, found.first, first[0])]
@@ -216,7 +216,7 @@ async def _step(found: "Exploration", texts: "Texts", links: "Links", place: int
 
 
 def _around(sentence: str, name: str) -> str:
-    """Return a sentence, or of a long one the part with the name in it."""
+    """Return a sentence, or the part of a long one that has the name."""
     if len(sentence) <= _SENTENCE:
         return sentence
     start = max(0, sentence.find(name) + len(name) - _SENTENCE // 2)
@@ -232,7 +232,7 @@ def _around(sentence: str, name: str) -> str:
 
 
 def _as_written(name: str, sentence: str) -> str:
-    """Return a name as a sentence writes it."""
+    """Return a name as a sentence spells it."""
     words = words_of(sentence)
     length = name.count(" ") + 1
     for first in range(len(words.words) - length + 1):
@@ -242,7 +242,7 @@ def _as_written(name: str, sentence: str) -> str:
 
 
 async def _label_of(near: "Neighbourhood", texts: "Texts", row: int) -> str:
-    """Return what a segment is called: its document's title, and its chapter or its number."""
+    """Return the label of a segment: its document's title, and its chapter or number."""
     entry = near.entries[row]
     segment, _ = (await texts.read([entry.id])).get(entry.id, (None, ()))
     part = segment.part if segment else ""

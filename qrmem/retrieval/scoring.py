@@ -1,4 +1,4 @@
-"""BM25 and cosines: how near texts are to a query, computed exactly."""
+"""Exact scores of texts for a query: BM25 and cosines."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,9 +27,9 @@ def query_terms(text: str) -> dict[str, float]:
 
 
 def weighted(query: Mapping[str, float], vocabulary: "Vocabulary") -> dict[str, float]:
-    """Return each term's weight in a query: how often it stands there times its rarity.
+    """Return each term's weight in a query: its count times its rarity.
 
-    A term that occurs nowhere is as rare as can be: it may still occur in another text.
+    A term that no segment has gets the highest rarity: it may still occur in another text.
     """
     return {term: count * vocabulary.rarity(term) for term, count in query.items()}
 
@@ -40,7 +40,7 @@ def saturated(
     """Return `(n, t)`: BM25's saturated counts of terms in texts, each in [0, K1 + 1].
 
     Args:
-        bags: each text's terms, repeats kept.
+        bags: each text's terms with repeats.
         wanted: `t` terms.
         mean_length: terms of a text in the collection.
     """
@@ -57,7 +57,7 @@ def saturated(
 
 
 def normalised(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Divide by the question's maximum; what is not positive becomes 0."""
+    """Divide scores by their maximum; scores that are not positive become 0."""
     top = float(scores.max(initial=0.0))
     return np.maximum(scores, 0.0) / top if top > 0 else np.zeros_like(scores)
 
@@ -66,8 +66,8 @@ async def embed_query(embedder: "Embedder", text: str, dimension: int) -> "NDArr
     """Return the vector of a query.
 
     Raises:
-        EmbedderMismatch: its length isn't that of the memory's vectors.
-        ModelUnavailable: the embedder returned something that is no number.
+        EmbedderMismatch: its length differs from that of the memory's vectors.
+        ModelUnavailable: the embedder returned a value that is not a finite number.
     """
     matrix = await embed_texts(embedder, [searched(text)], kind="query")
     vector: NDArray[np.float32] = matrix[0]
@@ -85,7 +85,7 @@ async def embed_texts(
     """Embed texts and check that every number is finite.
 
     Raises:
-        ModelUnavailable: it isn't.
+        ModelUnavailable: a number is not finite.
     """
     matrix = await embedder.embed(texts, kind=kind)
     if not np.isfinite(matrix).all():
@@ -94,10 +94,10 @@ async def embed_texts(
 
 
 def windows(embedder: "Embedder", segment: "Segment", title: str = "") -> list[str]:
-    """Return the texts that stand for a segment: what its encoder reads whole.
+    """Return the texts to embed for a segment; each fits the encoder's window.
 
-    Its title heads the first of them: it says what a passage is about that doesn't name its
-    subject. Heading the others too would push their ends out of the encoder's window.
+    The first one begins with the title, because a passage may not name its subject. With the title,
+    the other texts would exceed the encoder's window.
     """
     return list(embedder.windows(f"{title}\n{segment.text}" if title else segment.text))
 

@@ -1,4 +1,4 @@
-"""Ranked segments for a question, with no chat model."""
+"""Ranks segments for a question, without a chat model."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """All that a search found out before it made its list.
+    """The results of a search before they are cut to a list.
 
     Attributes:
-        near: the segments that were looked at, `n` of them.
-        explored: what following names added; `None` where there was no segment to start from.
-        scores: `(n,)`, what the segments are ranked by.
-        defined: ids of segments of source code that define what the question names, with the name.
+        near: the `n` segments that were considered.
+        explored: results of following names; `None` if there was no segment to start from.
+        scores: `(n,)`, the scores that rank the segments.
+        defined: ids of source code segments that define an identifier of the question, with it.
     """
 
     near: Neighbourhood
@@ -50,13 +50,13 @@ class Findings:
 
 
 class Searcher:
-    """Searches one namespace. Nothing but the sentences of segments is kept between searches.
+    """Searches one namespace. Only the sentences of segments are cached between searches.
 
     Attributes:
-        store: where the namespace is.
+        store: store of the namespace.
         ns: the namespace.
-        embedder: what its vectors were made by, if it has any.
-        reranker: reads the first candidates again; one run's.
+        embedder: the embedder that made its vectors, if it has any.
+        reranker: reorders the first candidates; belongs to one run.
     """
 
     reranker: "Reranker | None" = None
@@ -71,7 +71,7 @@ class Searcher:
         self._only: frozenset[str] | None = None
 
     def within(self, segments: "Collection[str] | None") -> "Searcher":
-        """Return a searcher that finds no other segments than these; `None`: all."""
+        """Return a searcher that finds only these segments; `None`: all."""
         if segments is None:
             return self
         other = copy(self)
@@ -84,8 +84,8 @@ class Searcher:
         """Return a searcher for one run.
 
         Args:
-            embedder: the namespace's own, its use counted in the budget of the run.
-            reranker: the run's.
+            embedder: embedder of the namespace, whose use counts in the budget of the run.
+            reranker: reranker of the run.
         """
         other = self.reranked_by(reranker)
         other.embedder = embedder if self.embedder is not None else None
@@ -93,17 +93,17 @@ class Searcher:
         return other
 
     def reranked_by(self, reranker: "Reranker | None") -> "Searcher":
-        """Return the same searcher with another reranker, of one run."""
+        """Return the same searcher with the reranker of a run."""
         other = copy(self)
         other.reranker = reranker
         return other
 
     @asynccontextmanager
     async def _now(self) -> "AsyncIterator[Searcher]":
-        """Yield a searcher of the memory as it is now, whatever is written meanwhile.
+        """Yield a searcher of a snapshot of the memory, which later writes do not change.
 
-        Where the store is read in this process, searches take turns: Python runs one thread at a
-        time, and several that read a file take twice as long to hand that over at each row.
+        If the store is read in this process, searches take turns. Python runs one thread at a time,
+        and several threads that read a file take twice as long, because they switch at each row.
         """
         turn = self._turns if self.store.has_snapshots else nullcontext()
         async with turn, self.store.snapshot() as store:
@@ -114,7 +114,7 @@ class Searcher:
     async def vocabulary(self, wanted: Sequence[str]) -> "Vocabulary":
         """Return how many segments have each term.
 
-        One run looks the same terms up once: Neo4j goes through all segments with each of them.
+        A run looks up each term once: Neo4j goes through all segments that have the term.
         """
         if self._looked_up is None:
             return await self.store.vocabulary(self.ns, wanted)
@@ -165,12 +165,12 @@ class Searcher:
         documents: Collection[str] | None = None,
         at_least: int = 0,
     ) -> Findings | None:
-        """Return what a search finds out, or `None` if there is no such namespace.
+        """Return the results of a search before they are cut, or `None` without such a namespace.
 
         Args:
             question: in any language.
             documents: search these documents only.
-            at_least: hits that are wanted; as many candidates are taken.
+            at_least: number of wanted hits; at least so many candidates are taken.
         """
         vector = await self._checked_vector(question)
         async with self._now() as now:
@@ -213,7 +213,7 @@ class Searcher:
         return await self.vector(question, info)
 
     def _check(self, info: "NamespaceInfo") -> None:
-        """Refuse another model; its dimension is checked when there is a vector of it."""
+        """Refuse another model; its dimension is checked once it has made a vector."""
         if self.embedder is not None and info.dimension and self.embedder.name != info.embedder:
             raise EmbedderMismatch(
                 f"the memory was embedded by {info.embedder}, not by {self.embedder.name}; "
@@ -227,7 +227,7 @@ class Searcher:
         k: int,
         documents: Collection[str] | None = None,
     ) -> dict[str, float]:
-        """Return the k best segments by one score alone, best first.
+        """Return the k best segments by a single score, best first.
 
         Args:
             question: in any language.
@@ -250,7 +250,7 @@ class Searcher:
     async def near(
         self, question: str, k: int, documents: Collection[str] | None = None
     ) -> Neighbourhood:
-        """Return the segments nearest to a question by its words, and by its meaning.
+        """Return the segments nearest to a question by words and by meaning.
 
         Args:
             question: in any language.
@@ -328,9 +328,10 @@ class Searcher:
 
 
 async def _reranked(reranker: "Reranker", question: str, hits: list[Hit]) -> list[Hit]:
-    """Return hits with the first of them in the order of a reranker, if it gives one.
+    """Return hits, the first of them in the order of a reranker, if it gives one.
 
-    Those have scores by their place, from 1 down to more than 0.5; what follows, half of its own.
+    Reranked hits get scores by their rank, from 1 down to more than 0.5. Later hits get half of
+    their own scores.
     """
     first = [hit for hit in hits[: reranker.depth] if not hit.boilerplate]
     texts = ["\n".join(filter(None, (hit.title, hit.text))) for hit in first]
@@ -347,13 +348,13 @@ async def _reranked(reranker: "Reranker", question: str, hits: list[Hit]) -> lis
 
 
 def _kind(segment: "Segment", entry: "Entry") -> str:
-    """Return what a segment is if it is no text to read; of code, only a licence is none."""
+    """Return the kind of a segment that is not worth reading, else ""; in code only a licence."""
     kind = boilerplate(segment.text, segment.index)
     return kind if kind == "licence" or CODE_KEY not in entry.metadata else ""
 
 
 def _put_first(scores: "NDArray[np.float64]", rows: "NDArray[np.int64]") -> "NDArray[np.float64]":
-    """Put what defines a name of the question before everything else; among them, as before."""
+    """Put segments that define an identifier of the question first; their order stays."""
     if not rows.size:
         return scores
     result = scores / 2

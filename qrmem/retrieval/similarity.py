@@ -1,6 +1,6 @@
-"""How near edges and segments are to a query, for the strategies.
+"""Scores of edges and segments for a query, for the strategies.
 
-With an embedder it is the cosine; without one, BM25 over the question's maximum.
+A score is the cosine; without an embedder it is BM25 over the query's maximum.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def vector_owner(text: str) -> str:
-    """Return who owns the vector of an edge's text: a changed description is another owner."""
+    """Return the owner key of an edge text's vector; a changed description gets another key."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -30,7 +30,7 @@ class EdgeScorer:
         """Take a namespace's searcher.
 
         Args:
-            best_effort: keeps the vectors that are made, as far as the store takes them.
+            best_effort: stores new vectors where the store accepts them.
         """
         self._searcher = searcher
         self._store = searcher.store
@@ -40,14 +40,14 @@ class EdgeScorer:
 
     @property
     def is_dense(self) -> bool:
-        """Whether scores are cosines; thresholds on cosines don't apply where they aren't."""
+        """Whether scores are cosines; thresholds on cosines apply only then."""
         return self._embedder is not None
 
     async def score_edges(self, query: str, edges: Mapping[str, str]) -> dict[str, float]:
         """Score edge texts ("head - description - tail").
 
         Args:
-            query: the question, or what a strategy made of it.
+            query: the question, or a query that a strategy made from it.
             edges: relation key to text.
 
         Returns:
@@ -61,7 +61,7 @@ class EdgeScorer:
         return dict(zip(edges, await self._similarities(query, vectors), strict=True))
 
     async def score_segments(self, query: str, segment_ids: Sequence[str]) -> dict[str, float]:
-        """Score segments; those that the memory doesn't hold are left out.
+        """Score segments; unknown segments are left out.
 
         Returns:
             Segment id to score: cosine in [-1, 1], or BM25 over the maximum among those given.
@@ -80,7 +80,7 @@ class EdgeScorer:
         return [round(float(score), 4) for score in vectors @ vector]
 
     async def _edge_vectors(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Return one vector per text; those that the store lacks are made and kept there."""
+        """Return one vector per text; missing vectors are made and stored."""
         assert self._embedder is not None
         owners = {vector_owner(text): text for text in texts}
         stored_vectors = await self._store.vectors(self._ns, "relation", list(owners))
@@ -99,7 +99,7 @@ class EdgeScorer:
         return matrix[[row_of[vector_owner(text)] for text in texts]]
 
     async def _edges_by_words(self, query: str, edges: Mapping[str, str]) -> dict[str, float]:
-        """Score by BM25 over the maximum; how rare a word is, the namespace's segments say."""
+        """Score by BM25 over the maximum; rarities of words come from the namespace's segments."""
         query_weights = scoring.query_terms(query)
         vocabulary = await self._searcher.vocabulary(list(query_weights))
         weights = scoring.weighted(query_weights, vocabulary)

@@ -1,9 +1,9 @@
-"""Which parts of a conversation belong to a prompt: how turns are scored, and which parts go in.
+"""Scores turns of a conversation for a prompt, and selects the parts to show.
 
-A turn is kept in parts of some sixty words. A part counts by its own words and vector, its turn by
-what stands around it. All numbers and word lists were chosen on conversations of LoCoMo and chats
-of BEAM. Four of the weights were checked by choosing them again with each conversation and chat
-left out in turn (docs/evaluation.md has the figures); the others were not.
+A turn is stored in parts of about sixty words. A part is scored by its own words and vector, its
+turn also by the turns around it. All numbers and word lists were chosen on conversations of LoCoMo
+and chats of BEAM. Four of the weights were cross-checked: they were chosen again with each
+conversation and chat left out in turn (docs/evaluation.md has the figures). The others were not.
 """
 
 import heapq
@@ -40,7 +40,7 @@ async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) 
     Args:
         searcher: of the namespace.
         texts: what segments are compared with.
-        share: of the shorter one's words, counted with repeats, that both have.
+        share: least share of the shorter one's words, with repeats, that both have.
     """
     store, ns = searcher.store, searcher.ns
     text_terms = [terms(text) for text in texts]
@@ -59,7 +59,7 @@ async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) 
 
 
 def _own_terms(all_terms: Sequence[str], title: Sequence[str]) -> tuple[set[str], int]:
-    """Return the terms of a text without those of its title, and how many, with repeats."""
+    """Return the terms of a text without those of its title, and their number with repeats."""
     own_terms = set(all_terms)
     for term in own_terms.intersection(title):
         if all_terms.count(term) <= title.count(term):
@@ -185,7 +185,7 @@ def is_stated(text: str) -> bool:
 
 
 def wishes(text: str) -> str:
-    """Return the sentences of a text that say how its writer wants things, "…" between others."""
+    """Return the sentences that state a lasting wish, with "…" for the sentences between."""
     text_so_far, after = "", 0
     for start, end in sentences(text):
         if is_standing(text[start:end]):
@@ -199,13 +199,13 @@ def wishes(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a turn stands.
+    """The position of a turn.
 
     Attributes:
-        session: that it is part of.
-        speaker: a name, "" where only the role is known.
+        session: its session.
+        speaker: a name; "" if only the role is known.
         is_users: whether the user said it, in a conversation without names.
-        day: on which it was said.
+        day: the day on which it was said.
     """
 
     session: object
@@ -216,10 +216,10 @@ class Place:
 
 @dataclass(frozen=True)
 class PromptTerms:
-    """What a prompt asks for.
+    """The analysis of a prompt.
 
     Attributes:
-        text: of the prompt.
+        text: the prompt.
         times: first and last days of the times that it names.
     """
 
@@ -228,42 +228,42 @@ class PromptTerms:
 
     @cached_property
     def is_of_all(self) -> bool:
-        """Whether it is about the whole conversation: a summary, an order of events."""
+        """Whether it is about the whole conversation: asks for a summary or an order of events."""
         return _WHOLE.search(self.text) is not None
 
     @cached_property
     def is_personal(self) -> bool:
-        """Whether who asks speaks of themselves."""
+        """Whether the user speaks of themselves."""
         return _PERSONAL.search(self.text) is not None
 
     @cached_property
     def is_for_oneself(self) -> bool:
-        """Whether who asks speaks of themselves, or wants something for themselves."""
+        """Whether the user speaks of themselves, or wants something for themselves."""
         return self.is_personal or _FOR_ONE.search(self.text) is not None
 
     @cached_property
     def is_of_own_state(self) -> bool:
-        """Whether who asks wants to know something of themselves: "Where do I live?"."""
+        """Whether the user asks about themselves: "Where do I live?"."""
         is_question = _OWN_STATE.search(self.text) is not None
         return self.is_personal and is_question and _ADVICE.search(self.text) is None
 
     @cached_property
     def names_in_it(self) -> frozenset[str]:
-        """Return terms of words that are capitalised within a sentence: "Clara", but not "I"."""
+        """Return the terms of words that are capitalised in a sentence: "Clara", but not "I"."""
         return frozenset(terms(" ".join(_NAME.findall(self.text))))
 
     @property
     def least_cosine(self) -> float:
-        """How near it is, at least, to what it is about."""
+        """The least cosine with a part that it is about."""
         return _NEAR_OWN if self.is_personal else _NEAR
 
     def names(self, speakers: Iterable[str]) -> set[str]:
-        """Return those speakers that it names."""
+        """Return the speakers that it names."""
         text = self.text.casefold()
         return {speaker for speaker in speakers if speaker and speaker.casefold() in text}
 
     def is_within(self, day: date | None) -> bool:
-        """Whether a day is of a time that it names."""
+        """Whether a day is within a time that it names."""
         if day is None or not self.times:
             return False
         return any(first <= day <= last for first, last in self.times)
@@ -271,15 +271,15 @@ class PromptTerms:
     def share(
         self, rarity: Mapping[str, float], rarest: float, said: Iterable[Collection[str]]
     ) -> float:
-        """Return the share of a budget that belongs to what was said, by the words of both.
+        """Return the share of a budget for what was said, by the words in common.
 
-        All of it goes to a prompt that is about something that was said, nothing to a greeting or a
-        question of another kind, and little where that is not clear. Of a prompt that asks what was
-        said ("did I mention") one word is enough.
+        A prompt about something that was said gets all of it, a greeting or another kind of
+        question gets nothing, and an unclear prompt gets little. If a prompt asks what was said
+        ("did I mention"), one common word is enough.
 
         Args:
-            rarity: its terms, each as rare as it is in the conversation.
-            rarest: of a word that was never said.
+            rarity: its terms with their rarity in the conversation.
+            rarest: rarity of a word that was never said.
             said: terms of the parts that are nearest to it.
         """
         weights = {term: rarity[term] for term in rarity.keys() - _SMALL_TALK}
@@ -302,12 +302,12 @@ class PromptTerms:
 def in_context(
     places: Mapping[int, Place], own: Mapping[int, float], asked: PromptTerms
 ) -> dict[int, float]:
-    """Return what stands around each turn, by its number.
+    """Return the score that each turn gets from the turns around it, by number.
 
     Args:
-        places: of all turns that may be shown, by number.
+        places: positions of all turns that may be shown, by number.
         own: turns with the score of their best part.
-        asked: by the prompt.
+        asked: the analysis of the prompt.
     """
     best: dict[object, float] = {}
     for number, score in own.items():
@@ -336,7 +336,7 @@ def _around(number: int, places: Mapping[int, Place], own: Mapping[int, float]) 
 
 
 def neighbours(number: int) -> list[int]:
-    """Return the numbers of the turns beside one; some may not be there."""
+    """Return the numbers of the turns beside one; some may not exist."""
     return [number + away for away, _ in _BESIDE]
 
 
@@ -346,8 +346,8 @@ class Part:
 
     Attributes:
         turn: its turn's number.
-        index: its place among its turn's parts.
-        score: of it and of what stands around its turn.
+        index: its position among its turn's parts.
+        score: its own score and that from the turns around.
     """
 
     turn: int
@@ -356,16 +356,17 @@ class Part:
 
 
 def standing_bonus(asked: PromptTerms) -> float:
-    """Return what is added for a part that says how the user wants things."""
+    """Return the bonus for a part that states a lasting wish of the user."""
     return 0.0 if asked.is_of_all else STANDING
 
 
 def best_first(parts: Iterable[Part], asked: PromptTerms, last: int) -> Iterator[Part]:
-    """Yield parts, best first; parts of what was yielded already count for less.
+    """Yield parts, best first; parts that resemble yielded ones count less.
 
     Args:
-        parts: any number of each turn's.
-        asked: by the prompt; one about the whole conversation wants parts of all its stretches.
+        parts: any number of parts of each turn.
+        asked: the analysis of the prompt; a prompt about the whole conversation needs parts from
+            all over it.
         last: number of the conversation's last turn.
     """
     turns: Counter[int] = Counter()

@@ -1,1 +1,1 @@
-"""Trees of summaries: how nodes are clustered, kept and found (RAPTOR; ILM-TR, section 3)."""
+"""Summary trees: clustering, storage and retrieval of nodes (RAPTOR; ILM-TR, section 3)."""

@@ -1,9 +1,9 @@
 """Clusters of nodes by a Gaussian mixture, as in RAPTOR (Sarthi et al., section 3).
 
-The vectors are reduced by UMAP, by PCA where umap-learn is not installed. The number of clusters
-is the one of least BIC. A node belongs to every cluster of which it is a member with a probability
-above 0.1. All of it is seeded: the same vectors give the same clusters. What was really done is
-part of the result.
+The vectors are reduced by UMAP, or by PCA if umap-learn is not installed. The number of clusters
+is the one with the lowest BIC. A node belongs to every cluster whose membership probability is
+above 0.1. Everything is seeded: the same vectors give the same clusters. The result names the
+methods that were used.
 """
 
 import math
@@ -40,9 +40,9 @@ class ClusterSettings:
     Attributes:
         dimension: of the reduced vectors.
         threshold: probability above which a node belongs to a cluster.
-        few: nodes that are one cluster, and with which the tree ends.
-        tokens: a cluster with more is clustered again.
-        reduction: `auto` takes UMAP where umap-learn is installed.
+        few: so many nodes, or fewer, are one cluster and end the tree.
+        tokens: a cluster with more tokens is clustered again.
+        reduction: `auto` takes UMAP if umap-learn is installed.
     """
 
     dimension: int = 10
@@ -53,7 +53,7 @@ class ClusterSettings:
 
 
 def require_tree_extra() -> None:
-    """Raise `MissingError` where scikit-learn is not installed."""
+    """Raise `MissingError` if scikit-learn is not installed."""
     require_extra("tree", "a tree of summaries", "sklearn")
 
 
@@ -71,12 +71,12 @@ def reduction_of(settings: ClusterSettings) -> str:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep NumPy and scikit-learn to one thread, and one caller at a time.
+    """Limit NumPy and scikit-learn to one thread, and admit one caller at a time.
 
     The matrices are small: several threads wait for each other longer than they work, and on a
-    busy machine many times as long. Sums in one order are also the same on every machine. The
-    limit is the whole process's, and numba's default threading layer ends a process in which two
-    callers meet.
+    busy machine many times longer. A fixed order of sums also gives the same result on every
+    machine. The limit holds for the whole process, and numba's default threading layer ends a
+    process with two callers at a time.
     """
     import sklearn.mixture  # noqa: F401 - loads what has threads
     from threadpoolctl import threadpool_limits
@@ -87,12 +87,12 @@ def one_thread() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Groups of row numbers, and how they came about.
+    """Groups of row numbers, and the methods that made them.
 
     Attributes:
         groups: each sorted; together they hold every row.
-        reductions: what reduced the vectors, `umap` and `pca`; empty: they were taken whole.
-        runs: groups that are neighbours in their order, as no clusters were found.
+        reductions: methods that reduced the vectors, `umap` and `pca`; empty: not reduced.
+        runs: groups of consecutive rows, made because no clusters were found.
     """
 
     groups: list[list[int]]
@@ -105,7 +105,7 @@ def clusters(
 ) -> Clusters:
     """Return the clusters of some rows.
 
-    There are always fewer groups than rows, so that a tree of them ends.
+    There are always fewer groups than rows, so that a tree of them is finite.
 
     Args:
         vectors: `(n, d)`, any length.
@@ -126,7 +126,7 @@ def clusters(
 
 
 def are_alike(vectors: "Matrix") -> bool:
-    """Whether all rows are the same, so that no clusters can be told apart."""
+    """Whether all rows are equal, so that no clusters can be found."""
     import numpy as np
 
     return len(vectors) < 2 or float(np.ptp(vectors, axis=0).max()) < 1e-6
@@ -135,9 +135,9 @@ def are_alike(vectors: "Matrix") -> bool:
 def bounded(
     tokens: Sequence[int], course: Course, settings: ClusterSettings | None = None
 ) -> Clusters:
-    """Return groups as few as clusters of some rows can be, or as many, whatever the vectors.
+    """Return as few or as many groups as clustering could give, whatever the vectors are.
 
-    A cluster holds what its tokens allow at most, and three rows on average at least.
+    A cluster holds at most as many rows as its tokens allow, and on average at least three.
     """
     settings, n = settings or ClusterSettings(), len(tokens)
     most_rows = n if course == "shortest" else ROWS_EACH
@@ -146,7 +146,7 @@ def bounded(
 
 @dataclass(slots=True)
 class _Clustering:
-    """One level while it is clustered, and a note of what was done."""
+    """Clusters one level, and records the methods that were used."""
 
     vectors: "Matrix"
     tokens: Sequence[int]
@@ -155,7 +155,7 @@ class _Clustering:
     runs: list[list[int]] = field(default_factory=list)
 
     def split(self, rows: list[int]) -> Iterator[list[int]]:
-        """Cluster rows globally, then locally; what is too large again."""
+        """Cluster rows globally, then locally; cluster too large groups again."""
         for group in self._global_and_local(rows):
             if self._fits(group):
                 yield group
@@ -169,9 +169,9 @@ class _Clustering:
         return len(group) == 1 or size <= self.settings.tokens
 
     def _divided(self, rows: list[int]) -> Iterator[list[int]]:
-        """Cluster rows that are one cluster and too large by two at least, or in their order.
+        """Divide a cluster that is too large into at least two, or by the order of its rows.
 
-        A row then belongs to one of them alone: it is as near to the others, which says nothing.
+        Each row then belongs to only one of them: it is as near to the others, which means nothing.
         """
         groups = self._mixture(rows, self.settings.dimension, fewest=2)
         if all(len(group) < len(rows) for group in groups):
@@ -191,7 +191,7 @@ class _Clustering:
                 yield from self._mixture(group, self.settings.dimension)
 
     def _mixture(self, rows: list[int], near: int, fewest: int = 1) -> list[list[int]]:
-        """Return the soft clusters of some rows; rows of no cluster join their likeliest one."""
+        """Return the soft clusters of some rows; a row in none joins its most probable one."""
         import numpy as np
 
         own_vectors = np.asarray(self.vectors)[rows].astype(np.float64)
@@ -234,7 +234,7 @@ def _by_umap(own: "Matrix", dimension: int, near: int) -> "Matrix":
 
 
 def _shares(reduced: "Matrix", fewest: int = 1) -> "Matrix":
-    """Return `(rows, clusters)` probabilities of the mixture of least BIC.
+    """Return `(rows, clusters)` probabilities of the mixture with the lowest BIC.
 
     Deviation: the covariance is diagonal and regularised, so that few or equal rows do not fail;
     a cluster has three rows on average at least, as BIC falls without end where each row is one;
@@ -262,7 +262,7 @@ def _shares(reduced: "Matrix", fewest: int = 1) -> "Matrix":
 
 
 def _runs(rows: list[int], tokens: Sequence[int], settings: ClusterSettings) -> list[list[int]]:
-    """Return neighbours together: two at least, `few` at most, within the tokens where it can."""
+    """Return runs of two to `few` neighbours, within the token limit where possible."""
     runs: list[list[int]] = [[]]
     size = 0
     for row in rows:

@@ -1,7 +1,7 @@
-"""Nodes as a store keeps them: artefacts that go with any of the segments below them.
+"""Storage of nodes: cached values that are deleted with any of the segments below them.
 
-So a deleted document takes its tree with it, and a changed one the nodes above what changed; the
-others are found again by their key, which is made of what they cover.
+So deleting a document deletes its tree, and changing it deletes the nodes above the changes. The
+other nodes are found again by their key, which is made from what they cover.
 """
 
 import base64
@@ -29,24 +29,24 @@ RUN = 100
 
 @dataclass(frozen=True, slots=True)
 class StoredNode:
-    """A node with a vector of each of its texts (`texts_of`); `None` without an embedder."""
+    """A node with a vector for each of its texts (`texts_of`); `None` without an embedder."""
 
     node: TreeNode
     vectors: "Vectors | None" = None
 
 
 def texts_of(summary: str, surprises: Sequence[str]) -> list[str]:
-    """Return what a node is found by: its summary, and its surprises as one block (Figure 2)."""
+    """Return the texts that find a node: its summary, and its surprises as one (Figure 2)."""
     return [summary, "\n".join(surprises)] if surprises else [summary]
 
 
 def prefix_of(kind: TreeKind, document_id: str) -> str:
-    """Return what the keys of a document's nodes start with."""
+    """Return the prefix of the keys of a document's nodes."""
     return f"{TREE}{hashlib.sha256(f'{kind}:{document_id}'.encode()).hexdigest()[:12]}:"
 
 
 def node_key(prefix: str, method: str, level: int, covers: Sequence[str]) -> str:
-    """Return the key of the node that covers these segments or nodes, made in this way."""
+    """Return the key of the node that covers these segments or nodes and was made in this way."""
     words = json.dumps([method, level, list(covers)])
     return prefix + hashlib.sha256(words.encode()).hexdigest()[:24]
 
@@ -57,10 +57,10 @@ def tree_key(kind: TreeKind, document_id: str) -> str:
 
 
 def parts(segments: Sequence[Segment]) -> list[list[Segment]]:
-    """Divide a document into its chapters, and chapters and plain texts into runs of about 100.
+    """Divide a document into chapters, and chapters and plain texts into runs of about 100.
 
-    A run ends where a segment's id says so, not after a fixed number: what is inserted moves the
-    ends near it and no others.
+    A run ends where a segment's id says so, not after a fixed number. So an insertion moves only
+    the ends near it.
     """
     result: list[list[Segment]] = []
     label = None
@@ -86,7 +86,7 @@ async def save(
     stored: StoredNode,
     calls: Sequence[CallRecord] = (),
 ) -> None:
-    """Keep a node until one of its segments goes, and what it cost."""
+    """Store a node until one of its segments is deleted, with the calls that made it."""
     node, vectors = stored.node, stored.vectors
     value: dict[str, Any] = {
         "document": node.document_id,
@@ -105,13 +105,13 @@ async def save(
 
 
 async def load(store: GraphStore, ns: str, keys: Sequence[str]) -> dict[str, StoredNode]:
-    """Return the nodes that are there, by key."""
+    """Return the nodes that exist, by key."""
     nodes_found = ((entry.key, _node(entry)) for entry in await store.cached(ns, "tree", keys))
     return {key: node for key, node in nodes_found if node is not None}
 
 
 def _node(kept: CacheEntry) -> StoredNode | None:
-    """Read a node; `None` for one that an archive brought in another form: it is made anew."""
+    """Read a node; `None` if an archive brought it in another form, so that it is made again."""
     value = kept.value
     try:
         node = TreeNode(
@@ -144,11 +144,11 @@ def _vectors(rows: Sequence[str] | None) -> "Vectors | None":
 async def save_tree(
     store: GraphStore, ns: str, tree: Tree, segments: Sequence[str], made: Mapping[str, str]
 ) -> None:
-    """List a document's nodes, so that they are found together.
+    """Store the list of a document's nodes, so that they are found together.
 
     Args:
         segments: ids of the document's segments.
-        made: how it was made, in words; after `reembed`, its vectors are not the memory's.
+        made: how it was made, in words; after `reembed`, the memory has other vectors.
     """
     value = {
         "document": tree.document_id,
@@ -174,7 +174,7 @@ class StoredTree:
 async def load_trees(
     store: GraphStore, ns: str, kind: TreeKind, documents: Sequence[str] | None = None
 ) -> list[StoredTree]:
-    """Return the trees that were built over all documents, or some, by document id."""
+    """Return the trees of all documents, or of some, by document id."""
     infos = await store.documents(ns, documents)
     counts = {info.id: info.segments for info in infos}
     keys = {tree_key(kind, id): id for id in counts}
@@ -216,6 +216,6 @@ async def load_tops(store: GraphStore, ns: str) -> list[TreeTop]:
 
 
 def _grouping(made: Mapping[str, str]) -> Grouping:
-    """Read what was done; a tree of an older version may not say it."""
+    """Read the methods of clustering; a tree of an older version may lack them."""
     counts = (int(made.get(name, "0")) for name in ("groups", "runs"))
     return Grouping(made.get("reduction", "none"), *counts)

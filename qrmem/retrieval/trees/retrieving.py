@@ -1,7 +1,7 @@
-"""What a tree is searched by: all its texts in one table, or one level after the other (RAPTOR).
+"""Searches a tree: all texts in one table, or one level after the other (RAPTOR).
 
-The table has raw segments, summaries and surprises (ILM-TR, Figure 2). With an embedder they are
-ranked by cosine, without one by TF-IDF; so is a tree whose vectors another embedder made.
+The table has raw segments, summaries and surprises (ILM-TR, Figure 2). They are ranked by cosine.
+Without an embedder, or if another embedder made the tree's vectors, they are ranked by TF-IDF.
 """
 
 import math
@@ -37,7 +37,7 @@ class TableEntry:
     """A text of the table.
 
     Attributes:
-        key: of its node; of the segment itself for a raw one.
+        key: key of its node; id of a raw segment.
         level: 0 for a raw segment.
         segments: ids of the raw segments below.
     """
@@ -65,7 +65,7 @@ class Table:
         """Take trees.
 
         Args:
-            embedder: that the namespace was embedded by.
+            embedder: embedder of the namespace.
             surprising: whether surprises are in the table (an ablation leaves them out).
         """
         self._store = store
@@ -85,13 +85,13 @@ class Table:
         ]
 
     async def collapsed(self, query: str) -> list[TableEntry]:
-        """Return all entries that have anything to do with a query, best first."""
+        """Return all entries with a positive score for a query, best first."""
         entries = [*await self._above(query), *await self._leaves(query)]
         entries = [entry for entry in entries if entry.score > 0]
         return sorted(entries, key=lambda entry: (-round(entry.score, 4), entry.level, entry.key))
 
     async def layered(self, query: str) -> list[list[TableEntry]]:
-        """Return the best of the top level, then the best of what these cover, down to segments."""
+        """Return the best of the top level, then the best below these, down to segments."""
         above = {e.key: e for e in await self._above(query) if e.kind == "summary"}
         covers = {key: n.node.covers for tree in self._trees for key, n in tree.nodes.items()}
         level = [root for tree in self._trees for root in tree.tree.roots]
@@ -151,7 +151,7 @@ class Table:
 
 
 def within(entries: Sequence[TableEntry], sizes: Mapping[str, int], room: int) -> list[TableEntry]:
-    """Return the first entries; the first that would exceed the room ends it.
+    """Return the first entries, up to the first one that would exceed the room.
 
     Args:
         sizes: tokens by text.
@@ -166,7 +166,7 @@ def within(entries: Sequence[TableEntry], sizes: Mapping[str, int], room: int) -
 
 
 def tf_idf(query: str, texts: Sequence[str]) -> list[float]:
-    """Return the cosines of a query with texts, by TF-IDF over these texts."""
+    """Return the TF-IDF cosines of texts with a query; rarity comes from these texts."""
     bags = [Counter(terms(text)) for text in texts]
     spread = Counter(term for bag in bags for term in bag)
     weight = {term: math.log((1 + len(bags)) / (1 + n)) + 1 for term, n in spread.items()}
@@ -187,7 +187,7 @@ def _cosine(asked: Counter[str], bag: Counter[str], weight: Mapping[str, float])
 
 
 def _entries(stored: StoredNode, surprising: bool) -> list[TableEntry]:
-    """Return what a node says: its summary, then its surprises, in the order of its vectors."""
+    """Return a node's entries: its summary, then its surprises, in the order of its vectors."""
     node = stored.node
     summary, *block = texts_of(node.summary, node.surprises)
     entries = [TableEntry(node.key, "summary", node.level, summary, node.segments)]
@@ -223,7 +223,7 @@ Bag = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a segment; `start` and `end` are places in its document."""
+    """A sentence of a segment; `start` and `end` are positions in its document."""
 
     segment_id: str
     document_id: str
@@ -236,11 +236,11 @@ class Sentence:
 
 @dataclass(slots=True)
 class Sentences:
-    """The sentences that a question has met so far.
+    """The sentences that were found for a question so far.
 
     Attributes:
         surprises: segment id to the surprises of the node above it, white space folded.
-        documents: ids of the only documents to look at; `None`: all.
+        documents: ids of the only documents to search; `None`: all.
     """
 
     store: GraphStore
@@ -250,7 +250,7 @@ class Sentences:
     _known: dict[str, list[tuple[Sentence, list[str]]]] = field(default_factory=dict)
 
     async def ranked(self, question: str, memory: Sequence[str]) -> list[Sentence]:
-        """Return sentences by their nearness to the question and the memory, nearest first."""
+        """Return sentences by likeness to the question and the memory, best first."""
         question_terms, memory_terms = terms(question), [terms(line) for line in memory]
         all_terms = sorted({*question_terms, *(term for line in memory_terms for term in line)})
         if not all_terms:
@@ -298,7 +298,7 @@ class Sentences:
 def fitting(
     ranked: Sequence[Sentence], room: int, count: Callable[[str], int]
 ) -> tuple[Sentence, ...]:
-    """Return the first sentences that fit a number of tokens, labels of segments included."""
+    """Return the first sentences that fit a number of tokens, including the labels of segments."""
     sentences_shown: list[Sentence] = []
     labelled: set[str] = set()
     for one in ranked:
