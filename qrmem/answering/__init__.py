@@ -1,1 +1,1 @@
-"""Answers: with a chat model, or by the passages that come closest."""
+"""Answers: with a chat model, or from the closest passages without one."""

@@ -1,4 +1,4 @@
-"""Finds quotations in the segments that were read: exactly, else by alignment, else not at all."""
+"""Locates quotations in the segments that were read, exactly or by alignment."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,8 +26,8 @@ _MARK = re.compile("|".join(rf"\\?[{re.escape(marks)}]" for marks in _MARKS))
 def locate(quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Citation]:
     """Return citations with exact offsets into the documents' texts, in the quotes' order.
 
-    The labelled passage is looked through first, then the others, as models mistake labels. A
-    quotation with an elision is located part by part. What cannot be located is dropped.
+    The labelled passage is searched first, then the others, because models confuse labels. A
+    quotation with an elision is located part by part. A quotation that is not found is dropped.
     """
     citations: dict[tuple[str, int, int], Citation] = {}
     for quote in quotes:
@@ -44,10 +44,10 @@ def whole(passage: Passage) -> Citation:
 
 
 def supporting(words: str, quotes: Sequence[Quote], passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages to cite whole where no quotation could be located.
+    """Return the passages to cite whole if no quotation could be located.
 
-    Those that the quotations name, else the one that shares most words with the answer and its
-    reason; ties go to the earlier one.
+    These are the passages that the quotations name, else the one that shares most words with the
+    answer and its reason; ties go to the earlier one.
     """
     labels = {quote.label for quote in quotes}
     cited_passages = [passage for passage in passages if passage.label in labels]
@@ -91,7 +91,7 @@ def _verbatim(quote: str, text: str) -> tuple[int, int] | None:
 
 
 def _loosely(quote: str, text: str) -> tuple[int, int] | None:
-    """Find a quotation whose spaces, case or quotation marks differ."""
+    """Find a quotation that differs only in spaces, case or quotation marks."""
     words = quote.split()
     if not words:
         return None
@@ -128,7 +128,7 @@ def _to_words(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def cite(passage: Passage, start: int, end: int, *, is_whole: bool = False) -> Citation:
-    """Return the citation of a part of a passage; the places are in the segment's text."""
+    """Return the citation of a part of a passage, given by offsets in the segment's text."""
     segment = passage.segment
     return Citation(
         document_id=segment.document_id,

@@ -1,4 +1,4 @@
-"""Which sentences of the passages speak to a question, and how much of it they cover."""
+"""Scores the sentences of the passages as evidence for a question."""
 
 import math
 import re
@@ -58,7 +58,7 @@ _PLACE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence of a segment: its place in the segment's text, and its terms."""
+    """A sentence of a segment: its offsets in the segment's text, and its terms."""
 
     start: int
     end: int
@@ -70,7 +70,7 @@ class Line:
 
 @lru_cache(maxsize=512)
 def lines(text: str) -> tuple[Line, ...]:
-    """Return the sentences of a segment; remembered, as a strategy reads a segment many times."""
+    """Return the sentences of a segment; cached, because a strategy reads a segment many times."""
     result = []
     for start, end in sentences(text):
         raw = text[start:end]
@@ -96,10 +96,10 @@ class Clue:
 
     Attributes:
         at: its number among the sentences of its passage.
-        order: its place in the reading order, from 0.
-        coverage: share of the question's weight that it and what stands near it cover, in [0, 1].
-        has_kind: it holds the expected kind of answer.
-        score: what sentences are ranked by.
+        order: its position in the reading order, from 0.
+        coverage: share of the question's weight that it and its neighbours cover, in [0, 1].
+        has_kind: whether it holds the expected kind of answer.
+        score: score that ranks sentences.
     """
 
     passage: Passage
@@ -112,11 +112,11 @@ class Clue:
 
 
 class Evidence:
-    """The sentences of the passages, weighed against one question.
+    """The sentences of the passages, scored for one question.
 
     Attributes:
-        asked: the question, taken apart.
-        clues: in the order in which they were read.
+        asked: the analysed question.
+        clues: the sentences in reading order.
         spread: term to the number of sentences that hold it.
     """
 
@@ -139,17 +139,17 @@ class Evidence:
             self._prefer_names()
 
     def rarity(self, term: str) -> float:
-        """Return how telling a term is, from how few sentences hold it."""
+        """Return the rarity of a term among the sentences."""
         df = self.spread[term]
         return math.log(1 + (self._sentences + BACKGROUND - df + 0.5) / (df + 0.5))
 
     def ranked(self) -> list[Clue]:
-        """Return the clues that cover anything, best first, ties in reading order."""
+        """Return the clues with any coverage, best first, ties in reading order."""
         covering = [clue for clue in self.clues if clue.coverage > 0]
         return sorted(covering, key=lambda clue: (-round(clue.score, 9), clue.order))
 
     def missing(self) -> list[str]:
-        """Return the question's words that no passage holds, in the question's order."""
+        """Return the question's words that no passage has, in the question's order."""
         titles = frozenset(content(" ".join(clue.passage.title for clue in self.clues)))
         words = self.asked.words.items()
         return [word for term, word in words if not self.spread[term] and term not in titles]
@@ -171,10 +171,10 @@ class Evidence:
             self.clues.append(Clue(passage, at, len(self.clues), line, coverage, has_kind, score))
 
     def _prefer_names(self) -> None:
-        """Add to sentences for the names in them: each counts what its sentences cover together.
+        """Raise scores of sentences by names: a name counts what its sentences cover together.
 
-        A name that answers stands beside the question's words again and again; which of a passage's
-        names that is, no single sentence says.
+        The name that answers often occurs near the question's words. A single sentence cannot show
+        which of a passage's names that is.
         """
         terms_of: dict[str, set[int]] = {}
         for clue in self.clues:
@@ -208,20 +208,20 @@ class Evidence:
 
 
 def _weight(line: Line) -> float:
-    """Return what is left of a sentence's score for its form."""
+    """Return the factor for a sentence's score by its form."""
     return (ASKS if line.is_question else 1) * (HEADING if line.is_heading else 1)
 
 
 @lru_cache(maxsize=512)
 def _name_places(text: str) -> tuple[tuple[int, str], ...]:
-    """Return where names stand in a segment, each as its terms without titles ("Mrs.")."""
+    """Return the positions of names in a segment, and each name's terms without titles ("Mrs.")."""
     tags = tagged(text)
     names = [" ".join(sorted(set(content(mention.name)) - _TITLES)) for mention in tags.mentions]
     return tuple((one.start, names[one.entity]) for one in tags.occurrences)
 
 
 def _names(text: str, line: Line, asked: Query) -> set[str]:
-    """Return the names in a sentence that the question does not give itself."""
+    """Return the names in a sentence that are not in the question."""
     return {
         name
         for start, name in _name_places(text)
@@ -230,7 +230,7 @@ def _names(text: str, line: Line, asked: Query) -> set[str]:
 
 
 def _nearby(term: str, at: int, own: Sequence[Line]) -> float:
-    """Return what a term of a neighbouring sentence is worth; 0 if none near has it."""
+    """Return the weight of a term in a neighbouring sentence; 0 if none near has it."""
     for distance, worth in enumerate(NEAR, 1):
         if at >= distance and term in own[at - distance].terms:
             return worth
@@ -240,7 +240,7 @@ def _nearby(term: str, at: int, own: Sequence[Line]) -> float:
 
 
 def _has_kind(line: Line, asked: Query) -> bool:
-    """Whether a sentence holds what the question word asks for, beyond what the question names."""
+    """Whether a sentence has the expected kind of answer, other than a name in the question."""
     if asked.kind == "NUMBER":
         return bool(_NUMBER.search(line.text))
     if asked.kind == "DATE":

@@ -1,6 +1,6 @@
-"""What is shown without a chat model: the parts of passages that come closest to a question.
+"""Excerpts of passages that answer a question without a chat model.
 
-Nothing is composed: an excerpt is a run of whole sentences of one segment, as they stand there.
+Nothing is composed: an excerpt is a run of whole sentences of one segment, word for word.
 """
 
 import re
@@ -46,8 +46,8 @@ class Excerpt:
     """A run of sentences of a segment.
 
     Attributes:
-        start: first character in the segment's text.
-        matches: spans in the excerpt of words that the question has, in order.
+        start: offset of its first character in the segment's text.
+        matches: spans of the question's words in the excerpt, in order.
     """
 
     segment: Segment
@@ -57,12 +57,12 @@ class Excerpt:
 
     @property
     def text(self) -> str:
-        """The excerpt, exactly as the segment has it."""
+        """The text of the excerpt, exactly as in the segment."""
         return self.segment.text[self.start : self.end]
 
 
 def scant(question: str, texts: Iterable[str]) -> str:
-    """Say which words of a question no passage has, or that each lacks most of them; else ""."""
+    """Say which words of a question no passage has, or that each passage lacks most; else ""."""
     words = query(question).words
     found = [words.keys() & set(content(text)) for text in texts]
     most = max(map(len, found), default=0)
@@ -76,9 +76,10 @@ def scant(question: str, texts: Iterable[str]) -> str:
 
 
 def with_excerpts(question: str, hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits with the part of each text that matches best, and its matches.
+    """Return hits with the best matching part of each text, and its matches.
 
-    It is at most 50 words in whole sentences, of code 8 lines; the beginning where nothing matches.
+    The part has at most 50 words in whole sentences, or 8 lines of code. If nothing matches, it is
+    the beginning.
     """
     segments = [Segment(hit.segment_id, hit.document_id, 0, 0, 0, hit.text, 0) for hit in hits]
     passages = [
@@ -104,7 +105,7 @@ def with_excerpts(question: str, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _best_part(asked: Query, segment: Segment, clues: Sequence[Clue]) -> Excerpt:
-    """Return the best sentence of a segment that is no heading, with what stands round it."""
+    """Return the best sentence of a segment that is no heading, with its neighbours."""
     no_heading = [clue for clue in clues if not clue.line.is_heading] or clues
     best = max(no_heading, key=lambda clue: (round(clue.score, 9), -clue.order))
     own, scores = [clue.line for clue in clues], [clue.score for clue in clues]
@@ -117,7 +118,7 @@ def _weight(evidence: Evidence, found: Collection[str]) -> float:
 
 
 def _code_lines(evidence: Evidence, text: str, language: str) -> tuple[int, int]:
-    """Return the span of the lines that hold most of a question, or define what it names."""
+    """Return the span of the lines with most of a question's words, or a definition it names."""
     rows = text.splitlines(keepends=True)
     names = identifiers(evidence.asked.text)
     defined = [any(defines(row, name, language) for name in names) for row in rows]
@@ -137,7 +138,7 @@ def _code_lines(evidence: Evidence, text: str, language: str) -> tuple[int, int]
 
 
 def _opened_by(rows: Sequence[str], at: int) -> int:
-    """Return the line that opens the block in which a line stands, if it is among those before."""
+    """Return the line that opens the block of a line, if it is among the lines before."""
     depth = _indent(rows[at])
     for n in range(at - 1, max(-1, at - CODE_LINES // 2), -1):
         if rows[n].strip() and _indent(rows[n]) < depth:
@@ -150,7 +151,7 @@ def _indent(row: str) -> int:
 
 
 def matches(question: str, text: str) -> tuple[tuple[int, int], ...]:
-    """Return the spans of a text's words that a question has, in any of their forms."""
+    """Return the spans of a text's words that are in a question, in any form."""
     query_terms = query(question).terms
     return tuple(
         m.span() for m in WORD.finditer(text) if not query_terms.isdisjoint(_of_word(m[0]))
@@ -159,7 +160,7 @@ def matches(question: str, text: str) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=10_000)
 def _of_word(word: str) -> list[str]:
-    """Return the terms of one word; texts repeat their words."""
+    """Return the terms of one word; cached, because texts repeat words."""
     return content(word)
 
 
@@ -167,7 +168,7 @@ def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, toke
     """Return the closest passages as a verdict, or what is missing.
 
     Args:
-        force: show what there is, however little of the question it covers.
+        force: answer with the best passages, however little of the question they cover.
     """
     evidence = Evidence(query(context.question), _readable(passages))
     excerpts_chosen = _choose_excerpts(evidence)
@@ -188,7 +189,7 @@ def judge(context: AskContext, passages: Sequence[Passage], *, force: bool, toke
 def _newer(
     question: str, shown: Sequence[tuple[Passage, Excerpt]], passages: Sequence[Passage]
 ) -> list[tuple[Passage, Excerpt]]:
-    """Return the beginnings of the turns that correct what is shown, newest first."""
+    """Return the beginnings of turns that correct the shown ones, newest first."""
     by_label = {passage.label: passage for passage in passages}
     labels_shown = {passage.label for passage, _ in shown}
     newer_labels = dict.fromkeys(
@@ -205,7 +206,7 @@ def _newer(
 
 
 def _newest_first(shown: Sequence[tuple[Passage, Excerpt]]) -> list[tuple[Passage, Excerpt]]:
-    """Return excerpts in their order, but each of a corrected turn after what corrects it."""
+    """Return excerpts in their order, but each corrected turn after the turn that corrects it."""
     remaining, ordered = list(shown), list[tuple[Passage, Excerpt]]()
     while remaining:
         waiting = {passage.label for passage, _ in remaining}
@@ -221,7 +222,7 @@ def _excerpt_line(passage: Passage, excerpt: Excerpt) -> str:
 
 
 def is_enough(evidence: Evidence, clue: Clue) -> bool:
-    """Whether a sentence covers so much of the question that there is no need to look further."""
+    """Whether a sentence covers enough of the question to stop the search."""
     names = evidence.asked.name_terms
     names_covered = len(names & clue.line.terms) / len(names) if names else 1.0
     lacks_kind = bool(evidence.asked.kind) and not clue.has_kind
@@ -229,9 +230,9 @@ def is_enough(evidence: Evidence, clue: Clue) -> bool:
 
 
 def absent_names(question: str, texts: Sequence[str]) -> list[str]:
-    """Return the names of a question of which texts have no word, as a name, in any spelling.
+    """Return the names of a question that texts do not have as names, in any spelling.
 
-    A title ("Captain") and an abbreviation decide nothing. "Maastrich" is found in "Maastricht".
+    Titles ("Captain") and abbreviations do not count. "Maastrich" is found in "Maastricht".
     """
     names_asked = [(name, _telling(_unopened(name, question))) for name in query(question).names]
     if not any(words for _, words in names_asked):
@@ -246,7 +247,7 @@ def absent_names(question: str, texts: Sequence[str]) -> list[str]:
 
 
 def _unopened(name: str, question: str) -> str:
-    """Return a name without a word that only opens the question ("Где Вронский …?")."""
+    """Return a name without its first word if the question begins with it ("Где Вронский …?")."""
     first, _, rest = name.partition(" ")
     return rest if rest and question.lstrip("¿¡ ").startswith(first) else name
 
@@ -264,7 +265,7 @@ def _telling(name: str) -> list[str]:
 
 
 def _occurs(words: Sequence[str], capitals: Collection[str], stems: Collection[str]) -> bool:
-    """Whether every word of a name, or a name spelled much like it, is there."""
+    """Whether a text has every word of a name, or a name with similar spelling."""
     return all(
         any(term in stems for term in content(word))
         or any(fuzz.ratio(word.casefold(), other.casefold()) >= _ALIKE for other in capitals)
@@ -273,12 +274,12 @@ def _occurs(words: Sequence[str], capitals: Collection[str], stems: Collection[s
 
 
 def _readable(passages: Sequence[Passage]) -> Sequence[Passage]:
-    """Return the passages that are no boilerplate; all of them if there is no other."""
+    """Return the passages that are not boilerplate; all passages if all are."""
     return [p for p in passages if not boilerplate(p.segment.text, p.segment.index)] or passages
 
 
 def _choose_excerpts(evidence: Evidence) -> list[tuple[Clue, Excerpt]]:
-    """Take the best sentence with what stands round it, then the best that is left, and so on."""
+    """Choose the best sentence with its neighbours, then the best of the rest, and so on."""
     ranked = [clue for clue in evidence.ranked() if not clue.line.is_heading]
     scores: dict[str, list[float]] = {}
     for clue in evidence.clues:
@@ -321,7 +322,7 @@ def _choose_excerpts(evidence: Evidence) -> list[tuple[Clue, Excerpt]]:
 def _is_shown(
     segment: Segment, start: int, end: int, chosen: Sequence[tuple[Clue, Excerpt]]
 ) -> bool:
-    """Whether an excerpt has some of these characters; segments of code overlap."""
+    """Whether an excerpt has some of these characters; code segments overlap."""
     at = segment.start
     return any(
         one.segment.document_id == segment.document_id
@@ -338,7 +339,7 @@ def _times(clue: Clue, chosen: Sequence[tuple[Clue, Excerpt]]) -> int:
 def _grow(
     own: Sequence[Line], scores: Sequence[float], at: int, used: Collection[int], words: int
 ) -> tuple[int, int]:
-    """Return the first and last of the sentences round one that fit, the better neighbour first."""
+    """Return the first and last sentence around one that fit; better neighbours are added first."""
     first = last = at
     words_left = words - len(own[at].text.split())
     while True:
@@ -352,7 +353,7 @@ def _grow(
 
 
 def _excerpt(asked: Query, segment: Segment, first: int, last: int, words: int) -> Excerpt:
-    """Return sentences as an excerpt; a single one that is too long is cut round its matches."""
+    """Return sentences as an excerpt; a single long sentence is cut around its matches."""
     segment_lines = lines(segment.text)
     start, end = segment_lines[first].start, segment_lines[last].end
     text = segment.text[start:end]
@@ -368,7 +369,7 @@ def _excerpt(asked: Query, segment: Segment, first: int, last: int, words: int) 
 
 
 def _what_is_missing(evidence: Evidence, best: Clue | None) -> str:
-    """Say what is not there; the strategies read on with these words."""
+    """Say what is missing; the strategies continue with these words."""
     question = evidence.asked
     missing = list(dict.fromkeys(evidence.missing()))
     if missing:

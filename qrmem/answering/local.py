@@ -43,12 +43,12 @@ _FLOOR = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What speaks for an option.
+    """The evidence for an option.
 
     Attributes:
-        value: what options are ranked by.
-        clue: the sentence that says most of it, `None` if none says any.
-        stated: coverage of question and option by that sentence, multiplied, in [0, 1].
+        value: score that ranks options.
+        clue: the sentence that covers most of it, `None` if none covers any.
+        stated: product of that sentence's coverages of question and option, in [0, 1].
     """
 
     value: float
@@ -61,7 +61,7 @@ def choose(
 ) -> Verdict:
     """Return the best supported option; without enough support, what is missing.
 
-    Where an answer is forced and no option has any support, the first is a guess, and said to be.
+    If an answer is forced and no option has support, the first one is a guess, marked as such.
     """
     evidence = Evidence(query(context.question), passages)
     supports = _supports(context.choices, evidence)
@@ -80,7 +80,7 @@ def choose(
 
 
 def _exception(context: AskContext, supports: Sequence[Support], best: int, tokens: int) -> Verdict:
-    """The option that least speaks for, where the question asks for the exception."""
+    """Return the option with the least support, for a question that asks for the exception."""
     others = [s.clue for i, s in enumerate(supports) if i != best and s.clue]
     reason = "the question asks for the exception, and this option has the least support"
     return _choice(context, best, reason, others, tokens)
@@ -89,7 +89,7 @@ def _exception(context: AskContext, supports: Sequence[Support], best: int, toke
 def _choice(
     context: AskContext, best: int, reason: str, clues: Sequence[Clue], tokens: int
 ) -> Verdict:
-    """Return a choice: always a forced one, as nobody who understands the text has made it."""
+    """Return a choice; it always counts as forced, because rules do not understand the text."""
     quotes = dict.fromkeys(Quote(clue.passage.label, clue.line.text) for clue in clues)
     answer = context.choices[best]
     return Verdict(True, answer, best, reason, tuple(quotes), tokens, status="forced")
@@ -140,8 +140,8 @@ _SEAM = 2
 class LocalReasoner:
     """A `Reasoner` without a chat model: synchronous, deterministic, free.
 
-    It composes nothing: an answer is excerpts of the passages, or a given option. It reads nothing
-    through a window; keeping to one makes its trails comparable with those of a model.
+    It composes nothing: an answer is excerpts of the passages, or a given option. It needs no
+    window; it keeps to one so that its trails are comparable with those of a model.
     """
 
     name = VERSION
@@ -158,7 +158,7 @@ class LocalReasoner:
 
         Args:
             reserve: tokens of the window that a model's reply would take.
-            check: asked before each segment and each verdict; raises where the run is to stop.
+            check: called before each segment and each verdict; raises to stop the run.
         """
         self._tokenizer = tokenizer
         self._check = check
@@ -171,7 +171,7 @@ class LocalReasoner:
         return summary(title, segments, self._tokenizer.count)
 
     async def extract(self, segment: Segment, reading: Reading) -> Contribution:
-        """Return names, and the sentences in which they meet; questions take a model."""
+        """Return names, and the sentences that contain two of them; questions need a model."""
         self._check()
         reading_by_rules = read_with(segment.text, reading.tagged, reading.speaker)
         return Contribution(
@@ -184,7 +184,7 @@ class LocalReasoner:
     async def supplement(
         self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
     ) -> Contribution:
-        """Return nothing beyond the first pass: the questions are a model's."""
+        """Return nothing beyond the first pass: questions need a model."""
         return Contribution(segment.id, "supplement", asked=tuple(questions))
 
     async def fold(
@@ -195,7 +195,7 @@ class LocalReasoner:
         summary: str = "",
         question: str = "",
     ) -> Folded:
-        """Return nothing: both relations then stand side by side."""
+        """Return nothing, so that both relations are kept."""
         return Folded()
 
     # --- answering -------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class LocalReasoner:
     async def judge(
         self, context: AskContext, passages_read: Sequence[Passage], *, force: bool = False
     ) -> Verdict:
-        """Return the closest passages, or an option; else what is missing of the question."""
+        """Return the closest passages, or an option; else the missing words of the question."""
         self._check()
         tokens = self._frame(context) + sum(map(self.size, passages_read))
         judge = choose if context.choices else excerpts.judge
@@ -243,7 +243,7 @@ class LocalReasoner:
         reason: str,
         passages: Sequence[Passage],
     ) -> Sequence[str]:
-        """Return the entities as they are: which others to read for takes a model.
+        """Return the entities unchanged: only a model can choose others.
 
         Rules that chose them read worse than the search they moved away from: see
         docs/adr/0025-no-rules-for-a-model-s-steps.md.
@@ -253,7 +253,7 @@ class LocalReasoner:
     async def elaborate(
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
     ) -> str:
-        """Return the question as it is: other words for it take a model."""
+        """Return the question unchanged: only a model can reword it."""
         return context.question
 
     def _frame(self, context: AskContext) -> int:

@@ -1,4 +1,4 @@
-"""Options of a multiple-choice question: how they are shown, and which one a reply means."""
+"""Formats the options of a multiple-choice question, and finds the option that a reply means."""
 
 import re
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ def shown(question: str, choices: Sequence[str]) -> str:
 
 
 def chosen(reply: str, choices: Sequence[str]) -> int | None:
-    """Return which option a reply means: (A), A, a digit from 1, or the option's own text.
+    """Return the option that a reply means: (A), A, a digit from 1, or the option's own text.
 
-    The text counts first, so that an option that is itself a letter or a number is what it says.
+    The text is compared first, because an option may itself be a letter or a number.
     """
     plain = reply.strip()
     if not plain:

@@ -1,4 +1,4 @@
-"""What a question asks: its words, its names, and the kind of thing that would answer it."""
+"""Analyses a question: its words, its names, and the expected kind of answer."""
 
 import re
 from collections.abc import Iterable
@@ -56,12 +56,12 @@ _ASKING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question taken apart.
+    """An analysed question.
 
     Attributes:
-        words: term to the word as the question has it, asking words left out.
+        words: term to the word in the question, without question words.
         names: names in the question, in order.
-        kind: `PERSON`, `PLACE`, `DATE`, `NUMBER`, or "" where anything may answer.
+        kind: `PERSON`, `PLACE`, `DATE`, `NUMBER`, or "" for any kind of answer.
     """
 
     text: str
@@ -71,17 +71,17 @@ class Query:
 
     @property
     def terms(self) -> frozenset[str]:
-        """The terms that an answer should stand beside."""
+        """The terms that should occur near an answer."""
         return frozenset(self.words)
 
     @property
     def wants_name(self) -> bool:
-        """Whether a name may answer: of a person, a place, a thing."""
+        """Whether a name may be the answer: of a person, a place, a thing."""
         return _NAME.search(self.text) is not None
 
     @property
     def name_terms(self) -> frozenset[str]:
-        """The terms that belong to names, titles ("Captain") left out."""
+        """The terms of names, without titles ("Captain")."""
         words = {word for name in self.names for word in name.casefold().split()}
         terms = content(" ".join(words - voc.TITLES))
         return frozenset(term for term in terms if term in self.words)
@@ -89,7 +89,7 @@ class Query:
     def titles(self) -> dict[str, frozenset[str]]:
         """Return each title's terms with those of its name.
 
-        The "Captain" of one man says nothing of another.
+        One man's "Captain" is no evidence about another captain.
         """
         terms_by_title: dict[str, frozenset[str]] = {}
         for name in self.names:
@@ -103,7 +103,7 @@ class Query:
 
 @lru_cache(maxsize=256)
 def query(text: str) -> Query:
-    """Take a question apart."""
+    """Analyse a question."""
     words: dict[str, str] = {}
     for word in WORD.findall(text):
         for term in content(word):
@@ -116,7 +116,7 @@ def query(text: str) -> Query:
 
 
 def names_in(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the names and the quoted strings of texts, in order, without repeats."""
+    """Return the names and quoted strings of texts, in order, without repeats."""
     names: dict[str, str] = {}
     for text in texts:
         for name in [m.name for m in tagged(text).mentions] + _QUOTED.findall(text):

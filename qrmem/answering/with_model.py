@@ -26,14 +26,14 @@ _SMALL = 160
 
 
 class Answerer:
-    """Asks a chat model about passages: the half of `qrmem.types.Reasoner` that answers."""
+    """Asks a chat model about passages: the answering half of `qrmem.types.Reasoner`."""
 
     def __init__(self, caller: Caller, reserve: int, *, is_watched: bool = False) -> None:
         """Make one.
 
         Args:
             reserve: tokens kept free for a reply; at most a quarter of a window.
-            is_watched: whether somebody reads verdicts and answers as they are written.
+            is_watched: whether verdicts and answers are shown while they are written.
         """
         self.caller = caller
         self._reserve = reserve
@@ -52,13 +52,13 @@ class Answerer:
         return tokens_left
 
     def size(self, passage: Passage) -> int:
-        """Return the tokens of a passage with its marks, one more for the line between two."""
+        """Return the tokens of a passage with its marks, and one for the line after it."""
         return self.caller.budget.count(block(passage)) + 1
 
     async def judge(
         self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
     ) -> Verdict:
-        """Answer from the passages, or say what is missing; unparsable counts as Action -1."""
+        """Answer from the passages, or say what is missing; an unreadable reply is Action -1."""
         if not passages and not force:
             return Verdict(is_answerable=False, reason="No passage was found for the question.")
         model: type[AnswerReply] | type[JudgeReply] = AnswerReply if force else JudgeReply
@@ -80,7 +80,7 @@ class Answerer:
         return _verdict(context, call.value, call.tokens)
 
     async def query_entities(self, context: AskContext) -> list[str]:
-        """Return the names in the question and its options; made-up ones are dropped."""
+        """Return the names in the question and its options; invented names are dropped."""
         question = multiple_choice.shown(context.question, context.choices)
         try:
             call = await self.caller.call(
@@ -104,10 +104,10 @@ class Answerer:
         reason: str,
         passages: Sequence[Passage],
     ) -> list[str]:
-        """Return names out of the candidates, or the current ones where the reply names none.
+        """Return names from the candidates, or the current ones if the reply names none.
 
-        R, E and S_imp belong to the prompt; candidates that do not fit beside them are left out,
-        the least frequent first. Where no new one fits the window is used up: nothing is returned.
+        R, E and S_imp belong to the prompt. Candidates that do not fit beside them are left out,
+        the least frequent first. If no new one fits, the window is full and nothing is returned.
         """
         question = multiple_choice.shown(context.question, context.choices)
 
@@ -143,7 +143,7 @@ class Answerer:
     async def elaborate(
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
     ) -> str:
-        """Return the elaborated query, "" where the reply cannot be used."""
+        """Return the elaborated query; "" if the reply is unusable."""
         question = multiple_choice.shown(context.question, context.choices)
 
         def inputs(kept: Kept) -> dict[str, object]:
@@ -199,7 +199,7 @@ def _prompt(force: bool) -> str:
 
 
 def block(passage: Passage) -> str:
-    """Return a passage as a prompt shows it, its title within the marks: it is data too."""
+    """Return a passage for a prompt; its title is within the marks, because it is data too."""
     title = " ".join(passage.title.split())
     if passage.superseded_by:
         title += f" (out of date: corrected later by {', '.join(passage.superseded_by)})"
@@ -208,7 +208,7 @@ def block(passage: Passage) -> str:
 
 
 def _verdict(context: AskContext, reply: AnswerReply | JudgeReply, tokens: int) -> Verdict:
-    """Return a verdict; an empty answer, or one that means no option, answers nothing."""
+    """Return a verdict; an empty answer, or one that means no option, is no answer."""
     answer, reason = reply.answer.strip(), reply.reasoning.strip()
     choice = multiple_choice.chosen(answer, context.choices) if context.choices else None
     is_none = isinstance(reply, JudgeReply) and reply.action == -1
@@ -219,7 +219,7 @@ def _verdict(context: AskContext, reply: AnswerReply | JudgeReply, tokens: int) 
 
 
 def _known_candidates(names: Sequence[str], candidates: Sequence[str]) -> list[str]:
-    """Return the candidates that are named, without the count that a model may repeat."""
+    """Return the candidates that a reply names; a repeated count is removed."""
     exact = {name: name for name in candidates}
     alike = {normalise_name(name): name for name in reversed(candidates)}
     result = []
@@ -235,15 +235,15 @@ def _known_candidates(names: Sequence[str], candidates: Sequence[str]) -> list[s
 
 
 class PromptedReasoner(Answerer):
-    """Implements `qrmem.types.Reasoner` with a chat model; every request is within the window.
+    """Implements `qrmem.types.Reasoner` with a chat model; every request fits the window.
 
-    What reads segments are functions of other parts, by the names that the ports give them.
+    Functions of other modules read segments; they have the names of the protocols' methods.
 
     Attributes:
         name: kind, model, build mode, the set of prompts and the schema with their checksums.
-        shared_tokens: of segments that may share a call; none do in mode `paper`.
-        facts: returns what is worth remembering of each turn; see `qrmem.extraction.reply_items`.
-        verdicts: says of pairs of statements whether the later one replaces the earlier one.
+        shared_tokens: tokens of segments that may share a call; none share one in mode `paper`.
+        facts: returns the facts of each turn; see `qrmem.extraction.reply_items`.
+        verdicts: decides for pairs of statements whether the later one replaces the earlier one.
     """
 
     is_local = False
@@ -261,12 +261,12 @@ class PromptedReasoner(Answerer):
         """Make a reasoner.
 
         Args:
-            tokenizer: counts what goes into a window; it should not count less than the model.
+            tokenizer: counts the tokens of a window; it should not count less than the model.
             mode: `compact`: two calls a segment, or several short ones; `paper`: the paper's
                 prompts, a call each.
-            settings: window, reserve, questions and concurrency; the window of a question is its
-                own (`AskContext`).
-            listener: is told when a server counts more than the tokenizer.
+            settings: window, reserve, questions and concurrency; a question has its own window
+                (`AskContext`).
+            listener: gets an event when a server counts more tokens than the tokenizer.
             is_watched: whether somebody reads verdicts and answers as they are written.
         """
         prompts = load_prompts(settings.prompts)

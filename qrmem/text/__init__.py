@@ -1,4 +1,4 @@
-"""Texts and what they are made of: files, sentences, words, names, dates."""
+"""Texts and their parts: files, sentences, words, names, dates."""
 
 import tomllib
 from functools import cache
@@ -11,5 +11,5 @@ def _lists() -> dict[str, str]:
 
 
 def listed(name: str) -> str:
-    """Return a list of English words out of `lists.toml`, as it stands there."""
+    """Return a list of English words from `lists.toml`, unchanged."""
     return _lists()[name]

@@ -1,4 +1,4 @@
-"""Whether one name can stand for another: a part of it, initials, acronym, other spelling."""
+"""Tests whether one name can be an alias of another: a part, initials, an acronym, a spelling."""
 
 import re
 import unicodedata
@@ -33,20 +33,20 @@ _CAPITALS = re.compile(r"(?:[^\W\d_a-zß-öø-ÿ]\.?\d?){2,}\Z")
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name taken apart.
+    """An analysed name.
 
     Attributes:
         titles: honorifics before it.
-        words: all other words, numbers in digits; without "the" within.
+        words: all other words, numbers in digits; without an inner "the".
         core: the same without generation and company form; Lizzy is Elizabeth.
         generation: `jr`, `sr` or "".
-        numerals: places in `core` of Roman numerals.
-        place: as many last words stand behind a comma: Springfield, Illinois.
+        numerals: positions of Roman numerals in `core`.
+        place: number of last words after a comma: Springfield, Illinois.
         compounds: the words of each hyphenated word.
-        sex: what the titles or a given name say.
-        spelling: of `core`, as two spellings of one name agree in it.
-        numbers: of `core`.
-        acronym: its letters, if it is written like one.
+        sex: sex by the titles or a given name.
+        spelling: a form of `core` that is equal for two spellings of one name.
+        numbers: numbers in `core`.
+        acronym: its letters, if it is written like an acronym.
     """
 
     titles: tuple[str, ...]
@@ -64,12 +64,12 @@ class _Name:
 
 @lru_cache(maxsize=1 << 13)
 def is_alias(short: str, long: str) -> bool:
-    """Whether `short` can stand for `long` in a text that is about it.
+    """Whether `short` can be an alias of `long` in a text about it.
 
-    True for another spelling of the same words, for the words that a reader keeps (Ranieri, Claudio
-    Ranieri), for initials (J. R. Whitlow, John Robert Whitlow) and acronyms (BBC). Never where
-    numbers, titles or generations say that they are two. Give names as the text writes them: an
-    acronym is known by its capitals.
+    True for another spelling of the same words, for a part that people use (Ranieri, Claudio
+    Ranieri), for initials (J. R. Whitlow, John Robert Whitlow) and acronyms (BBC). False if
+    numbers, titles or generations differ. Give names as the text writes them: an acronym is
+    recognised by its capitals.
     """
     a, b = _parsed(short), _parsed(long)
     if not a.core or not b.core or _are_two(a, b):
@@ -131,17 +131,17 @@ def _are_two(a: _Name, b: _Name) -> bool:
 
 
 def core_of(name: str) -> tuple[str, ...]:
-    """Return a name's words without titles, generation and form of company; numbers in digits."""
+    """Return a name's words without titles, generation and company form; numbers in digits."""
     return _parsed(name).core
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """Return all words of a name but its titles; numbers in digits."""
+    """Return all words of a name except titles; numbers in digits."""
     return _parsed(name).words
 
 
 def plain_spelling(words: Sequence[str]) -> str:
-    """Return words without accents, and letters that stand alone joined: u s navy, us navy."""
+    """Return words without accents, with single letters joined: u s navy, us navy."""
     text = " ".join(words)
     if not text.isascii():
         text = unicodedata.normalize("NFD", text)
@@ -161,7 +161,7 @@ def _is_without_numeral(a: _Name, b: _Name) -> bool:
 
 
 def _is_initialled(a: Sequence[str], b: Sequence[str]) -> bool:
-    """Whether all words agree, some by their initial, up to an equal last name."""
+    """Whether all words match, some by their initial, and the last names are equal."""
     if not 2 <= len(a) <= len(b) or a[-1] != b[-1] or len(a[-1]) < 2:
         return False
     if len(a) == 2 and a[0] == "".join(word[0] for word in b[:-1]) and len(b) > 2:
@@ -186,7 +186,7 @@ def _acronym(name: str) -> str:
 
 
 def _is_acronym(letters: str, long: Sequence[str]) -> bool:
-    """BBC for British Broadcasting Corporation, UCLA, USA, WWII; small words counted or not."""
+    """BBC for British Broadcasting Corporation, UCLA, USA, WWII; with or without small words."""
     if not letters or len(long) < 2:
         return False
     number = "".join(c for c in letters if c.isdigit())
@@ -206,7 +206,7 @@ def _spelled_numeral(letters: str, heads: Sequence[str]) -> bool:
 
 
 def _is_part(a: _Name, b: _Name) -> bool:
-    """Whether the shorter name is what a reader keeps of the longer one."""
+    """Whether the shorter name is a usual part of the longer one."""
     if not 0 < len(b.core) - len(a.core) <= 3 or not tells(a.core):
         return False
     if b.core[0] in _NOBLE and b.core[1:2] == ("of",):
@@ -230,7 +230,7 @@ def _is_part(a: _Name, b: _Name) -> bool:
 
 
 def tells(words: Sequence[str]) -> bool:
-    """Whether words can name something alone: not one letter, nor only kinds of things."""
+    """Whether words can be a name alone: more than one letter, and not only kinds of things."""
     return any(
         word not in _GENERIC
         and word not in SMALL
@@ -241,9 +241,9 @@ def tells(words: Sequence[str]) -> bool:
 
 
 def _places(part: Sequence[str], whole: Sequence[str]) -> list[int]:
-    """Return where the words of `part` stand in `whole`, in order; empty if one is missing.
+    """Return the positions of the words of `part` in `whole`, in order; empty if one is missing.
 
-    A last name is looked for from the end, so that it is found where last names stand.
+    A last name is searched from the end, where last names are.
     """
     if list(whole[-len(part) :]) == list(part):
         return list(range(len(whole) - len(part), len(whole)))

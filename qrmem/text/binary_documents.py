@@ -1,4 +1,4 @@
-"""PDF and Office files by libraries (extra `files`), whose complaints stay in here; and EPUB."""
+"""Reads PDF and Office files by libraries (extra `files`) without their warnings, and EPUB."""
 
 import csv
 import io
@@ -33,11 +33,11 @@ _FIGURE = re.compile(r"[-+(]?\W?\d")
 def table_lines(rows: Iterable[Sequence[object]], budget: ByteBudget) -> Iterator[str]:
     """Yield a line for each row: `name: Ann; born: 1851` under a row of names, else the cells.
 
-    The first row with several cells names the columns if all of them are short, differ and are
-    no figures; it is no line then.
+    The first row with several cells names the columns if all of them are short, different and not
+    numeric; then it gives no line.
 
     Args:
-        budget: what all lines come to is taken from it, before they are made.
+        budget: the size of all lines is taken from it before they are made.
     """
     labels: Sequence[str] | None = None
     for row in rows:
@@ -59,10 +59,10 @@ def table_lines(rows: Iterable[Sequence[object]], budget: ByteBudget) -> Iterato
 
 
 def csv_lines(text: str, budget: ByteBudget) -> Iterator[str]:
-    """Yield the lines of a table whose cells are set apart by commas, semicolons, tabs or bars.
+    """Yield the lines of a table whose cells are separated by commas, semicolons, tabs or bars.
 
     Raises:
-        BadDocument: a quotation mark opens a cell that does not end.
+        BadDocument: a quotation mark opens a cell that is never closed.
     """
     head = text.lstrip()[:10_000].partition("\n")[0]
     delimiter = max(_DELIMITERS, key=head.count)
@@ -73,7 +73,7 @@ def csv_lines(text: str, budget: ByteBudget) -> Iterator[str]:
 
 
 def _labels(cells: Sequence[str]) -> Sequence[str]:
-    """Return the names that a first row gives its columns; none where it is a row like others."""
+    """Return the column names in a first row; none if it is a row of data."""
     while cells and not cells[-1]:
         cells = cells[:-1]
     are_names = all(c and len(c) <= _LABEL and not _FIGURE.match(c) for c in cells)
@@ -108,7 +108,7 @@ def read_binary(kind: str, data: bytes, name: str, budget: ByteBudget) -> Readin
     """Read a file of kind `pdf`, `docx`, `xlsx`, `pptx` or `epub`.
 
     Raises:
-        BadDocument: broken, encrypted, without text, or of more bytes than the budget has.
+        BadDocument: broken, encrypted, without text, or larger than the budget.
         MissingError: the extra `files` is not installed.
     """
     package, reader = _READERS[kind]
@@ -129,7 +129,7 @@ def read_binary(kind: str, data: bytes, name: str, budget: ByteBudget) -> Readin
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Keep the libraries' warnings and log lines from the user's screen."""
+    """Hide the libraries' warnings and log lines from the user."""
     logger, nowhere = logging.getLogger("pypdf"), logging.NullHandler()
     before = logger.propagate
     # Its modules log below this name: what they say ends here, unless somebody listens here.
@@ -181,23 +181,23 @@ def _pdf(data: bytes, budget: ByteBudget) -> Reading:
 
 
 class _Steps:
-    """Counts the steps in which pages are drawn: a form may draw another one any number of times.
+    """Counts the steps of drawing pages, because a form may draw another one any number of times.
 
     Attributes:
-        left: steps that may still be taken; below 0 every further one is refused.
+        left: remaining steps; below 0 every further step is refused.
     """
 
     def __init__(self, left: int) -> None:
         self.left = left
 
     def unpack(self, page: Any) -> None:
-        """Count what it takes to unpack a page."""
+        """Count the steps to unpack a page."""
         content = page.get_contents()
         self.left -= len(content.get_data()) // _BYTES_A_STEP if content is not None else 0
         self._check()
 
     def count(self, *step: object) -> None:
-        """Count one step; called by the library before it takes it."""
+        """Count one step; the library calls this before each step."""
         self.left -= 1
         self._check()
 
@@ -223,7 +223,7 @@ def _left_out_metadata(left_out: Sequence[str]) -> dict[str, str]:
 
 
 def _opens(reader: Any) -> bool:
-    """Whether an encrypted file opens without a password; not if its cipher is not at hand."""
+    """Whether an encrypted file opens without a password; false if its cipher is not available."""
     try:
         return bool(reader.decrypt(""))
     except Exception:
@@ -231,7 +231,7 @@ def _opens(reader: Any) -> bool:
 
 
 def _take_unpacked(data: bytes, budget: ByteBudget) -> None:
-    """Count what an Office file unpacks to.
+    """Count the unpacked size of an Office file.
 
     The libraries unpack every entry once, and none beyond the size that the archive states.
     """
@@ -260,10 +260,10 @@ def _docx(data: bytes, budget: ByteBudget) -> Reading:
 
 
 def _rows(table: Any, budget: ByteBudget) -> Iterator[str]:
-    """Yield a table's rows; a cell that goes on from the row above says what that one says.
+    """Yield a table's rows; a cell that continues the row above repeats its text.
 
-    The library's own rows take a time that grows with the cube of such a cell's height, and room
-    for as many columns as a cell says that it spans.
+    The library's own rows take time that grows with the cube of such a cell's height, and memory
+    for as many columns as a cell claims to span.
     """
     above: dict[int, str] = {}
     for row in table._tbl.tr_lst:
@@ -312,7 +312,7 @@ def _pptx(data: bytes, budget: ByteBudget) -> Reading:
 
 
 def _of_shapes(shapes: Any, budget: ByteBudget) -> Iterator[str]:
-    """Yield the texts and tables of a slide, those of groups too."""
+    """Yield the texts and tables of a slide, including those in groups."""
     for shape in shapes:
         if shape.has_text_frame:
             yield shape.text_frame.text
@@ -343,7 +343,7 @@ def _epub(data: bytes, budget: ByteBudget) -> Reading:
 
 
 def _joined(pieces: list[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
-    """Join labelled texts by blank lines; a piece without a label starts no part."""
+    """Join labelled texts with blank lines; a piece without a label starts no part."""
     parts: list[Part] = []
     texts: list[str] = []
     place = 0

@@ -1,11 +1,11 @@
-"""Blocks of names: the keys under which names that could be one find each other.
+"""Blocks of names: keys that group names which may mean the same entity.
 
-A name stands in the block of its own words, and in one block for every way in which a text may
+A name is in the block of its own words, and in one block for every way in which a text may
 shorten it: words left out, given names as initials, an acronym. So a name can be short only for
-names in its own block, and looking up what a name stands for reads that block alone.
+names in its own block, and resolving a name reads only that block.
 
-A block is a number of 48 bits, made of its words. Two kinds of words that fall on one number do no
-harm: what is in a block is judged name by name.
+A block is a number of 48 bits, computed from its words. A collision does no harm: the names in a
+block are judged one by one.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ MEMO_SIZE = 1 << 14
 
 @lru_cache(maxsize=MEMO_SIZE)
 def own_block(key: str) -> int:
-    """Return the block in which a name finds what it is short for.
+    """Return the block with the names that a name can be short for.
 
     Args:
         key: see `qrmem.text.names.name_key`; its type does not matter here.
@@ -40,7 +40,7 @@ def own_block(key: str) -> int:
 
 @lru_cache(maxsize=MEMO_SIZE)
 def blocks_of(key: str) -> frozenset[int]:
-    """Return all blocks in which a name stands: its own, and one for each short form of it."""
+    """Return all blocks of a name: its own, and one for each short form."""
     norm, kind = split_key(key)
     words = core_of(norm)
     forms = {plain_spelling(part) for part in _parts(words) if tells(part)}
@@ -52,7 +52,7 @@ def blocks_of(key: str) -> frozenset[int]:
 
 
 def _parts(words: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return what is left when up to three words are left out, but never both ends."""
+    """Return the forms with up to three words left out, but never both ends."""
     count = len(words)
     least = max(1, count - _LEFT_OUT)
     if count > _ALL_PARTS:
@@ -78,7 +78,7 @@ def _initialled(words: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _acronyms(words: tuple[str, ...]) -> set[str]:
-    """Return the acronyms of a name of several words, small words counted or not."""
+    """Return the acronyms of a name of several words, with and without small words."""
     if len(words) < 2:
         return set()
     main = tuple(word for word in words if word not in SMALL)

@@ -1,4 +1,4 @@
-"""Headings, and what is no text to read: contents, title pages, licences, notes of editors."""
+"""Finds headings and boilerplate: contents, title pages, licences, notes of editors."""
 
 import re
 from bisect import bisect
@@ -27,7 +27,7 @@ _REACH = 200
 
 
 def headings(text: str) -> list[Part]:
-    """Return where chapters and passages start, with their labels.
+    """Return the starts of chapters and passages, with their labels.
 
     A heading is a Markdown heading of the first two levels, a line such as `Chapter 7` or
     `LETTER IV.` alone between blank lines, or the start of a `Passage 3:` line. Headings that
@@ -47,7 +47,7 @@ def headings(text: str) -> list[Part]:
 
 
 def _stands(text: str, match: re.Match[str]) -> bool:
-    """Whether a chapter line is alone; the other headings always stand."""
+    """Whether a heading is valid: a chapter line must be alone, other headings are always valid."""
     if match["chapter"] is None:
         return True
     before = text[max(0, match.start() - _REACH) : match.start()]
@@ -55,7 +55,7 @@ def _stands(text: str, match: re.Match[str]) -> bool:
 
 
 def _runs(text: str, found: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    """Yield headings with nothing but white space between them together."""
+    """Yield groups of headings with only white space between them."""
     run: list[re.Match[str]] = []
     for match in found:
         if run and (run[-1]["passage"] or text[run[-1].end() : match.start()].strip()):
@@ -78,9 +78,9 @@ _FIELD = re.compile(r"^([A-Za-z][\w -]{0,99}):[ \t]+(\S.*)$", re.MULTILINE)
 
 
 def split_front_matter(text: str) -> tuple[dict[str, str], str]:
-    """Return the fields of one line each, and the text behind the block.
+    """Return the fields of the front matter, one line each, and the text after it.
 
-    A text without such a block, or whose block holds no field, is returned as it is.
+    A text without such a block, or with a block without fields, is returned unchanged.
     """
     block = _FRONT_MATTER.match(text)
     fields = dict(_FIELD.findall(block[1])) if block else {}
@@ -152,7 +152,7 @@ _IS_SAID = re.compile(
 
 
 def is_heading(text: str) -> bool:
-    """Whether a sentence or line is a heading: a marked or short one that no stop ends."""
+    """Whether a sentence or line is a heading: marked, or short without a final stop."""
     line = " ".join(text.split())
     words = line.split()
     if len(words) > _LONGEST_HEADING or not any(c.isalpha() for c in line):
@@ -171,7 +171,7 @@ def _opens(words: list[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def boilerplate(text: str, index: int = 1) -> str:
-    """Return what a segment is if it is no text to read, else "".
+    """Return the kind of boilerplate that a segment is, else "".
 
     Args:
         index: the segment's place in its document; only the first can be a title page.
@@ -197,7 +197,7 @@ def boilerplate(text: str, index: int = 1) -> str:
 
 
 def _is_entry(row: str) -> bool:
-    """Whether a line is of a table of contents; a number alone makes none: lists have numbers."""
+    """Whether a line is in a table of contents; a number alone is not enough: lists have them."""
     if _is_marked(row):
         return True
     numbered = _NUMBERED.match(row)
@@ -205,9 +205,9 @@ def _is_entry(row: str) -> bool:
 
 
 def _is_indexed(row: str) -> bool:
-    """Whether a line is of an index: a subject, a comma and its pages, or a title and its page.
+    """Whether a line is in an index: a subject, a comma and its pages, or a title and its page.
 
-    A sentence comes to its number without a comma, in small letters ("Ann Miller has 12").
+    A sentence has small letters and no comma before its number ("Ann Miller has 12").
     """
     match = _INDEXED.match(row)
     if match is None or is_said(match["head"]):
@@ -220,10 +220,10 @@ def _is_indexed(row: str) -> bool:
 
 
 def _is_marked(row: str) -> bool:
-    """Whether a line begins as a chapter does, or ends with dots or wide space and a page.
+    """Whether a line begins like a chapter, or ends with dots or wide space and a page.
 
-    The end is looked at from behind: a row of a table may have thousands of spaces, and an
-    expression that tries them all from each place needs minutes.
+    The end is matched backwards. A table row may have thousands of spaces, and a regular
+    expression that tries them from each position takes minutes.
     """
     for digits in _PAGES:
         title = row.rstrip(digits)
@@ -236,9 +236,9 @@ def _is_marked(row: str) -> bool:
 
 
 def _is_licence(text: str, words: int) -> bool:
-    """Whether the words of licences stand close together, in both halves of a text.
+    """Whether words of licences are dense in both halves of a text.
 
-    The end of a story in the same segment is worth reading.
+    Both halves count, because the end of a story in the same segment is worth reading.
     """
     places = [match.start() for match in _LICENCE.finditer(text)]
     first = sum(place < len(text) // 2 for place in places)
@@ -248,10 +248,10 @@ def _is_licence(text: str, words: int) -> bool:
 
 @lru_cache(maxsize=1024)
 def apparatus(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the parts of a text, `(start, end)` in order, that are no text to read.
+    """Return the parts of a text that are boilerplate, as `(start, end)` in order.
 
-    Headings before text, contents, licences, who made an electronic book, and what stands before
-    its start or after its end.
+    These are headings before text, contents, licences, credits of an electronic book, and the text
+    before its start or after its end.
     """
     start = max((match.end() for match in _STARTS.finditer(text)), default=0)
     finish = min((match.start() for match in _FINISHES.finditer(text)), default=len(text))
@@ -271,7 +271,7 @@ def apparatus(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _is_apparatus(text: str) -> bool:
-    """Whether a text as a whole is none to read; a numbered list of names is one."""
+    """Whether a whole text is boilerplate; a numbered list of names is not."""
     kind = boilerplate(text)
     if kind != "contents":
         return bool(kind)
@@ -282,7 +282,7 @@ def _is_apparatus(text: str) -> bool:
 
 
 def _kind_of_block(block: str) -> str:
-    """Return `heading`, `apparatus` (what is surely not to be read) or ""."""
+    """Return `heading`, `apparatus` (certainly boilerplate) or ""."""
     line = " ".join(block.split())
     if _NOTE.match(block):
         is_bracketed = line.lstrip("_*").lower().startswith(("[", "transcriber"))
@@ -296,10 +296,10 @@ def _kind_of_block(block: str) -> str:
 
 
 def is_said(line: str) -> bool:
-    """Whether a line has a small word that sentences have, but no heading."""
+    """Whether a line has a small word that occurs in sentences but not in headings."""
     return bool(_IS_SAID.search(line))
 
 
 def _is_credit(line: str) -> bool:
-    """Whether a line that begins as one says who made a book: it tells nothing else."""
+    """Whether a line that begins like a credit only says who made a book."""
     return bool(_CREDIT.search(line)) or not (is_said(line) or _ENDS.search(line))

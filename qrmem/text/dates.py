@@ -1,4 +1,4 @@
-"""Dates to the day, the month or the year, as statements and options carry them."""
+"""Dates to the day, month or year, in statements and options."""
 
 import re
 from calendar import monthrange
@@ -24,17 +24,17 @@ _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|or|who|which|that|where|while|when|bef
 
 
 class Validity(NamedTuple):
-    """From when to when something holds, each to the day, month or year; "" where nobody says."""
+    """The validity of a statement: first and last date, each to the day, month or year, or ""."""
 
     first: str = ""
     last: str = ""
 
 
 def checked(text: str, what: str) -> str:
-    """Return a date in ISO form as it is, with the precision that it has; "" stays "".
+    """Return a date in ISO form unchanged, in its own precision; "" stays "".
 
     Raises:
-        UsageError: it is no date, or there is no such day.
+        UsageError: it is not a date, or the day does not exist.
     """
     text = text.strip()
     if text and not is_date(text):
@@ -43,7 +43,7 @@ def checked(text: str, what: str) -> str:
 
 
 def is_date(text: str) -> bool:
-    """Whether a text is a day, month or year that there is, in ISO form."""
+    """Whether a text is an existing day, month or year in ISO form."""
     try:
         _span(text)
     except ValueError:
@@ -64,7 +64,7 @@ def checked_moment(text: str, what: str) -> str:
 
 
 def as_of_moment(as_of: str | date) -> str:
-    """Return the date or moment at which a memory is looked at, in ISO form; "" stands for now.
+    """Return the date or moment for a view of the memory, in ISO form; "" means now.
 
     Raises:
         UsageError: it is neither.
@@ -77,25 +77,25 @@ def as_of_moment(as_of: str | date) -> str:
 
 
 def today() -> str:
-    """Return the date of today in UTC, in ISO form."""
+    """Return today's date in UTC, in ISO form."""
     return datetime.now(UTC).date().isoformat()
 
 
 def is_said_by(said: str, as_of: str) -> bool:
-    """Whether something was said by a time; what is undated is taken for said before.
+    """Whether something was said by a given time; undated texts count as said before.
 
     Args:
         said: a date or moment in ISO form, or "".
-        as_of: the same; "": whenever.
+        as_of: the same; "": any time.
     """
     return not as_of or not said or start_of(said) <= end_of(as_of)
 
 
 def checked_validity(first: str, last: str) -> Validity:
-    """Return from when to when something holds.
+    """Return a checked validity.
 
     Raises:
-        UsageError: one is no date, or the end lies before the beginning.
+        UsageError: one is not a date, or the end is before the beginning.
     """
     validity = Validity(checked(first, "valid_from"), checked(last, "valid_until"))
     if is_backwards(validity):
@@ -104,13 +104,13 @@ def checked_validity(first: str, last: str) -> Validity:
 
 
 def is_backwards(validity: Validity) -> bool:
-    """Whether an end lies before its beginning."""
+    """Whether an end is before its beginning."""
     first, last = validity
     return bool(first and last) and end_of(last) < start_of(first)
 
 
 def start_of(text: str) -> str:
-    """Return the first second of a date or moment, in UTC; texts compare as times do."""
+    """Return the first second of a date or moment, in UTC; the texts sort like times."""
     instant = _instant(text)
     return instant or f"{_span(text)[0].isoformat()}T00:00:00"
 
@@ -125,7 +125,7 @@ def said_at(metadata: Mapping[str, object]) -> str:
     """Return when a document was said or written: its `at`, else its `date`.
 
     Returns:
-        A date or moment in ISO form; "" where there is none that can be understood.
+        A date or moment in ISO form; "" if there is none that can be read.
     """
     for name in ("at", "date"):
         value = metadata.get(name)
@@ -140,7 +140,7 @@ def said_at(metadata: Mapping[str, object]) -> str:
 
 
 def read_date(text: str) -> str:
-    """Return a date that is written in ISO form or as `3 May 2019`, in ISO form; "" for others."""
+    """Return a date, written in ISO form or as `3 May 2019`, in ISO form; "" for other texts."""
     text = text.strip()
     if is_date(text):
         return text
@@ -151,7 +151,7 @@ def read_date(text: str) -> str:
 
 
 def _one_period(text: str) -> Period | None:
-    """Return the one time that a text names, with its year."""
+    """Return the only time that a text names, with its year."""
     periods_named = periods(text, _UNDATED)
     return (
         periods_named[0] if len(periods_named) == 1 and not periods_named[0].is_relative else None
@@ -159,7 +159,7 @@ def _one_period(text: str) -> Period | None:
 
 
 def day_of(moment: str) -> date | None:
-    """Return the day of a moment, if it names one."""
+    """Return the day of a moment, if it has one."""
     try:
         return date.fromisoformat(moment[:10])
     except ValueError:
@@ -167,19 +167,19 @@ def day_of(moment: str) -> date | None:
 
 
 def has_bounds(text: str) -> bool:
-    """Whether a text may say from when or until when something holds."""
+    """Whether a text may state a beginning or an end of a validity."""
     return _HINT.search(text) is not None
 
 
 def stated_validity(sentence: str, ends: Iterable[str], moment: str) -> Validity:
-    """Return from when to when a sentence says that something holds of two names.
+    """Return the validity that a sentence states for a statement about two names.
 
     Only "since", "from", "as of", "starting", "until", "till" and "through" count, in the clause
     of the names or at the sentence's beginning.
 
     Args:
-        ends: what the statement is about; all stand in the sentence.
-        moment: when it was said; without it only times that name their year count.
+        ends: the names of the statement; all are in the sentence.
+        moment: when it was said; without it only times with a year count.
     """
     if not has_bounds(sentence):
         return Validity()
@@ -208,7 +208,7 @@ def stated_validity(sentence: str, ends: Iterable[str], moment: str) -> Validity
 
 
 def _period_text(period: Period, *, is_end: bool) -> str:
-    """Return a period as a day, month or year where it is one, else its first or last day."""
+    """Return a period as a day, month or year if it is one, else its first or last day."""
     first, last = period.first, period.last
     is_months = first.day == 1 and last.day == monthrange(last.year, last.month)[1]
     if is_months and first.year == last.year:
@@ -220,7 +220,7 @@ def _period_text(period: Period, *, is_end: bool) -> str:
 
 
 def _span(text: str) -> tuple[date, date]:
-    """Return the first and last day of a date in ISO form; `ValueError` where it is none."""
+    """Return the first and last day of a date in ISO form; `ValueError` if it is not a date."""
     match = _DATE.fullmatch(text)
     if match is None or not text.isascii():
         raise ValueError(text)
@@ -233,7 +233,7 @@ def _span(text: str) -> tuple[date, date]:
 
 
 def _instant(text: str) -> str:
-    """Return a moment with a time of day in UTC, to the second; "" where it is none."""
+    """Return a moment with a time of day in UTC, to the second; "" if it is not one."""
     if "T" not in text and ":" not in text:
         return ""
     try:

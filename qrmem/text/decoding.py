@@ -1,4 +1,4 @@
-"""From bytes to text: how many are read, which encoding they are in, whether they are text."""
+"""Reads bytes within a budget, and decodes them to text."""
 
 import codecs
 import errno
@@ -20,10 +20,10 @@ MOST = 100_000_000
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Open a file; a pipe, which would be waited for, and a device are refused.
+    """Open a file; refuse devices and pipes, which could block.
 
     Raises:
-        OSError: it is none, not there, or cannot be read; `strerror` says which.
+        OSError: it is not a file, missing, or not readable; `strerror` says which.
     """
     if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
         raise OSError(errno.EINVAL, "a pipe or a device, not a file", str(path))
@@ -32,10 +32,10 @@ def open_file(path: Path) -> IO[bytes]:
 
 @dataclass(slots=True)
 class ByteBudget:
-    """What is left of a document's bytes.
+    """The remaining bytes for a document.
 
     Attributes:
-        name: of the document, for the message.
+        name: name of the document, for messages.
         left: bytes that may still be read.
     """
 
@@ -43,10 +43,10 @@ class ByteBudget:
     left: int = MOST
 
     def take(self, count: int) -> None:
-        """Count some bytes.
+        """Take some bytes from the budget.
 
         Raises:
-            BadDocument: there are more than the budget has left.
+            BadDocument: more than the budget has left.
         """
         if count > self.left:
             raise BadDocument(
@@ -56,10 +56,10 @@ class ByteBudget:
         self.left -= count
 
     def read(self, file: IO[bytes]) -> bytes:
-        """Read a file to its end, or until there is more than the budget has left.
+        """Read a file to its end.
 
         Raises:
-            BadDocument: there is more.
+            BadDocument: it has more than the budget has left.
         """
         data = file.read(self.left + 1)
         self.take(len(data))
@@ -69,8 +69,8 @@ class ByteBudget:
         """Read one file of an archive.
 
         Raises:
-            BadDocument: it unpacks to more than is left.
-            KeyError, zipfile.BadZipFile, zlib.error: it is not there, or broken.
+            BadDocument: it unpacks to more than the budget has left.
+            KeyError, zipfile.BadZipFile, zlib.error: it is missing or broken.
         """
         with archive.open(path) as file:
             return self.read(file)
@@ -114,14 +114,14 @@ _FEW = 4
 
 
 def decode(data: bytes, name: str) -> tuple[str, str]:
-    """Return the text of a file and the encoding that it was read in.
+    """Return the text of a file and its encoding.
 
-    Tried in order: byte-order mark, UTF-16 and UTF-32 without one, UTF-8, what an HTML page
-    declares, and what the bytes look like. A few broken bytes in a UTF-8 file become U+FFFD, and
-    the encoding says so.
+    Tried in order: byte-order mark, UTF-16 and UTF-32 without one, UTF-8, the declaration of an
+    HTML page, and a guess from the bytes. A few broken bytes in a UTF-8 file become U+FFFD, and
+    the returned encoding says so.
 
     Raises:
-        BadDocument: empty, binary, or in no encoding that can be told.
+        BadDocument: empty, binary, or in no recognisable encoding.
     """
     if not data.strip():
         raise BadDocument(f"{name} is empty")
@@ -154,7 +154,7 @@ def _strict(data: bytes, encoding: str) -> str | None:
 
 
 def _wide(data: bytes) -> tuple[str, str] | None:
-    """Read two or four bytes a character without a mark: every second byte or more is often 0."""
+    """Read UTF-16 or UTF-32 without a mark: every second byte or more is often 0."""
     sample = data[:_SAMPLE]
     if sample.count(0) * 4 < len(sample):
         return None
@@ -164,7 +164,7 @@ def _wide(data: bytes) -> tuple[str, str] | None:
 
 
 def _mended(data: bytes) -> tuple[str, str] | None:
-    """Read UTF-8 in which few bytes are broken, against many characters that are whole."""
+    """Read UTF-8 with few broken bytes among many intact characters."""
     text = data.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     whole = sum(not char.isascii() for char in text[:_SAMPLE]) - text[:_SAMPLE].count("\ufffd")

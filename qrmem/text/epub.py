@@ -1,6 +1,6 @@
 """EPUB: a zip of XHTML files, in the order that its package file gives.
 
-The kept library for it is under the AGPL, which an Apache-licensed project should not ask for.
+The maintained library is under the AGPL, which an Apache-licensed project should not require.
 """
 
 import posixpath
@@ -22,13 +22,13 @@ CONTAINER = "META-INF/container.xml"
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """What an EPUB holds.
+    """The content of an EPUB.
 
     Attributes:
-        chapters: path and content of each file of the spine, in reading order and once; its own
-            table of contents left out.
+        chapters: path and content of each file of the spine, once and in reading order, without
+            its own table of contents.
         labels: path to title, from the table of contents.
-        left_out: what could not be read, in words.
+        left_out: descriptions of what could not be read.
     """
 
     title: str
@@ -38,11 +38,11 @@ class Book:
 
 
 def open_book(archive: zipfile.ZipFile, budget: ByteBudget) -> Book:
-    """Read an EPUB 2 or 3 as far as it is whole.
+    """Read the intact parts of an EPUB 2 or 3.
 
     Raises:
         BadDocument: it unpacks to more than the budget has.
-        zipfile.BadZipFile, KeyError, ValueError: it is none, or its package file is broken.
+        zipfile.BadZipFile, KeyError, ValueError: not an EPUB, or its package file is broken.
     """
     package = _package_path(archive, budget)
     root = _parsed(budget.unpack(archive, package))
@@ -68,7 +68,7 @@ def open_book(archive: zipfile.ZipFile, budget: ByteBudget) -> Book:
 def _unpacked(
     archive: zipfile.ZipFile, path: str, budget: ByteBudget, left_out: list[str]
 ) -> bytes | None:
-    """Return a file of the archive; one that is missing or broken is noted, and costs no other."""
+    """Return a file of the archive; record a missing or broken one and continue."""
     try:
         return budget.unpack(archive, path)
     except QrmemError:
@@ -81,10 +81,10 @@ def _unpacked(
 
 
 def _parsed(data: bytes) -> Element:
-    """Return the root of an XML file, mended where it is broken; entities stay unread.
+    """Return the root of an XML file, repaired if broken; entities are not resolved.
 
     Raises:
-        ValueError: there is no element in it.
+        ValueError: it has no element.
     """
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=True)
     root: Element | None = etree.fromstring(data, parser) if data.strip() else None
@@ -118,10 +118,10 @@ def _labels(data: bytes, path: str) -> Mapping[str, str]:
 
 
 class _Contents:
-    """Collects the links of a table of contents in one pass, however deep its entries are nested.
+    """Collects the links of a table of contents in one pass, at any depth of nesting.
 
     Attributes:
-        titles: link to title; of two titles for a link the later one.
+        titles: link to title; the later of two titles wins.
     """
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class _Contents:
         self._said: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
         name = tag.rpartition("}")[2]
         if name in ("a", "text"):
             self._link, self._said = attributes.get("href", ""), []
@@ -138,30 +138,30 @@ class _Contents:
             self.titles[attributes.get("src", "")] = self._title()
 
     def end(self, tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         if tag.rpartition("}")[2] == "a":
             self.titles[self._link] = self._title()
 
     def data(self, data: str) -> None:
-        """A piece of text."""
+        """Handle a piece of text."""
         self._said.append(data)
 
     def close(self) -> None:
-        """The file ends."""
+        """Handle the end of the file."""
 
     def _title(self) -> str:
         return " ".join("".join(self._said).split())
 
 
 def _path(base: str, href: str) -> str:
-    """Return where a link of the file `base` leads to, within the archive."""
+    """Return the path in the archive to which a link of the file `base` leads."""
     return posixpath.normpath(
         posixpath.join(posixpath.dirname(base), unquote(href.partition("#")[0]))
     )
 
 
 def _below(root: Element, name: str) -> Iterator[Element]:
-    """Yield the elements of a local name, whatever their namespace."""
+    """Yield the elements with a local name, in any namespace."""
     return (e for e in root.iter() if isinstance(e.tag, str) and e.tag.rpartition("}")[2] == name)
 
 

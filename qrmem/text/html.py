@@ -1,4 +1,4 @@
-"""Readable text of an HTML page: blocks become paragraphs, what is not for readers goes."""
+"""Readable text of an HTML page: blocks become paragraphs, hidden elements are dropped."""
 
 import re
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ long, so that reading it would take a time that grows with its square."""
 
 
 class _Reader:
-    """Collects what one page says, told its elements and texts one after the other.
+    """Collects the text of one page from its elements and texts in order.
 
     Attributes:
-        deepest: how many elements were ever open at once.
+        deepest: greatest number of elements that were open at once.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class _Reader:
         self._in_title = False
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
         self._depth += 1
         self.deepest = max(self.deepest, self._depth)
         if tag in _SKIPPED:
@@ -69,7 +69,7 @@ class _Reader:
             self._level = int(tag[1])
 
     def end(self, tag: str) -> None:
-        """An element ends, whether the page says so or not."""
+        """Handle the end of an element, whether it has an end tag or not."""
         self._depth -= 1
         if tag in self._skipping:
             del self._skipping[self._skipping.index(tag) :]
@@ -82,7 +82,7 @@ class _Reader:
         self._in_title = self._in_title and tag != "title"
 
     def data(self, data: str) -> None:
-        """A piece of text."""
+        """Handle a piece of text."""
         if self._in_title:
             self.title = self.title or normalise(" ".join(data.split()))
         elif not self._skipping and self._preformatted:
@@ -95,7 +95,7 @@ class _Reader:
             self._line.append(_SPACE.sub(" ", data))
 
     def end_paragraph(self) -> None:
-        """Close the paragraph that is open, if there is anything in it."""
+        """Close the open paragraph, if it is not empty."""
         self._end_line()
         lines = "\n".join(self._lines).strip("\n")
         if lines.strip():
@@ -106,7 +106,7 @@ class _Reader:
         self._lines = []
 
     def close(self) -> None:
-        """The page ends."""
+        """Handle the end of the page."""
         self.end_paragraph()
 
     def _end_line(self) -> None:
@@ -122,10 +122,9 @@ class _Reader:
 def read_html(page: str) -> tuple[str, str, tuple[Part, ...]]:
     """Return text, title and headings of the first two levels of a page.
 
-    Paragraphs stand apart by a blank line, list items and table rows on lines of their own, cells
-    by a tab. Scripts, styles and other things that no reader sees are left out, unless their end is
-    missing: the rest of the page isn't lost with them. The title is that of the page, else its
-    first `h1`, else "".
+    A blank line separates paragraphs, a line end list items and table rows, a tab cells. Scripts,
+    styles and other invisible elements are left out, unless their end is missing: then the rest of
+    the page would be lost with them. The title is that of the page, else its first `h1`, else "".
     """
     reader = _read(_without_openings(page))
     starts, place = [], 0
@@ -138,7 +137,7 @@ def read_html(page: str) -> tuple[str, str, tuple[Part, ...]]:
 
 
 def _without_openings(page: str) -> str:
-    """Return the page without the tags that begin a skipped element which never ends."""
+    """Return the page without start tags of skipped elements that never end."""
     last = {match[1].lower(): match.start() for match in _ENDING.finditer(page)}
 
     def kept(match: re.Match[str]) -> str:
@@ -161,7 +160,7 @@ def _read(page: str) -> _Reader:
 
 
 def _text_alone(page: str) -> _Reader:
-    """Read a page that is nested beyond reason: what stands between its tags."""
+    """Read an extremely nested page: the text between its tags."""
     reader = _Reader()
     reader.data(unescape(_TAG.sub(" ", page)))
     reader.close()

@@ -1,4 +1,4 @@
-"""Source code as text: its language, its syntax tree in outline, what to pass over."""
+"""Source code as text: its language, the outline of its syntax tree, and files to skip."""
 
 from qrmem.text.code.outline import Definition, Outline
 from qrmem.text.code.syntax_tree import has_grammar, outline

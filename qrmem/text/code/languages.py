@@ -1,4 +1,4 @@
-"""Which language a file is in, and how its grammar calls what an outline needs."""
+"""Languages by file suffix, and the node types of their grammars that an outline needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ SUFFIXES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What a language's tree-sitter grammar calls things.
+    """The names in a language's tree-sitter grammar.
 
     Attributes:
-        module: the package that brings it.
-        function: its function that returns it.
-        definitions: node types that define a name to call.
-        calls: node types that call one, to the field that says which.
-        imports: node types that bring names in from elsewhere.
+        module: the package of the grammar.
+        function: the package's function that returns it.
+        definitions: node types that define a callable name.
+        calls: node types of calls, to the field with the called name.
+        imports: node types of imports.
     """
 
     module: str
@@ -142,5 +142,5 @@ GRAMMARS: Mapping[str, Grammar] = {
 
 
 def language_of(name: str | PurePath) -> str:
-    """Return the language that a file's suffix says, "" for anything that is no source code."""
+    """Return the language of a file by its suffix; "" if it is not source code."""
     return SUFFIXES.get(PurePath(name).suffix.lower(), "")

@@ -1,4 +1,4 @@
-"""A file's syntax tree, as much of it as relations between fragments need (FragRel, appendix A)."""
+"""The outline of a file's syntax tree for relations between fragments (FragRel, appendix A)."""
 
 import re
 from bisect import bisect_right
@@ -23,27 +23,27 @@ class Lines:
 
     @property
     def count(self) -> int:
-        """Number of lines; what follows the last line's end is none."""
+        """Number of lines; an empty rest after the last line end does not count."""
         return len(self.starts) - 1
 
     def at(self, offset: int) -> int:
-        """Return the line that a character is in, from 0."""
+        """Return the line of a character, from 0."""
         return min(bisect_right(self.starts, offset), self.count) - 1
 
     def label(self, start: int, end: int) -> str:
-        """Return which lines a span has, as people count them."""
+        """Return the label of a span's lines, counted from 1."""
         first, last = self.at(start) + 1, self.at(max(start, end - 1)) + 1
         return f"lines {first}-{last}" if last > first else f"line {first}"
 
 
 def label_within(label: str, text: str, start: int, end: int) -> str:
-    """Return which lines a part of a fragment has, from the label of the fragment.
+    """Return the line label of a part of a fragment, from the label of the fragment.
 
     Args:
-        label: of the fragment; any that says no lines is returned as it is.
-        text: the fragment's.
+        label: label of the fragment; one without lines is returned unchanged.
+        text: text of the fragment.
         start: first character of the part.
-        end: the one after its last.
+        end: the character after its last.
     """
     match = _LABEL.match(label)
     if match is None:
@@ -63,10 +63,10 @@ class Definition(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call, a node of the outline, and what it calls.
+    """A call: its node in the outline, and the called name.
 
     Attributes:
-        base: what stands before the dot, "" for a plain name, "?" for something worked out.
+        base: text before the dot; "" for a plain name, "?" for a computed value.
     """
 
     node: int
@@ -75,11 +75,11 @@ class Call(NamedTuple):
 
 
 class Import(NamedTuple):
-    """A name from elsewhere: how it is called here, where it is from, and how it is called there.
+    """An imported name: its name here, its module, and its name there.
 
     Attributes:
         module: parts of a path; leading dots are parts of their own, as in `..`, `a`.
-        original: "" where the name is the module itself.
+        original: "" if the name is the module itself.
     """
 
     name: str
@@ -89,16 +89,16 @@ class Import(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The nodes that can be the largest within some lines, and what is defined, called, imported.
+    """The nodes that can be the largest within some lines, and definitions, calls and imports.
 
-    These are the root, what spans lines, and its children; others stand on one line together with
-    what they are in. Of those, calls are nodes too, with all that lies between.
+    The nodes are the root, nodes that span lines, and their children. All other nodes are on one
+    line with their parent; of these, only calls are kept, with the nodes above them.
 
     Attributes:
-        parents: of each node; a parent comes before its children, the root, -1, first.
+        parents: parent of each node; parents come before children, and the root (-1) is first.
         starts: first character of each node.
         ends: the character after its last.
-        is_broken: the text breaks its language's rules; what could be read is in.
+        is_broken: whether the text has syntax errors; the readable part is included.
     """
 
     language: str
@@ -111,7 +111,7 @@ class Outline:
     is_broken: bool = False
 
     def depths(self) -> list[int]:
-        """Return how many definitions each node is in, itself counted."""
+        """Return the number of definitions around each node, including itself."""
         defined = {definition.node for definition in self.definitions}
         depths: list[int] = []
         for node, parent in enumerate(self.parents):
@@ -120,9 +120,9 @@ class Outline:
 
 
 class Cover:
-    """Which nodes stand for a piece of a file: the largest fully in it, and what spans it.
+    """The nodes that represent a piece of a file: the largest fully in it, and those that span it.
 
-    Text between these belongs to the deepest node that spans it.
+    Text between them belongs to the deepest node that spans it.
     """
 
     def __init__(self, outline: Outline, text: str) -> None:
@@ -148,7 +148,7 @@ class Cover:
         return lengths
 
     def _within(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield nodes with lengths; an explicit stack, as expressions nest deeper than Python's."""
+        """Yield nodes with lengths; uses a stack, as code nests deeper than Python's limit."""
         stack = [0]
         while stack:
             node = stack.pop()

@@ -1,4 +1,4 @@
-"""The outline of a Python file where no grammar is installed, by the parser that Python brings."""
+"""The outline of a Python file by Python's own parser, if no grammar is installed."""
 
 import ast
 import warnings
@@ -16,7 +16,7 @@ _Above = tuple[ast.AST, ...]
 
 
 def outline(text: str) -> Outline:
-    """Return the outline; of a file that Python does not take, the root alone, marked broken."""
+    """Return the outline; for a file that Python cannot parse, only the root, marked broken."""
     result = Outline("python", [-1], [0], [len(text)])
     try:
         with warnings.catch_warnings():
@@ -37,10 +37,10 @@ class _Reader:
         self._made: dict[int, int] = {}
 
     def read(self, tree: ast.AST, *, node: int, above: _Above, owner: str, spans: bool) -> None:
-        """Read what is below a node.
+        """Read the nodes below a node.
 
         Args:
-            node: the nearest node that is kept, and `above` what lies between, `tree` included.
+            node: the nearest kept node; `above` has the nodes between, including `tree`.
             spans: whether `tree` is kept and spans lines, so that its children are kept too.
         """
         if len(above) > _DEEPEST:
@@ -70,7 +70,7 @@ class _Reader:
         self.read(tree, node=inner, above=below, owner=owns, spans=keeps)
 
     def _with_all_above(self, node: int, above: _Above) -> int:
-        """Keep what lies between a kept node and the last of `above`; return the last's number."""
+        """Keep the nodes from a kept node to the last of `above`; return the last one's number."""
         for tree in above:
             span = self._span(tree)
             if id(tree) in self._made:
@@ -97,7 +97,7 @@ class _Reader:
         return start, self._offset(tree.end_lineno, tree.end_col_offset)
 
     def _offset(self, line: int, column: int) -> int:
-        """Return the character at a place that the parser gives in bytes of UTF-8."""
+        """Return the character at a position that the parser gives in bytes of UTF-8."""
         text = self._texts[line - 1]
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="ignore"))
@@ -133,7 +133,7 @@ def _spans_lines(tree: ast.AST) -> bool:
 
 
 def _dotted(tree: ast.AST) -> str:
-    """Return `a.b` of a base that is only names, else `?`: something that is worked out."""
+    """Return `a.b` for a base of names only, else `?` for a computed value."""
     if isinstance(tree, ast.Name):
         return tree.id
     if isinstance(tree, ast.Attribute):

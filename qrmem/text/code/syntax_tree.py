@@ -1,4 +1,4 @@
-"""The outline of a source file: which parser reads it, and how a tree-sitter grammar does."""
+"""The outline of a source file: chooses the parser, and reads trees of tree-sitter."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -29,7 +29,7 @@ _BASES = ("object", "operand", "value", "argument", "path", "scope")
 
 
 def by_grammar(text: str, name: str, language: "Language", grammar: Grammar) -> Outline:
-    """Return the outline; where the grammar met mistakes, of all that is sound, marked broken."""
+    """Return the outline; with syntax errors, that of the sound parts, marked broken."""
     from tree_sitter import Parser
 
     data = text.encode("utf-8", "replace")
@@ -48,7 +48,7 @@ class _Reader:
         self._made: dict[int, int] = {}
 
     def read(self, root: "Node") -> None:
-        """Read the whole tree; an explicit stack, as generated code nests deeper than Python's."""
+        """Read the whole tree; uses an explicit stack, as code nests deeper than Python's limit."""
         above: tuple[Node, ...] = ()
         stack = [(child, 0, above, "", True) for child in reversed(root.named_children)]
         while stack:
@@ -80,7 +80,7 @@ class _Reader:
         return byte if self._characters is None else self._characters[byte]
 
     def _note(self, tree: "Node", node: int, above: "tuple[Node, ...]", owner: str) -> str:
-        """Note a definition, call or import; return the class that what is below belongs to."""
+        """Record a definition, call or import; return the class for the nodes below."""
         kind = tree.type
         if kind in self._grammar.definitions:
             return self._definition(tree, node, owner)
@@ -131,7 +131,7 @@ class _Reader:
                 yield Import(local_name, parts, original)
 
     def _assigned_name(self, tree: "Node") -> str:
-        """Return the name that a function is assigned to, "" where it is no function."""
+        """Return the name to which a function is assigned; "" if it is not a function."""
         target, value = map(tree.child_by_field_name, _ASSIGNED[tree.type])
         if target is None or value is None or "function" not in value.type:
             return ""
@@ -159,7 +159,7 @@ class _Reader:
         return text, self._base(base)
 
     def _base(self, tree: "Node | None") -> str:
-        """Return what stands before the dot, `?` for something that is worked out."""
+        """Return the text before the dot; `?` for a computed value."""
         text = self._text(tree)[:100] if tree is not None else ""
         return "?" if any(mark in text for mark in "([{\"'") else text
 
@@ -168,14 +168,14 @@ class _Reader:
 
 
 def _declared(tree: "Node") -> "Node | None":
-    """Return what a declarator of C is about; that of a reference has no field for it."""
+    """Return the inner part of a declarator of C; that of a reference has no field for it."""
     if tree.type == "reference_declarator":
         return tree.named_children[-1]
     return tree.child_by_field_name("declarator")
 
 
 def _characters(data: bytes) -> list[int]:
-    """Return, for every byte, the character that it is of."""
+    """Return the character index of every byte."""
     offsets, count = [], -1
     for byte in data:
         count += byte & 0xC0 != 0x80
@@ -235,10 +235,10 @@ def _parts(source: str) -> tuple[str, ...]:
 
 
 def outline(text: str, language: str) -> Outline:
-    """Return a file's outline; of a broken file, or without a grammar, the root alone.
+    """Return a file's outline; for a broken file, or without a grammar, only the root.
 
-    A grammar reads what it can around a mistake; Python's own parser takes no broken file. What C
-    has not all of, as a header with classes, is tried as C++.
+    A grammar reads what it can around a mistake; Python's own parser refuses a broken file. A file
+    that is not valid C, such as a header with classes, is tried as C++.
     """
     if language == "python" and not _is_installed(language):
         return python_tree.outline(text)
@@ -255,7 +255,7 @@ def _soundness(found: Outline) -> tuple[bool, int]:
 
 
 def has_grammar(language: str) -> bool:
-    """Whether a language can be parsed here; all but Python need the extra `code`."""
+    """Whether a language can be parsed here; all except Python need the extra `code`."""
     return language == "python" or _is_installed(language)
 
 
