@@ -156,10 +156,7 @@ class FactStore(Protocol):
         """Return a document with its text, or `None` if it does not exist."""
 
     async def documents(
-        self,
-        ns: str,
-        /,
-        ids: Collection[str] | None = None,
+        self, ns: str, /, ids: Collection[str] | None = None
     ) -> Sequence[DocumentInfo]:
         """Return some documents, or all, without their texts, by id."""
 
@@ -186,10 +183,9 @@ class FactStore(Protocol):
         """Return the number of segments in each state of the ledger."""
 
     async def delete_documents(self, ns: str, /, *document_ids: str) -> None:
-        """Delete documents with all that depends on them; blank their words in trails.
+        """Delete documents with all that depends on them, cached replies too; blank their words.
 
-        Cached replies about them are deleted, too. `qrmem.graphstore.redaction` says what is
-        blanked. Unknown ids are ignored.
+        `qrmem.graphstore.redaction` says what is blanked in trails. Unknown ids are ignored.
         """
 
     async def segments(
@@ -230,10 +226,7 @@ class FactStore(Protocol):
     async def contributions(
         self, ns: str, /, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
     ) -> Sequence[Contribution]:
-        """Return the contributions of some documents, ordered by segment, kind and `asked`.
-
-        Documents come in the order of the ids.
-        """
+        """Return contributions in the order of the ids, then by segment, kind and `asked`."""
 
     async def override_merge(self, ns: str, /, decision: MergeDecision) -> None:
         """Store a user's decision on two names; it replaces an earlier decision on the pair.
@@ -277,10 +270,7 @@ class GraphView(Protocol):
         """Return the types of all entities and statements, sorted."""
 
     async def segments_of_types(self, ns: str, /, types: Collection[str]) -> Sequence[str]:
-        """Return the ids of the segments with an entity or a statement of one of the types.
-
-        The order is not defined.
-        """
+        """Return the ids of segments with an entity or a statement of a type, in no order."""
 
     async def mentions(self, ns: str, /, segment_ids: Sequence[str], most: int = 0) -> Mentions:
         """Return the entities of some segments, and all segments of the rare ones.
