@@ -452,8 +452,7 @@ def _ignored_in_words(
 def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
     """Turn the strings of files and variables into the fields' types."""
     hints = get_type_hints(Settings)
-    unknown = values.keys() - set(_FIELDS)
-    if unknown:
+    if unknown := values.keys() - set(_FIELDS):
         raise UsageError(f"no setting is called {sorted(unknown)[0]!r}")
     return {name: _cast(name, value, hints[name]) for name, value in values.items()}
 

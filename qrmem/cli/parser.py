@@ -443,8 +443,7 @@ def _looks(commands: Any, common: Common) -> None:
         nargs="?",
         const="",
         metavar="M",
-        help="test what a chat model can do by a few short calls; without M, the model of the "
-        "settings",
+        help="test what a chat model can do by a few short calls; default: the settings' model",
     )
     doctor.add_argument(
         "--repair",
@@ -479,9 +478,7 @@ def _changes(commands: Any, common: Common) -> None:
     )
     export.add_argument("path", metavar="PATH", help="file to write")
     what = export.add_mutually_exclusive_group()
-    what.add_argument(
-        "--all", action="store_true", help="include trails, calls and cached model replies"
-    )
+    what.add_argument("--all", action="store_true", help="include trails, calls and cached replies")
     what.add_argument(
         "--graphml", action="store_true", help="write the graph, for Gephi and Cytoscape"
     )
