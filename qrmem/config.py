@@ -298,7 +298,7 @@ ENVIRONMENT = _COMMON | {f"QRMEM_{name.upper()}": name for name in _FIELDS}
 
 
 def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return variables whose names are close to a setting's, with the setting's variable."""
+    """Return variables with names similar to a setting's variable, with that variable."""
     unknown_names = (
         name for name in environ if name.startswith("QRMEM_") and name not in ENVIRONMENT
     )
@@ -341,10 +341,10 @@ _AT_LEAST: Mapping[str, float] = {
 
 
 def stages(text: str) -> dict[str, str]:
-    """Return model by stage, out of `stage=model` with commas between.
+    """Return model by stage, from `stage=model` pairs separated by commas.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: the text has another form.
     """
     models_by_stage = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -365,7 +365,7 @@ class GivenSettings:
         own: the user's own settings file.
         here: the one in the working folder.
         is_trusted: whether the user trusts that one.
-        told: one line about what that one sets and may not; "" where there is nothing to tell.
+        told: one line about settings that this file may not set; "" if there are none.
     """
 
     values: Mapping[str, Any]
@@ -382,7 +382,7 @@ OPTION = "an option"
 def find(
     environ: Mapping[str, str] | None = None, *, file: Path | None = None, **chosen: Any
 ) -> GivenSettings:
-    """Find what is set and where; see `Settings.from_env`."""
+    """Find the given settings and their origins; see `Settings.from_env`."""
     environ = os.environ if environ is None else environ
     own_settings = settings_files.read(file) if file else settings_files.own_file(environ)
     here = None if file else settings_files.file_of()
@@ -410,10 +410,10 @@ def find(
 
 
 def file_values(file: SettingsFile | None) -> dict[str, Any]:
-    """Return what a settings file sets, in the types of the settings.
+    """Return the values of a settings file, in the types of the settings.
 
     Raises:
-        UsageError: it is no TOML, sets what is no setting, or a value of a wrong type.
+        UsageError: it is not TOML, or has an unknown setting or a value of a wrong type.
     """
     if file is None:
         return {}
@@ -428,7 +428,7 @@ def file_values(file: SettingsFile | None) -> dict[str, Any]:
 
 
 def _forbidden(values: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a file may not set unless the user trusts it."""
+    """Return the settings that a file may not set unless the user trusts it."""
     hints = get_type_hints(Settings, include_extras=True)
     rules = {name: getattr(hints[name], "__metadata__", ()) for name in values}
     return tuple(
@@ -495,6 +495,6 @@ __all__ = [
 
 
 def captures_content() -> bool:
-    """Whether spans have what prompts and replies say: where OpenTelemetry's variable says so."""
+    """Whether spans include the contents of prompts and replies, by OpenTelemetry's variable."""
     value = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
     return value.strip().lower() in ("true", "span_only", "span_and_event")

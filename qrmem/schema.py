@@ -209,10 +209,10 @@ class Schema:
 
 
 def load_schema(given: "Schema | str | PathLike[str] | None") -> Schema | None:
-    """Return a schema, out of a file where a path is given; `None` for none.
+    """Return a schema, read from a file if a path is given; `None` for none.
 
     Raises:
-        UsageError: it is no schema.
+        UsageError: it is not a schema.
     """
     if given is None or given == "":
         return None
@@ -325,7 +325,7 @@ def _by_key(models: Any, what: str) -> dict[str, Kind]:
 
 
 def _check(schema: Schema) -> None:
-    """Refuse what is wrong between types."""
+    """Refuse types that contradict each other."""
     kinds = list(schema)
     if not kinds:
         raise UsageError("the schema has no type")
@@ -398,12 +398,12 @@ def _is_simple(kind: Any) -> bool:
 
 
 def _own_words(model: type[BaseModel]) -> str:
-    """Return a class's own docstring; that of `BaseModel` says nothing of the type."""
+    """Return a class's own docstring, not the one inherited from `BaseModel`."""
     return model.__dict__.get("__doc__") or ""
 
 
 def _described(field: Any) -> str:
-    """Return what a prompt says of a property: its description, and its words where few are."""
+    """Return a property for a prompt: its description, and its allowed words if it has few."""
     kinds = field.annotation, *get_args(field.annotation)
     words = [str(word) for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
     enums = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum)]
@@ -415,7 +415,7 @@ def _described(field: Any) -> str:
 
 
 def _ends(model: type[BaseModel], end: str) -> tuple[str, ...]:
-    """Return the names of the types that an end of a relation may have."""
+    """Return the names of the types at an end of a relation."""
     value = getattr(model, end, None)
     if value is None or end in model.model_fields:
         return ()
@@ -431,13 +431,13 @@ def _json_schema(model: type[BaseModel]) -> Any:
 
 
 def _key(model: type[BaseModel], name: str) -> str:
-    """Return what a model calls a field where it validates."""
+    """Return the name under which a model validates a field."""
     alias = model.model_fields[name].validation_alias
     return alias if isinstance(alias, str) else name
 
 
 def _fits_a_store(value: Scalar) -> bool:
-    """Whether a value has a form in JSON, and a number 64 bits at most."""
+    """Whether a value can be written as JSON, with numbers of at most 64 bits."""
     if isinstance(value, float):
         return math.isfinite(value)
     return not isinstance(value, int) or -(2**63) <= value < 2**63

@@ -1,4 +1,4 @@
-"""Settings files: where they lie, how they are read, and which of them the user trusts.
+"""Settings files: their places, how they are read, and which of them the user trusts.
 
 A file that is found in the working folder may come from anybody: a cloned repository has one. Until
 the user trusts it, it sets only what is harmless: see the rules below, which `Settings` names.
@@ -82,7 +82,7 @@ class Address(str):
 
 
 def revealed(address: str) -> str:
-    """Return the whole of an address; only what connects to it calls this."""
+    """Return the whole address; only code that connects to it calls this."""
     return address.reveal() if isinstance(address, Address) else address
 
 
@@ -114,16 +114,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """A settings file as it was read: what is trusted is what is parsed."""
+    """A settings file as it was read, so that the trusted content is the parsed content."""
 
     path: Path
     content: bytes
 
     def values(self) -> dict[str, Any]:
-        """Return what it sets.
+        """Return its settings.
 
         Raises:
-            UsageError: it is no TOML.
+            UsageError: it is not TOML.
         """
         try:
             return tomllib.loads(self.content.decode("utf-8-sig"))
@@ -135,7 +135,7 @@ def read(path: Path) -> SettingsFile:
     """Read a settings file.
 
     Raises:
-        UsageError: it cannot be read, is no regular file, or is too long.
+        UsageError: it cannot be read, is not a regular file, or is too long.
     """
     try:
         # Opening a pipe without a writer would wait for ever.
@@ -181,7 +181,7 @@ def place_in(folder: Path) -> Path:
 
 
 def trust(file: SettingsFile, environ: Mapping[str, str]) -> None:
-    """Let a file set everything, as long as it stays as it is.
+    """Trust a file, so that it may set everything until it changes.
 
     Raises:
         UsageError: the user has no configuration folder.
@@ -198,7 +198,7 @@ def trust(file: SettingsFile, environ: Mapping[str, str]) -> None:
 
 
 def distrust(path: Path, environ: Mapping[str, str]) -> bool:
-    """Trust the file at a path no more; returns whether it was trusted, as it is or as it was."""
+    """Stop trusting the file at a path; return whether it was trusted, in any version."""
     entries = [entry for entry, trusted in _entries(environ) if trusted == path]
     for entry in entries:
         entry.unlink(missing_ok=True)
@@ -263,7 +263,7 @@ def _lies_below(name: str, value: str, own: Mapping[str, Any]) -> bool:
 
 
 def _stays_with_the_server(name: str, value: str, own: Mapping[str, Any]) -> bool:
-    """A name with a provider may go to another server, and any name to one where none was used."""
+    """Whether a model's name keeps the server: a name with a provider may go to another one."""
     return bool(own["base_url"]) or (bool(own["model"]) and "/" not in value)
 
 

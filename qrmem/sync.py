@@ -136,17 +136,17 @@ class Memory:
     usage = _blocking(facade.Memory.usage)
 
     def call(self, function: Callable[[facade.Memory], Coroutine[Any, Any, T]]) -> T:
-        """Run a function of the memory that is awaited, and wait until it is done."""
+        """Run an async function of the memory, and wait until it is done."""
         return self._run(function(self._memory))
 
     async def acall(self, function: Callable[[facade.Memory], Coroutine[Any, Any, T]]) -> T:
-        """Like `call`, from an event loop: it goes on with other work meanwhile."""
+        """Like `call`, from an event loop, which continues with other work meanwhile."""
         self._require_running()
         work = asyncio.run_coroutine_threadsafe(function(self._memory), self._loop)
         return await asyncio.wrap_future(work)
 
     def _is_running(self) -> bool:
-        """Say whether the thread does anything: not after a fork, nor while Python ends."""
+        """Say whether the thread runs: not after a fork, nor while Python exits."""
         return self._thread.is_alive() and not sys.is_finalizing()
 
     def _require_running(self) -> None:
@@ -165,7 +165,7 @@ class Memory:
             raise UsageError("a function that the memory calls cannot wait for the memory")
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end; Ctrl-C cancels it and waits until it has let go.
+        """Run a coroutine to its end; Ctrl-C cancels it and waits until it has stopped.
 
         Raises:
             UsageError: the memory is closed, or its thread does not run here.
@@ -188,7 +188,7 @@ class Memory:
             raise
 
     def _end(self, items: AsyncGenerator[Any, None]) -> None:
-        """End a stream that was left before its answer."""
+        """Close a stream that was left before its answer."""
         if items in self._streams:
             self._streams.discard(items)
             if self._is_running():
@@ -202,7 +202,7 @@ class Memory:
 
 
 def _opens(opening: Callable[P, facade.Opening]) -> Callable[P, Memory]:
-    """Return `open` with a memory instead of what has to be awaited."""
+    """Return an `open` that returns a memory instead of an awaitable."""
 
     @wraps(opening)
     def call(*args: P.args, **options: P.kwargs) -> Memory:
@@ -227,7 +227,7 @@ async def _cancelled(tasks: list[asyncio.Task[Any]]) -> None:
 
 
 async def _end_all() -> None:
-    """End what still runs on this loop: it would never be done after the loop is stopped."""
+    """Cancel everything that still runs on this loop: it cannot finish after the loop stops."""
     tasks_left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks_left:
         task.cancel()

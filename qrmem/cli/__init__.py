@@ -50,7 +50,7 @@ class Exit:
 
     Attributes:
         code: 0, what the block sets, or that of its error.
-        interrupted: what is said after Ctrl-C.
+        interrupted: message after Ctrl-C.
     """
 
     def __init__(self, argv: Sequence[str] = ()) -> None:
@@ -115,7 +115,7 @@ class Exit:
 
 
 def _hint(exc: QrmemError) -> str:
-    """Return how to go on after a run that was stopped on purpose."""
+    """Return how to continue after a run that was stopped on purpose."""
     if not isinstance(exc, CapReached):
         return ""
     from qrmem.cli.costing import AGAIN, go_on
@@ -124,7 +124,7 @@ def _hint(exc: QrmemError) -> str:
 
 
 def _take_any_text() -> None:
-    """Let both outputs take what their encoding lacks, half a surrogate pair too.
+    """Make both outputs accept characters outside of their encoding, including lone surrogates.
 
     A stream that is closed, as under some daemons, becomes an empty one: a closed one is `None`,
     and `print` would take another output instead of standard error.
@@ -138,7 +138,7 @@ def _take_any_text() -> None:
 
 
 def _drop_output() -> None:
-    """Throw away what could not be written, which would be tried again at the end."""
+    """Discard unwritten output, which Python would try to write again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -157,7 +157,7 @@ def _is_folder_gone() -> bool:
 
 
 def _say(line: str, kind: str, code: int, *, as_json: bool) -> None:
-    """Say on standard error, which holds all that is no result, what went wrong."""
+    """Print an error on standard error, where everything except results goes."""
     from qrmem.cli.output import RED, UNSTYLED, has_colours, print_json_line
 
     with suppress(OSError):

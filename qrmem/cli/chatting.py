@@ -235,7 +235,7 @@ async def _forget_user(arguments: argparse.Namespace) -> int:
 
 
 def messages(source: str) -> tuple[list["Message"], list[str]]:
-    """Return the messages of a log, and why others were left out.
+    """Return the messages of a log, and the reasons for omitted ones.
 
     A log is a JSON list, `{"messages": […]}`, or one message a line.
 

@@ -85,7 +85,7 @@ async def add(arguments: Namespace) -> int:
 
 
 def _remaining_caps(settings: Settings, report: AddReport) -> dict[str, Any]:
-    """Return what reading left of the caps: they are of the whole command, trees too."""
+    """Return the rest of the caps after reading; they apply to the whole command, with trees."""
     stages = report.usage.construction.values()
     caps: Sequence[tuple[str, float | None, float]] = (
         ("max_calls", settings.max_calls, report.usage.calls),
@@ -97,7 +97,7 @@ def _remaining_caps(settings: Settings, report: AddReport) -> dict[str, Any]:
 
 
 def _reasoner(arguments: Namespace) -> str:
-    """Return what is to be said of who reads, if that is not a chat model."""
+    """Return a note on the reader if it is not a chat model."""
     settings = settings_of(arguments)
     is_read_by_rules = not (settings.model or settings.replay or arguments.json)
     return "no model set: built-in rules read the text" if is_read_by_rules else ""
@@ -149,7 +149,7 @@ async def ask(arguments: Namespace) -> int:
 
 
 async def _names_near(memory: Memory, question: str) -> list[str]:
-    """Return names of entities that look like names in a question which no entity has."""
+    """Return names of entities that resemble unknown names in a question."""
     from qrmem.extraction.rules_tagger import tagged
 
     names = [one.name for one in tagged(question).mentions if one.type not in ("DATE", "NUMBER")]
@@ -170,7 +170,7 @@ def _note_near(arguments: Namespace, names: Sequence[str]) -> None:
 
 
 async def _name_alone(memory: Memory, question: str) -> str:
-    """Return the name of an entity that is all of a question; "" if it asks something."""
+    """Return the entity's name if a question is only that name; "" if it asks something."""
     if len(question.split()) > _NAME_WORDS or question.rstrip().endswith("?"):
         return ""
     try:
@@ -272,9 +272,9 @@ async def delete(arguments: Namespace) -> int:
 
 
 async def _there(memory: Memory, document_ids: Sequence[str]) -> tuple[list[str], list[NotFound]]:
-    """Return which documents are there, and why others are not to be found.
+    """Return the documents that exist, and why others were not found.
 
-    A deletion that was killed is so finished by the same command.
+    So the same command finishes a deletion that was killed.
 
     Raises:
         NotFound: none of them is there.
@@ -320,7 +320,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 async def _note_unknown(memory: Memory, arguments: Namespace) -> None:
-    """A decision about names that are yet to come is kept; a typing error should be seen."""
+    """Warn of unknown names: the decision is kept for later names, but it may be a typing error."""
     for name in (arguments.first, arguments.second):
         try:
             await memory.entity(name)

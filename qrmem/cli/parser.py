@@ -47,7 +47,7 @@ class _Parser(argparse.ArgumentParser):
         return parsed
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
-        """Say which words are not understood, and which option comes near."""
+        """Refuse unknown words, and name a similar option."""
         options = [option for action in self._actions for option in action.option_strings]
         alike = get_close_matches(words[0].partition("=")[0], options, n=1)
         hint = f"; did you mean {alike[0]}?" if alike else ""
@@ -93,7 +93,7 @@ class _Version(argparse.Action):
 
 
 def _plainer(message: str) -> str:
-    """Return what argparse says of a wrong word in one line, with the one that comes near."""
+    """Return argparse's error for a wrong word in one line, with a similar known word."""
     missing = re.match(r"the following arguments are required: (.*)", message)
     if missing:
         return NO_COMMAND if missing[1] == "COMMAND" else f"missing: {missing[1]}"
@@ -152,7 +152,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _describe(parser: argparse.ArgumentParser) -> None:
-    """Have the help of each command begin with what the command does."""
+    """Begin the help of each command with its description."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for choice_action in action._choices_actions:

@@ -1,4 +1,4 @@
-"""What is seen on standard error while a command runs: progress, warnings, a reply as it comes."""
+"""Output on standard error while a command runs: progress, warnings, a reply as it is written."""
 
 import sys
 import time
@@ -15,7 +15,7 @@ PAUSE = 5.0
 
 
 class Warnings:
-    """Prints what a run warns of, as it happens."""
+    """Prints warnings of a run as they occur."""
 
     def __init__(self, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._quiet = quiet
@@ -111,7 +111,7 @@ class Progress:
 
 
 class _Embedding:
-    """Says what embedding will take, as soon as the first batch of it was measured."""
+    """Estimates the time for embedding after the first batch."""
 
     def __init__(self, total: int) -> None:
         self._left = self._total = total

@@ -159,7 +159,7 @@ def _service(
 
 
 def _when_asked(build: "Callable[[], ASGIApp]") -> "ASGIApp":
-    """Return an app that is built for its first request: a table may have thousands of tokens."""
+    """Return an app that is built at its first request: a table may have thousands of tokens."""
     built = cache(build)
 
     async def call(scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -217,9 +217,9 @@ async def view(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _leading_to(address: str) -> Iterator[Path]:
-    """Yield a file that only the user can read and that leads a browser to an address.
+    """Yield a file, readable only by the user, that sends a browser to an address.
 
-    The address holds the token, and everybody on this machine can read how a browser is started.
+    The address holds the token, and everybody on this machine can read a browser's command line.
     """
     with TemporaryDirectory(prefix="qrmem-") as folder:
         file = Path(folder) / "view.html"
@@ -229,7 +229,7 @@ def _leading_to(address: str) -> Iterator[Path]:
 
 
 async def segments_of(memory: "Memory", trail: Trail) -> dict[str, Segment]:
-    """Return by id what a trail read or dropped and is still there."""
+    """Return the existing segments that a trail read or dropped, by id."""
     ids = {one.segment_id for step in trail.steps for one in (*step.read, *step.dropped)}
     return {segment.id: segment for segment in await memory.segments(ids=sorted(ids))}
 

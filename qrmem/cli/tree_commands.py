@@ -118,7 +118,7 @@ def outline(tree: Tree, depth: int) -> Iterator[str]:
 
 
 def _grouped(done: Grouping) -> str:
-    """Say what really grouped the nodes: a reduction and clusters, or the order of the text."""
+    """Say how the nodes were grouped: by a reduction and clusters, or by the order of the text."""
     reduction = " and ".join(done.reduction.upper().split("+"))
     how = "not reduced" if done.reduction == "none" else f"reduced by {reduction}"
     return (
@@ -141,9 +141,9 @@ def _below(nodes: Mapping[str, TreeNode], key: str, at: int, depth: int) -> Iter
 
 
 def _on_one_line(text: str) -> str:
-    """Return a text on one line, without quotation marks whose partner stands elsewhere.
+    """Return a text on one line, without unpaired quotation marks.
 
-    A sentence out of a speech has but one of the two.
+    A sentence from a speech may have only one of the two.
     """
     opened: list[int] = []
     alone: set[int] = set()

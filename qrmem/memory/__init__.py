@@ -1,4 +1,4 @@
-"""An open memory: its facade, and what its methods do."""
+"""An open memory: its facade, and the code behind its methods."""
 
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.memory.facade import Memory

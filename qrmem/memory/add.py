@@ -1,4 +1,4 @@
-"""One `add`: documents in, segments cut, read and merged in batches; what was done is reported."""
+"""One `add`: stores documents, cuts segments, reads and merges them in batches, and reports."""
 
 import asyncio
 import time
@@ -69,7 +69,7 @@ class Adder:
         new: Collection[str] = (),
         is_chat: bool = False,
     ) -> None:
-        """Make an adder; see `Memory.add`. Its `replaced` are ids of segments that went.
+        """Make an adder; see `Memory.add`. Its `replaced` are ids of replaced segments.
 
         Args:
             new: ids of turns that must not be there: where another process took one, nothing is
@@ -126,9 +126,9 @@ class Adder:
         return self._report(time.monotonic() - began)
 
     async def _settle_names(self) -> None:
-        """Resolve names that an earlier update left unresolved, as it was killed.
+        """Resolve names that an earlier, killed update left unresolved.
 
-        A run that merges something does so by itself; this is for one that finds nothing new.
+        A run that merges something does so anyway; this is for a run that finds nothing new.
         """
         from qrmem.agents.embedding import alike_by  # LangGraph takes a second to import
 
@@ -167,7 +167,7 @@ class Adder:
                 await self._build()
 
     async def _look_at_yields(self) -> None:
-        """Warn of documents that this run read and that gave far less than is usual."""
+        """Warn of documents in this run that gave far fewer facts than usual."""
         tally = self._tally
         waiting = tally.batch if tally.stopped else []  # they may not be merged
         finished = [
@@ -246,7 +246,7 @@ class Adder:
         self._enlist(name, await self._states(name))
 
     async def _hold(self, name: str, document: Document) -> None:
-        """Write a new or changed document, with those that come next: each write has its price."""
+        """Hold a new or changed document, to write it with the next ones: each write has a cost."""
         segments = self._checked_cut(name, document)
         self._tally.held.append((document, segments))
         self._tally.held_segments += len(segments)
@@ -262,7 +262,7 @@ class Adder:
             await self._put_held(documents)
 
     async def _put_held(self, written: Sequence[tuple[Document, list[Segment]]]) -> None:
-        """Write new and changed documents; if one of them is refused, each for itself."""
+        """Write new and changed documents; if one of them is refused, write each separately."""
         changed = {document.id or "" for document, _ in written} & self._tally.changed
         await self._replace(changed, [s for _, segments_of_it in written for s in segments_of_it])
         try:
@@ -291,7 +291,7 @@ class Adder:
         anew: bool,
         only_new: bool = False,
     ) -> None:
-        """Write documents; what the user decided on their statements outlives reading again."""
+        """Write documents; the user's decisions on their statements outlive a new reading."""
         store, ns = self._store, self._ns
         edits: Sequence[Contribution] = ()
         if anew:
@@ -306,7 +306,7 @@ class Adder:
             await store.record(ns, edit_rows)
 
     async def _replace(self, names: Collection[str], segments: Iterable[Segment]) -> None:
-        """Note which segments of some documents go; drop the summaries, which tell of them."""
+        """Record the segments that some documents lose; drop summaries made from them."""
         if not names:
             return
         before = await self._store.segments(self._ns, documents=sorted(names))
@@ -330,7 +330,7 @@ class Adder:
         self._tally.reused += (await self._states(name))["ok"]
 
     def _trust(self, states: Counter[str]) -> None:
-        """Have more patience with a model if some of a document was read before."""
+        """Retry a model longer if a part of a document was read before."""
         if self._run.meter and (states["extracted"] or states["ok"] or states["partial"]):
             self._run.meter.breaker.prove()
 
@@ -340,7 +340,7 @@ class Adder:
         raise BadDocument(f"document {name!r} contains nothing to read")
 
     def cut(self, name: str, document: Document) -> list[Segment]:
-        """Cut a document as this namespace is cut; see `qrmem.graph.segmenting.cut`."""
+        """Cut a document by the rules of this namespace; see `qrmem.graph.segmenting.cut`."""
         settings, cutter = self._models.settings, self._models.cutter
         limit = self._models.info.segment_tokens
         if CODE_KEY in document.metadata:
@@ -354,7 +354,7 @@ class Adder:
         return cut(name, document, cutter, limit)
 
     def _outline(self, document: Document) -> Outline:
-        """Return a source file's outline; it is wanted twice, once after the other."""
+        """Return a source file's outline; cached, because it is needed twice in a row."""
         if self._outlined is None or self._outlined[0] != document.text:
             language = str(document.metadata[CODE_KEY])
             declarations = outline(document.text, language)
@@ -364,14 +364,14 @@ class Adder:
         return self._outlined[1]
 
     async def _read_code(self, document: Document) -> None:
-        """Commit what source code says by itself: no reasoner reads it, and no model is paid."""
+        """Commit the facts of source code without a reasoner or a model."""
         reading = read_code(self._outline(document), await self._unread(document))
         read = [(LedgerRow(c.segment_id, "ok", reasoner="syntax"), c) for c in reading]
         await self._store.record(self._ns, read)
         self._tally.read += len(read)
 
     async def _read_turn(self, document: Document) -> None:
-        """Commit what a turn says as far as no model is needed: nobody waits for one to answer."""
+        """Commit the facts of a turn that need no model, so that nobody waits for a reply."""
         from qrmem.answering.local import LocalReasoner
 
         reasoner = LocalReasoner(self._models.counter)
@@ -390,7 +390,7 @@ class Adder:
         return [segment for segment in segments if segment.id in pending]
 
     async def _make_namespace(self) -> None:
-        """Make the namespace with its first document: an `add` that read nothing leaves nothing."""
+        """Make the namespace with its first document, so that an empty `add` leaves nothing."""
         info = await self._models.measured_info(self._run.embedder)
         info_made = await self._store.create_namespace(self._ns, info)
         if replace(info_made, revision=info.revision) != info:
@@ -403,7 +403,7 @@ class Adder:
         return Counter(row.state for row in await self._store.ledger(self._ns, document_id))
 
     def _pass(self, document_id: str, segments: int) -> None:
-        """Count a complete document: it has its part in which segments share a call."""
+        """Count a complete document, because it affects which segments share a call."""
         self._tally.states["ok"] += segments
         if segments == 1:
             self._tally.source.append(document_id)
@@ -450,7 +450,7 @@ class Adder:
         self._start_batch()
 
     def _executor(self) -> Executor | None:
-        """Return what reads segments, where it is not this process."""
+        """Return the workers that read segments, if this process does not."""
         if self._crew is None or not self._run.reasoner.is_local:
             return None  # a chat model's calls stay with their cache, caps and limits
         return self._models.by_workers(self._crew, self._run, open_entity=self._options.open_entity)
@@ -460,7 +460,7 @@ class Adder:
         self._tally.batched = self._tally.waiting = 0
 
     async def _stop(self, reason: str) -> None:
-        """Note why the run ends early, and how far the documents of the last batch are."""
+        """Record why the run ends early, and the state of the documents in the last batch."""
         self._tally.stopped = reason
         self._tally.read += self._tally.waiting
         for document_id in self._tally.batch:

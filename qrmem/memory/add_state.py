@@ -1,4 +1,4 @@
-"""What an `add` knows: what is stored of the documents that it is given, and what it did so far."""
+"""The state of an `add`: the stored form of the given documents, and the work done so far."""
 
 import asyncio
 import os
@@ -21,16 +21,16 @@ from qrmem.types.turns import turn_number
 
 
 class IngestState:
-    """Which documents are there, with which text, and which are done.
+    """The stored documents, their texts, and which of them are done.
 
-    A document is done when every segment is read, merged, and embedded if it is to be, and its
-    relations are folded if they are to be.
+    A document is done when every segment is read and merged, and also embedded and its relations
+    folded where this is wanted.
     """
 
     def __init__(
         self, store: GraphStore, ns: str, *, is_embedded: bool, is_folded: bool = False
     ) -> None:
-        """Look at nothing yet.
+        """Begin with no documents.
 
         Args:
             is_embedded: whether segments are to have vectors.
@@ -45,7 +45,7 @@ class IngestState:
         self._readers: dict[str, set[str]] = {}
 
     async def look(self, document_ids: Sequence[str]) -> None:
-        """Look some documents up; those looked up before are forgotten."""
+        """Look up some documents; this replaces earlier lookups."""
         self._infos, self._done, self._readers = {}, set(), {}
         infos = await self._store.documents(self._ns, document_ids)
         self._infos.update((info.id, info) for info in infos)
@@ -76,17 +76,17 @@ class IngestState:
         return info.digest if info else None
 
     def is_done(self, document_id: str) -> bool:
-        """Whether nothing of a document is left to do."""
+        """Whether a document needs no more work."""
         return document_id in self._done
 
     def readers(self, document_id: str) -> set[str]:
-        """Return who read a document; none of one that no reasoner reads: source code, a turn."""
+        """Return the reasoners that read a document; none for source code or a turn."""
         info = self._infos[document_id]
         is_unread = CODE_KEY in info.metadata or turn_number(document_id, info.metadata)
         return set() if is_unread else self._readers.get(document_id, set())
 
     def check_turn(self, document_id: str, *, may_begin: bool) -> None:
-        """Refuse a turn that nobody said, and one whose id a document has that is no turn.
+        """Refuse a turn that was never added, and one whose id belongs to another document.
 
         Args:
             may_begin: whether it may be a new one.
@@ -107,7 +107,7 @@ class IngestState:
             )
 
     def taken(self, document: Document, *, is_alone: bool) -> str:
-        """Say that another text has a document's id, of which file it is, and what to do.
+        """Say that another text has a document's id, from which file it is, and what to do.
 
         Args:
             is_alone: whether the document can be given another id.
@@ -129,10 +129,10 @@ _Known = tuple[str, str]
 
 
 class FileIds:
-    """Gives the files of one run their ids: one that stands for another file grows by its folder.
+    """Gives the files of one run their ids; an id of another file gets one more parent folder.
 
-    A document stands for another file if it has another path and another text, whether that file is
-    still there or not. A file with the same text has moved, and is the same document.
+    A document belongs to another file if it has another path and another text, whether that file
+    still exists or not. A file with the same text was moved, and is the same document.
     """
 
     def __init__(self, store: GraphStore, ns: str) -> None:
@@ -143,10 +143,10 @@ class FileIds:
         self._gone: set[str] = set()
 
     async def gone(self, source: Source, *, is_update: bool) -> tuple[str, ...]:
-        """Return ids of documents whose files are gone, and which a user may want to delete.
+        """Return ids of documents without a file, which the user may want to delete.
 
-        These are all below a folder that is updated, and any that a new file of this name came
-        beside: it may be what became of them.
+        These are documents below an updated folder, and documents with a new file of the same name,
+        which may be their file after a move.
         """
         folders = await asyncio.to_thread(_folders, source) if is_update else ()
         if not folders and not self._gone:
@@ -156,7 +156,7 @@ class FileIds:
         return tuple(await asyncio.to_thread(_without_file, asked))
 
     async def named(self, found: Sequence[Found]) -> list[Found | Document]:
-        """Return what a source gave, with the ids of its files as they are to be."""
+        """Return the documents of a source with their final ids."""
         files = [one for one in found if isinstance(one, FileDocument)]
         ids = {id for one in files for id in (*_ids(one), *_shorter_ids(one))}
         stored = await self._store.documents(self._ns, ids) if ids else ()
@@ -193,7 +193,7 @@ def _source(document: Document | DocumentInfo) -> str:
 
 
 def _ids(file: FileDocument) -> Iterator[str]:
-    """Yield a file's id, then each that has one more folder of its path."""
+    """Yield a file's id, then ids with one more folder of its path each."""
     id = file.id or ""
     yield id
     parts = Path(_source(file)).parts
@@ -202,14 +202,14 @@ def _ids(file: FileDocument) -> Iterator[str]:
 
 
 def _shorter_ids(file: FileDocument) -> Iterator[str]:
-    """Yield the ids that a file has if it is added from a folder below the given one."""
+    """Yield the ids of a file that is added from a folder below the given one."""
     parts = (file.id or "").split("/")
     for size in range(1, len(parts)):
         yield "/".join(parts[-size:])
 
 
 def _is_another(known: str, own: str) -> bool:
-    """Whether two paths lead to two files; one that is no longer there was another."""
+    """Whether two paths lead to two files; a file that no longer exists counts as another."""
     try:
         return bool(known) and not os.path.samefile(known, own)
     except OSError:
@@ -217,7 +217,7 @@ def _is_another(known: str, own: str) -> bool:
 
 
 def _folders(source: Source) -> tuple[str, ...]:
-    """Return the folders among what is given, as paths of files in them begin."""
+    """Return the given folders, in the form in which paths of their files begin."""
     given = source if isinstance(source, list | tuple) else [source]
     paths = [os.path.abspath(one) for one in given if isinstance(one, str | Path)]
     return tuple(os.path.join(path, "") for path in paths if os.path.isdir(path))
@@ -229,7 +229,7 @@ def _without_file(documents: Sequence[DocumentInfo]) -> list[str]:
 
 @dataclass(slots=True)
 class Tally:
-    """What is known so far of a run."""
+    """The counts of a run so far."""
 
     added: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
@@ -258,12 +258,12 @@ class Tally:
 
 
 def is_one_document(source: object) -> bool:
-    """Whether a source is one document, so that what is wrong with it is an error."""
+    """Whether a source is a single document, so that a problem with it is an error."""
     if isinstance(source, str | Path):
         return not os.path.isdir(source)  # also where a folder above may not be entered
     return isinstance(source, Document | Mapping)
 
 
 def is_described_anew(document: Document, stored: DocumentInfo) -> bool:
-    """Whether title or metadata differ from what is stored with the same text."""
+    """Whether title or metadata differ from the stored ones, with the same text."""
     return (stored.title, dict(stored.metadata)) != (document.title, dict(document.metadata))

@@ -1,4 +1,4 @@
-"""Finding and answering: a search, and one `ask` whose strategy becomes an answer with a trail."""
+"""Searches, and runs one `ask`: its strategy gives an answer with a trail."""
 
 import time
 import uuid
@@ -76,7 +76,7 @@ async def search(
 async def searching(
     session: Session, reranker: str, listener: Listener
 ) -> "AsyncIterator[Searcher]":
-    """Yield what searches, with the reranker of a name; its calls are counted and kept.
+    """Yield a searcher with the named reranker; its calls are counted and recorded.
 
     Args:
         reranker: as the setting; "": that of the settings.
@@ -102,16 +102,16 @@ async def searching(
 
 
 def note_length(question: str, listener: Listener) -> None:
-    """Tell that a question is longer than what a search uses of it."""
+    """Warn that a question is longer than the part that a search uses."""
     if note := cut_note(question):
         listener(Event("warning", {"what": "question", "message": note}))
 
 
 async def resolved(session: Session, options: AskOptions) -> AskOptions:
-    """Return options with what was left to the settings filled in.
+    """Return options with defaults from the settings filled in.
 
     Raises:
-        NotFound: there is nothing to look at.
+        NotFound: there is nothing to search.
     """
     settings = session.settings
     as_of = as_of_moment(options.as_of)
@@ -153,7 +153,7 @@ async def stream(
 
 
 async def answer_of(items: AnswerItems) -> Answer:
-    """Return the answer that a stream ends with."""
+    """Return the final answer of a stream."""
     answer: Answer | None = None
     async with aclosing(items) as every:
         async for item in every:
@@ -165,7 +165,7 @@ async def answer_of(items: AnswerItems) -> Answer:
 async def _question(
     session: Session, options: AskOptions, listener: Listener, *, words: bool
 ) -> "QuestionRun":
-    """Return the run of a question over an open memory; an interrupted one goes on."""
+    """Return the run of a question over an open memory; an interrupted run is resumed."""
     from qrmem.agents.search.state import interrupted
 
     await session.require_any()
@@ -222,7 +222,7 @@ class QuestionRun:
     running: set[str] = field(default_factory=set)
 
     async def stream(self) -> AnswerItems:
-        """Yield what the strategy does as it does it, then the answer."""
+        """Yield the strategy's steps as they happen, then the answer."""
         from qrmem.agents import Outcome, Search, run_strategy
 
         search: Search | None = None
@@ -298,7 +298,7 @@ class QuestionRun:
         await writer.write(partial(self._put, trail))
 
     async def _look_at_readers(self, answer: Answer) -> None:
-        """Tell a user with a model that the documents looked at were read without one."""
+        """Warn a user with a model if the searched documents were read without a model."""
         state = IngestState(self.store, self.ns, is_embedded=False)
         read = [one.segment_id for step in answer.trail.steps for one in step.read]
         segments = await self.store.segments(self.ns, read[:LOOKED_AT])
@@ -313,7 +313,7 @@ class QuestionRun:
             self.listener(Event("warning", {"what": "readers", "message": message}))
 
     async def _put(self, trail: Trail) -> None:
-        """Write a trail, dated no earlier than the last one: a clock may have been set back."""
+        """Write a trail; its date is never before the last one, because a clock may be set back."""
         last = await self.store.trails(self.ns, 1)
         created = max([trail.created, *(earlier.created for earlier in last)])
         await self.store.put_trail(self.ns, replace(trail, created=created))

@@ -1,6 +1,6 @@
-"""What changes a memory: documents in and out, names, vectors, trees, archives and other files.
+"""Changes to a memory: documents, names, vectors, trees, archives and other files.
 
-What is heavy is imported with the first call.
+Heavy modules are imported with the first call.
 """
 
 import asyncio
@@ -225,7 +225,7 @@ async def trees(session: Session, document_ids: Sequence[str], kind: TreeKind) -
 
 
 async def _with_facts(session: Session, document_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return ids of documents, with those of the facts that were noted of the turns among them."""
+    """Return ids of documents, with those of facts that were extracted from turns among them."""
     from qrmem.graph import dialog
 
     infos = await dialog.turn_infos(session.store, session.ns, document_ids)
@@ -266,10 +266,10 @@ async def load(session: Session, path: str | PathLike[str], listener: Listener) 
 
 
 def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> NamespaceInfo:
-    """Return what a namespace is made with, if an archive names this.
+    """Return the properties for a namespace that an archive names, if they can be trusted.
 
-    Models and files that an archive names are used only if the settings name them too: it may have
-    been written by anybody.
+    Models and files in an archive are used only if the settings name them too, because anybody may
+    have written the archive.
 
     Raises:
         EmbedderMismatch: the settings name another embedder.

@@ -1,4 +1,4 @@
-"""An open memory: its store, and the parts that are made when they are first needed."""
+"""An open memory: its store, and parts that are made when first needed."""
 
 import asyncio
 from collections import Counter
@@ -38,15 +38,15 @@ _MOST_TYPES = 50
 
 
 class BackgroundWork(Protocol):
-    """What goes on while a memory is open, and ends before it is closed."""
+    """Work in the background while a memory is open; it ends before the memory is closed."""
 
     async def rest(self) -> None:
-        """Wait until nothing is left to do."""
+        """Wait until all work is done."""
         ...
 
 
 class Session:
-    """What all methods of a memory stand on; shared by those that listen to the same memory.
+    """The state behind all methods of a memory; shared by all handles of the same memory.
 
     Attributes:
         ns: the namespace's name.
@@ -61,7 +61,7 @@ class Session:
         """Take an open store.
 
         Args:
-            made: the file that was made for it, and goes again if nothing came into it.
+            made: the file that was made for it, which is deleted again if it stays empty.
         """
         self._made = made
         self.ns = settings.namespace
@@ -114,7 +114,7 @@ class Session:
     async def close(self) -> None:
         """Close the store and the model's connections; a second time does nothing.
 
-        Facts that are still being drawn are waited for.
+        Waits for facts that are still being extracted.
         """
         try:
             if self.facts is not None:
@@ -135,7 +135,7 @@ class Session:
     # --- what is there --------------------------------------------------------------------------
 
     async def known(self) -> NamespaceInfo | None:
-        """Return what the namespace was made with, if there is one.
+        """Return the properties of the namespace, if it exists.
 
         Raises:
             UsageError: it holds part of an archive.
@@ -150,7 +150,7 @@ class Session:
         return info
 
     async def info(self) -> NamespaceInfo:
-        """Return what the namespace was made with.
+        """Return the properties of the namespace.
 
         Raises:
             NotFound: there is none of that name.
@@ -171,7 +171,7 @@ class Session:
             raise StoreUnavailable(f"{self.store.location} is read-only; nothing was changed")
 
     async def require_documents(self, document_ids: Sequence[str]) -> list[str]:
-        """Return ids as they are kept; refuse those that no document has."""
+        """Return ids in their stored form; refuse ids of unknown documents."""
         await self.known()
         ids = [normalise_id(given) for given in document_ids]
         known_ids = {info.id for info in await self.store.documents(self.ns, ids)}
@@ -186,10 +186,10 @@ class Session:
         where: Where | None,
         as_of: str = "",
     ) -> frozenset[str] | None:
-        """Return the ids of the documents to look at, `None` for all.
+        """Return the ids of the documents to search, `None` for all.
 
-        What is being added at the same time through this memory is waited for, where without it
-        there would be nothing to look at.
+        If there is nothing to search yet, this waits for an `add` that runs at the same time
+        through this memory.
 
         Args:
             documents: only these.
@@ -259,14 +259,14 @@ class Session:
         return found
 
     async def of_types(self, types: Sequence[str] | None) -> frozenset[str] | None:
-        """Return the ids of the segments that speak of some types, `None` for all.
+        """Return the ids of the segments with some types, `None` for all.
 
         Args:
             types: of entities or relations, as a schema or `TYPES` calls them.
 
         Raises:
-            UsageError: one is of no schema and of nothing that was read.
-            NotFound: nothing that was read is of them.
+            UsageError: a type is in no schema and in nothing that was read.
+            NotFound: nothing that was read has these types.
         """
         if types is None:
             return None
@@ -287,7 +287,7 @@ class Session:
         return segments
 
     async def _require_read(self, documents: frozenset[str] | None) -> None:
-        """Refuse to look for anything where nothing was read: that is no answer."""
+        """Refuse a search if nothing was read yet: an empty result would be misleading."""
         info = await self.info()
         if documents is None and info.revision:
             return  # something was merged; what has gone since is said by `require_any`
@@ -305,7 +305,7 @@ class Session:
             raise NotFound(f"there is no document in {self.where}; use `add` first")
 
     async def unread(self, documents: frozenset[str] | None) -> str:
-        """Return what an answer cannot rest on, in words; "" if everything was read."""
+        """Return a description of the unread parts; "" if everything was read."""
         if documents is None:
             states = Counter(await self.store.states(self.ns))
         else:
@@ -321,10 +321,10 @@ class Session:
     # --- parts that are made when first needed --------------------------------------------------
 
     async def models(self, *, create: bool = False) -> "Models":
-        """Return reasoner, embedder and tokenizers; made once, however many ask at once.
+        """Return reasoner, embedder and tokenizers; made once, also for concurrent calls.
 
         Args:
-            create: where the namespace is missing, those that it will be made with.
+            create: if the namespace is missing, return those for the new one.
         """
         async with self._making:
             if self._models is None:
@@ -335,7 +335,7 @@ class Session:
             return self._models
 
     async def searcher(self) -> "Searcher":
-        """Return what ranks segments; it loads no chat model."""
+        """Return the searcher, which loads no chat model."""
         async with self._making:
             if self._searcher is None:
                 from qrmem.retrieval.searcher import Searcher
@@ -370,7 +370,7 @@ class Session:
             return self._rerankers[address]
 
     async def fragment_scorer(self) -> "FragmentScorer":
-        """Return what assesses fragments; it keeps their relations while the memory is open."""
+        """Return the scorer of fragments; it caches their relations while the memory is open."""
         searcher = await self.searcher()
         if self._fragments is None:
             from qrmem.retrieval.fragments import FragmentScorer
@@ -379,12 +379,12 @@ class Session:
         return self._fragments
 
     async def settle(self) -> None:
-        """Wait for facts that are being drawn: by models that a change of the memory closes."""
+        """Wait for facts that are being extracted: a change of the memory closes their models."""
         if self.facts is not None and not self.is_closed:
             await self.facts.rest()
 
     async def renew(self) -> None:
-        """Make all parts anew when they are needed: the namespace is another now, or closed."""
+        """Discard all parts, so that they are made again: the namespace changed or was closed."""
         await self.settle()
         async with self._making:
             models, self._models, self._searcher = self._models, None, None
@@ -398,7 +398,7 @@ class Session:
                 await models.close()
 
     async def similar(self) -> "Similar | None":
-        """Return what finds names alike by their vectors, where the settings want it."""
+        """Return the finder of similar names by vectors, if the settings enable it."""
         if not self.settings.similar_names:
             return None
         from qrmem.agents.embedding import alike_by
@@ -407,10 +407,10 @@ class Session:
         return alike_by(self.store, self.ns, embedder, self.settings.similar_names)
 
     async def forget_threads(self, segment_ids: Collection[str] | None, also: Any = None) -> None:
-        """Drop what LangGraph's checkpointers keep of runs that read some segments, or any.
+        """Delete the threads in LangGraph's checkpointers of runs that read some segments, or any.
 
         Raises:
-            StoreUnavailable: one does not answer; if it was used before, only where none is given.
+            StoreUnavailable: one does not answer; one used before counts only if none is given.
         """
         checkpointers = self.checkpointers | ({also} if also is not None else set())
         if checkpointers:

@@ -1,4 +1,4 @@
-"""Statements of a memory: listed with times and sources, judged by a model, decided on by hand."""
+"""Statements of a memory: lists them with times and sources, and judges and edits them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -107,11 +107,11 @@ async def facts(
 async def ended_in(
     session: Session, segment_ids: Sequence[str], documents: Collection[str] | None, at: str
 ) -> dict[str, tuple[str, ...]]:
-    """Return what some segments state that later statements replaced, in words.
+    """Return, in words, the statements of some segments that later statements replaced.
 
     Args:
-        documents: ids of the only documents whose statements are told; `None`: all.
-        at: when it is looked at, a date or moment in ISO form; "": now.
+        documents: ids of the only documents whose statements are used; `None`: all.
+        at: date or moment of the view, in ISO form; "": now.
     """
     store, ns, single = session.store, session.ns, session.single_types
     judged = await judged_pairs(store, ns)
@@ -223,7 +223,7 @@ async def _segments_of(session: Session, user: str) -> set[str]:
 
 
 async def _names(session: Session, around: Around, ends: Iterable[Ending]) -> Mapping[str, str]:
-    """Return the names of all entities that statements and what replaces them speak of."""
+    """Return the names of all entities in statements and in those that replace them."""
     missing = {end for e in ends for end in (e.by.head, e.by.tail)} - around.names.keys()
     entities = await session.store.entities(session.ns, sorted(missing)) if missing else ()
     return {**around.names, **{entity.key: entity.name for entity in entities}}
@@ -256,7 +256,7 @@ def _view(
 
 
 def _quotation(text: str, description: str, ends: Sequence[str]) -> str:
-    """Return the sentence of a text that says most of a statement; of equal ones the shortest."""
+    """Return the sentence of a text with most of a statement; the shortest among equals."""
     statement_terms = set(terms(" ".join((description, *ends))))
     line, _ = max(
         _lines(text),
@@ -278,7 +278,7 @@ def _lines(text: str) -> list[tuple[str, set[str]]]:
 
 @dataclass(frozen=True, slots=True)
 class _StoredStatement:
-    """A statement as it was read, and as it is now: `None` if it is deleted."""
+    """A statement as it was extracted, and its present form: `None` if it is deleted."""
 
     segment: Segment
     first: FactRow
@@ -322,7 +322,7 @@ async def _find_statement(session: Session, fact_id: str) -> _StoredStatement:
 
 
 async def _decide(session: Session, found: _StoredStatement, made: tuple[Statement, ...]) -> None:
-    """Keep what the user makes of a statement, and bring the graph up to date with it."""
+    """Store the user's decision on a statement, and update the graph."""
     store, ns, segment = session.store, session.ns, found.segment
     row = found.first
     edited = Contribution(
@@ -339,7 +339,7 @@ async def _decide(session: Session, found: _StoredStatement, made: tuple[Stateme
 
 
 async def _one(session: Session, fact_id: str) -> FactView:
-    """Return a statement that is there."""
+    """Return an existing statement."""
     store, ns = session.store, session.ns
     segment_id, _, number = fact_id.rpartition(":")
     keys = (await entities_in(store, ns, [segment_id]))[segment_id]
@@ -434,7 +434,7 @@ async def _stated_by_users(session: Session, segment_ids: Sequence[str]) -> Arou
 
 @dataclass(frozen=True, slots=True)
 class _Judging:
-    """One run that judges pairs and keeps what is said of them."""
+    """One run that judges pairs and stores the judgements."""
 
     session: Session
     run: Run
@@ -443,7 +443,7 @@ class _Judging:
     listener: Listener
 
     async def of(self, batch: Sequence[Pair], report: JudgeReport) -> JudgeReport:
-        """Judge some pairs by one call; what is not said of one is told, and asked again."""
+        """Judge some pairs with one call; report pairs without a judgement and ask them again."""
         store, ns = self.session.store, self.session.ns
         segments = sorted({fact.segment_id for pair in batch for fact in pair})
         from qrmem.extraction.fact_extraction import VERDICTS
@@ -481,7 +481,7 @@ _MARKS = 12
 
 
 def _pair_in_words(pair: Pair, names: Mapping[str, str]) -> str:
-    """Return an earlier and a later statement as a model reads them."""
+    """Return an earlier and a later statement in the form for a model."""
     lines = []
     for word, fact in zip(("earlier", "later"), pair, strict=True):
         head, tail = names.get(fact.head, fact.head), names.get(fact.tail, fact.tail)

@@ -1,4 +1,4 @@
-"""Trees of summaries over the documents of a memory: build them, look at them."""
+"""Builds and shows summary trees over the documents of a memory."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -50,10 +50,10 @@ async def build(
 
 
 def require_known(kind: str, preset: str) -> None:
-    """Refuse a kind or a preset that there is not.
+    """Refuse an unknown kind or preset.
 
     Raises:
-        UsageError: always then.
+        UsageError: the kind or preset is unknown.
     """
     for name, value, allowed in (("kind", kind, TreeKind), ("preset", preset, TreePreset)):
         if value not in get_args(allowed):
@@ -124,7 +124,7 @@ async def run_build(
 def _summariser(
     models: Models, run: Run, settings: "TreeSettings", *, is_paper: bool
 ) -> "tuple[Summarise, str]":
-    """Return what writes a node's texts, and the name by which nodes made so are known."""
+    """Return the writer of a node's texts, and its name in the nodes' keys."""
     from qrmem.extraction import summaries
 
     is_plain = settings.kind == "raptor"

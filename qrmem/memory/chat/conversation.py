@@ -1,4 +1,4 @@
-"""A memory of conversations: turns go in one by one, and what belongs to a prompt comes back."""
+"""A memory of conversations: stores turns one by one, and finds turns for a prompt."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ async def add_messages(
     user: str,
     extract: bool,
 ) -> tuple[list[str], AddReport | None]:
-    """Keep several turns; return their ids and what was done, if anything was.
+    """Store several turns; return their ids, and a report if anything was done.
 
     See `Memory.add_messages`.
     """
@@ -76,7 +76,7 @@ async def add_messages(
 
 
 def _left_out(read: Sequence[dialog.Message]) -> list[str]:
-    """Say which keys of messages are not kept."""
+    """Name the keys of messages that are not stored."""
     counts = Counter(key for message in read for key in message.left_out)
     if not counts:
         return []
@@ -87,7 +87,7 @@ def _left_out(read: Sequence[dialog.Message]) -> list[str]:
 
 
 async def _news(memory: Session, said: Sequence[dialog.Message], user: str) -> list[dialog.Message]:
-    """Return the messages with which no session ends already, in order."""
+    """Return the messages that do not already end a session, in order."""
     known = Counter[str]()
     for session in dict.fromkeys(message.session for message in said):
         own = [message for message in said if message.session == session]
@@ -109,7 +109,7 @@ async def _keep(
     listener: Listener,
     user: str,
 ) -> tuple[list[Turn], AddReport | None]:
-    """Keep turns, and finish those before them whose keeping was interrupted."""
+    """Store turns, and complete earlier turns whose storing was interrupted."""
     turns_kept: list[Turn] = []
     async with memory.turns:
         await memory.known()
@@ -167,7 +167,7 @@ async def _unfinished_turns(memory: Session, last: int, *, is_embedded: bool) ->
 async def turns(
     memory: Session, session: str | None, user: str | None = None, last: int = 0
 ) -> list[Turn]:
-    """Return the turns of a session and a user, or of all, in the order in which they came.
+    """Return the turns of a session and a user, or of all, in order of arrival.
 
     Args:
         last: how many at most, from the end; 0: all.
@@ -252,12 +252,12 @@ async def infos_of(
 
 
 async def read(memory: "Session | Chat", infos: Sequence[DocumentInfo]) -> list[Turn]:
-    """Return the turns that some documents keep."""
+    """Return the turns that some documents hold."""
     return await dialog.read_turns(memory.store, memory.ns, infos)
 
 
 def is_of(info: DocumentInfo, session: str | None) -> bool:
-    """Whether a document keeps a turn of a session."""
+    """Whether a document holds a turn of a session."""
     return session is None or info.metadata.get(CHAT_KEY) == session
 
 
@@ -267,7 +267,7 @@ def of_user(chat: Chat) -> dict[str, Scalar]:
 
 
 async def only_of(chat: Chat) -> frozenset[str] | None:
-    """Return the ids of the only documents to look at; `None`: all."""
+    """Return the ids of the only documents to search; `None`: all."""
     only = None if chat.user is None else await ids_of(chat, chat.user)
     if chat.among is not None:
         only = frozenset(chat.among if only is None else only.intersection(chat.among))

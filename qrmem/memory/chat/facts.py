@@ -1,7 +1,7 @@
-"""Facts drawn from turns with a chat model, in the background: short sentences with their turn.
+"""Extracts facts from turns with a chat model, in the background: short sentences with their turn.
 
-A fact is a document of its own, read without a model as a turn is, with the metadata of its turn:
-so it is found, recalled, corrected, exported and forgotten like one, and goes with its turn.
+A fact is a separate document with the metadata of its turn, read without a model, as a turn is. So
+it is found, recalled, corrected, exported and forgotten like a turn, and deleted with its turn.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ EARLIER = 4
 
 
 class Facts:
-    """Draws facts from turns while the memory is open, one call after another.
+    """Extracts facts from turns while the memory is open, one call after another.
 
-    What waits together is a run of its own, which the settings' caps hold for.
+    Turns that wait together form one run; the settings' caps apply to it.
     """
 
     def __init__(self, session: Session, listener: Listener) -> None:
@@ -46,7 +46,7 @@ class Facts:
         self._began = time.monotonic()
 
     async def require_model(self) -> None:
-        """Refuse to draw facts without a chat model: before the turns are kept.
+        """Refuse to extract facts without a chat model, before the turns are stored.
 
         Raises:
             UsageError: no chat model is set.
@@ -54,7 +54,7 @@ class Facts:
         await self._begin_run()
 
     async def _begin_run(self) -> tuple[Run, PromptedReasoner]:
-        """Begin a run, by the models that the memory has now."""
+        """Begin a run with the present models of the memory."""
         models = await self._session.models(create=True)
         caps = caps_of(self._session.settings)
         run = models.run("construction", self._listener, caps=caps)
@@ -65,7 +65,7 @@ class Facts:
         return run, run.reasoner
 
     def take(self, turns: Iterable[Turn]) -> None:
-        """Draw facts from some turns as soon as there is time."""
+        """Extract facts from some turns as soon as possible."""
         self._waiting += turns
         if self._waiting and self._task is None:
             if not self._used:
@@ -79,7 +79,7 @@ class Facts:
             await asyncio.shield(self._task)
 
     async def wait(self) -> AddReport:
-        """Return what was drawn since the last call, once nothing waits any more."""
+        """Return the facts extracted since the last call, once no turn waits."""
         await self.rest()
         report = AddReport(
             added=tuple(self._added),
@@ -163,7 +163,7 @@ class Facts:
         self._read += len(turns)
 
     async def _earlier(self, first: Turn) -> list[Turn]:
-        """Return the turns of the session and user that stand before one."""
+        """Return the earlier turns of the session and user."""
         session = self._session
         numbers = range(max(1, first.number - EARLIER), first.number)
         ids = [turn_id(number) for number in numbers]
@@ -173,19 +173,19 @@ class Facts:
 
 
 def key(turn_id: str) -> str:
-    """Return under which key the store keeps that facts were drawn from a turn."""
+    """Return the store's key for the record that facts were extracted from a turn."""
     return f"facts:{turn_id}"
 
 
 def fact_document(turn: Turn, n: int, text: str) -> Document:
-    """Return the document that keeps the n-th fact of a turn, n from 1."""
+    """Return the document for the n-th fact of a turn, n from 1."""
     document = dialog.as_document(replace(turn, text=text, id=fact_id(turn.number, n)))
     metadata = {**document.metadata, FACT_KEY: turn.id}
     return replace(document, title=f"noted of {document.title}", metadata=metadata)
 
 
 async def without_facts(store: GraphStore, ns: str, turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns of which no facts were drawn yet."""
+    """Return the turns from which no facts were extracted yet."""
     with_facts = {
         entry.key for entry in await store.cached(ns, "facts", [key(turn.id) for turn in turns])
     }
@@ -193,7 +193,7 @@ async def without_facts(store: GraphStore, ns: str, turns: Sequence[Turn]) -> li
 
 
 def drawing(memory: Session, listener: Listener) -> Facts:
-    """Return what draws facts from turns; the same one while the memory is open.
+    """Return the extractor of facts; the same one while the memory is open.
 
     Raises:
         UsageError: the memory is closed.
@@ -205,7 +205,7 @@ def drawing(memory: Session, listener: Listener) -> Facts:
 
 
 async def extract_facts(memory: Session, listener: Listener, said: Sequence[Turn]) -> AddReport:
-    """Draw facts from those turns of which none were drawn; see `Memory.extract_facts`."""
+    """Extract facts from turns that have none yet; see `Memory.extract_facts`."""
     drawing_facts = drawing(memory, listener)
     await drawing_facts.require_model()
     await drawing_facts.wait()

@@ -1,4 +1,4 @@
-"""What belongs to a prompt of a conversation: the last turns, and parts of the others."""
+"""Recall for a prompt of a conversation: the last turns, and parts of the others."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -66,7 +66,7 @@ _LINE = 12
 
 
 async def recall(memory: Session, options: RecallOptions, searcher: Searcher) -> Recalled:
-    """Return what a model is to know before it answers a prompt; see `Memory.recall`.
+    """Return the context for a prompt; see `Memory.recall`.
 
     Args:
         searcher: of the memory, for this run.
@@ -99,7 +99,7 @@ async def _of_types(memory: Session, types: Sequence[str] | None) -> dict[str, i
 
 
 async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
-    """Return what a model is to know of a conversation; see `Memory.recall`."""
+    """Return the context from a conversation; see `Memory.recall`."""
     last = await last_of(chat)
     if not last:
         return Recalled((), (), {}, 0)
@@ -223,7 +223,7 @@ class _Candidates:
 
 
 async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Turn]]:
-    """Return which turns later turns seem to correct, and by which; see `Memory.corrections`."""
+    """Return turns with the later turns that seem to correct them; see `Memory.corrections`."""
     store = memory.store
     require_ids(ids)
     asked_turns = await read(memory, await dialog.turn_infos(store, memory.ns, ids))
@@ -322,7 +322,7 @@ async def _wished(
 async def _reranked(
     chat: Chat, prompt: str, parts: Mapping[int, Sequence[Segment]], ordered: Iterator[Part]
 ) -> Iterable[Part]:
-    """Return parts with the first of them in the order of the reranker, where there is one."""
+    """Return parts, the first of them in the order of the reranker, if there is one."""
     reranker = chat.searcher.reranker
     if reranker is None:
         return ordered
@@ -357,7 +357,7 @@ def _excerpts(
 
 
 def _excerpt(parts: Sequence[Segment], places: Collection[int]) -> str:
-    """Return some parts of a turn; an ellipsis stands for what is left out."""
+    """Return some parts of a turn; an ellipsis marks omitted parts."""
     text, before = "", -1
     for place in sorted(places):
         text += ("" if place == before + 1 else " … ") + parts[place].text.rstrip("\n")
@@ -439,7 +439,7 @@ async def _scored(
 
 
 async def _facts(chat: Chat, turns: Sequence[Turn]) -> dict[str, list[str]]:
-    """Return the facts that were drawn from turns, by the turn's id."""
+    """Return the facts that were extracted from turns, by the turn's id."""
     infos = await dialog.facts_of(chat.store, chat.ns, [turn.number for turn in turns])
     facts_by_turn: dict[str, list[str]] = {}
     for fact in await read(chat, infos):
@@ -479,7 +479,7 @@ async def _by_fragments(
 
 
 async def _recent(chat: Chat, last: int, session: str, tokens: int) -> tuple[list[Turn], str]:
-    """Return the last turns that go to the model as they are, and the text of the very last."""
+    """Return the last turns, which go to the model unchanged, and the text of the very last."""
     tail: list[Turn] = []
     for end in range(last, max(0, last - _FAR), -_BATCH):
         infos = await infos_of(chat, range(max(1, end - _BATCH + 1), end + 1), chat.user)
