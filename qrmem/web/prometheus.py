@@ -45,19 +45,19 @@ class Metrics:
             return Counter(f"qrmem_{name}", what, labels, registry=registry)
 
         of_request = ("method", "route", "status")
-        self._requests = counter("requests", "Requests that were answered", *of_request)
-        self._running = Gauge("qrmem_requests_running", "Requests now", registry=registry)
+        self._requests = counter("requests", "Answered requests", *of_request)
+        self._running = Gauge("qrmem_requests_running", "Requests in progress", registry=registry)
         self._seconds = Histogram(
             "qrmem_request_seconds",
-            "Time until the reply was complete",
+            "Seconds until the reply was complete",
             ["route"],
             registry=registry,
             buckets=_SECONDS,
         )
-        self._calls = counter("model_calls", "Calls of models", "stage", "model", "outcome")
-        self._tokens = counter("model_tokens", "Tokens of these calls", "stage", "model", "kind")
-        self._segments = counter("segments_read", "Segments that were read")
-        self._warnings = counter("warnings", "Warnings")
+        self._calls = counter("model_calls", "Model calls", "stage", "model", "outcome")
+        self._tokens = counter("model_tokens", "Tokens of model calls", "stage", "model", "kind")
+        self._segments = counter("segments_read", "Segments read")
+        self._warnings = counter("warnings", "Warnings of runs")
         self._jobs = Gauge("qrmem_jobs", "Jobs by state", ["state"], registry=registry)
 
     def __call__(self, event: Event) -> None:

@@ -78,7 +78,7 @@ def _repository(name: str, base: Path) -> Context:
 for _level in ("line", "api"):
     dataset(
         f"repoeval-{_level}",
-        f"RepoEval, {_level} level, with its repositories unpacked beside",
+        f"RepoEval, {_level} level, with its repositories unpacked beside it",
         files=(f"{_level}_level_completion_2k_context_codex.test.jsonl",),
         where="https://github.com/microsoft/CodeT/tree/main/RepoCoder (datasets, repositories)",
         licence="MIT; repositories under their own licences",

@@ -27,7 +27,7 @@ _RULE = "# " + "-" * 50
 _PART = re.compile(r"lines? (\d+)(?:-(\d+))?")
 
 
-@system("repocoder", "asked again with what was predicted", "RepoCoder", rounds=2)
+@system("repocoder", "retrieval repeated with the predicted code", "RepoCoder", rounds=2)
 @system("complete", "code continued from its repository, one retrieval", "FragRel")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:

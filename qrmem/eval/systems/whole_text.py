@@ -219,7 +219,7 @@ def _vote(verdict: Verdict) -> str | int:
     return verdict.choice if verdict.choice is not None else normalised(verdict.answer)
 
 
-@system("summary", "a summary in place of the text", "QRMeM's baseline")
+@system("summary", "a summary instead of the text", "QRMeM's baseline")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """Reads summaries instead of the text; making them counts as construction.
