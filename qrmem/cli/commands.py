@@ -108,7 +108,8 @@ async def search(arguments: Namespace) -> int:
     async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
         question = question_of(arguments)
         hits = await memory.search(question, k=arguments.k, **narrowed(arguments))
-        near = [] if hits or arguments.json else await _names_near(memory, question)
+        is_miss = not hits and _is_of_all(arguments)
+        near = await _names_near(memory, question) if is_miss else []
     if arguments.json:
         output.print_json(hits)
     else:
@@ -130,8 +131,9 @@ async def ask(arguments: Namespace) -> int:
             answer = await memory.ask(question_of(arguments), **options)
         cited = [citation.document_id for citation in answer.citations]
         corrected = await memory.corrections(cited)
-        name = "" if arguments.json else await _name_alone(memory, answer.trail.question)
-        is_miss = answer.status == "unanswerable" and not arguments.json
+        is_of_all = _is_of_all(arguments)
+        name = await _name_alone(memory, answer.trail.question) if is_of_all else ""
+        is_miss = answer.status == "unanswerable" and is_of_all
         near = await _names_near(memory, answer.trail.question) if is_miss else []
     if arguments.json and arguments.stream:
         output.print_json_line({"answer": output.plain(answer)})
@@ -146,6 +148,11 @@ async def ask(arguments: Namespace) -> int:
             output.note(hint, quiet=arguments.quiet)
         _note_near(arguments, near)
     return DONE
+
+
+def _is_of_all(arguments: Namespace) -> bool:
+    """Whether names may be looked up in the whole memory, to be shown to a person."""
+    return not (arguments.json or any(narrowed(arguments).values()))
 
 
 async def _names_near(memory: Memory, question: str) -> list[str]:

@@ -211,7 +211,7 @@ def read_message(message: Any) -> Message:
         if content is None and not _MAY_BE_EMPTY.isdisjoint(message):
             content = ""
         name, at = _first(message, _NAME_KEYS), _time(message)
-        session = clean_name(str(_first(message, SESSION_KEYS) or ""), "session")
+        session = _session(message)
         left_out = tuple(str(key) for key, value in message.items() if _is_lost(key, value))
     else:
         role, content = getattr(message, "type", None), getattr(message, "content", None)
@@ -232,7 +232,7 @@ def read_message(message: Any) -> Message:
 
 def _time(message: Mapping[str, Any]) -> str:
     """Return when a message was said; "" if it has no time."""
-    at = _first(message, TIME_KEYS)
+    at = next((message[key] for key in TIME_KEYS if message.get(key)), None)
     day, clock = message.get("date"), message.get("time")
     if at is day and isinstance(day, str) and isinstance(clock, str) and "T" not in day:
         at = f"{day}T{clock}"
@@ -243,9 +243,19 @@ def _time(message: Mapping[str, Any]) -> str:
     return moment(str(at))
 
 
+def _session(message: Mapping[str, Any]) -> str:
+    session = _first(message, SESSION_KEYS)
+    if isinstance(session, bool) or not isinstance(session, str | int | None):
+        raise UsageError(f"a session is a name, not {type(session).__name__}")
+    return clean_name("" if session is None else str(session), "session")
+
+
 def _is_lost(key: object, value: object) -> bool:
-    is_empty = value is None or (isinstance(value, str | list | tuple | dict) and not value)
-    return key not in _TAKEN and not is_empty
+    return key not in _TAKEN and not _is_empty(value)
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, str | list | tuple | dict) and not value)
 
 
 def require_role_first(role: object, text: object) -> None:
@@ -283,7 +293,7 @@ def _is_same(turn: Turn, message: Message) -> bool:
 
 
 def _first(message: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    return next((message[key] for key in keys if message.get(key) is not None), None)
+    return next((message[key] for key in keys if not _is_empty(message.get(key))), None)
 
 
 def _plain(content: Any) -> str:

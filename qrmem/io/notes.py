@@ -315,7 +315,8 @@ async def write_graphml(
     buffer = BytesIO()
     networkx.write_graphml(graph, buffer)
     data, what = buffer.getvalue(), "a GraphML file"
-    write_whole(Path(path), data, b"<?xml", what, overwrite=overwrite)
+    begins = data[: data.index(b"<graphml") + len(b"<graphml")]
+    write_whole(Path(path), data, begins, what, overwrite=overwrite)
     return len(entities_listed)
 
 

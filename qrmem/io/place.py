@@ -11,6 +11,8 @@ from qrmem.errors import StoreUnavailable, UsageError
 
 _FORSAKEN = 600.0
 """A partial file without a write for this many seconds is abandoned."""
+_BESIDE = ("wal", "shm", "journal")
+"""SQLite appends these to the name of a database for the files beside it."""
 
 
 def part_of(path: Path) -> Path:
@@ -70,6 +72,9 @@ def check_place(path: Path, begins: bytes, what: str, *, overwrite: bool = True)
             the folder does not exist.
         OSError: the existing file cannot be read.
     """
+    memory, _, ending = str(path).rpartition("-")
+    if ending in _BESIDE and Path(memory).exists():
+        raise UsageError(f"{path} belongs to the database beside it; choose another name")
     if not path.exists():
         if not path.parent.is_dir():
             raise UsageError(

@@ -17,7 +17,7 @@ from qrmem.io.sources import FileDocument, Source
 from qrmem.io.web_fetch import is_address
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import Document, DocumentInfo, Segment
-from qrmem.types.turns import turn_number
+from qrmem.types.turns import USER_KEY, turn_number
 
 
 class IngestState:
@@ -124,15 +124,16 @@ class IngestState:
 
 
 Found = TypeVar("Found")
-_Known = tuple[str, str]
-"""The path and the sha256 of the document that has an id."""
+_Known = tuple[str, str, str]
+"""The path, the sha256 and the user of the document that has an id."""
 
 
 class FileIds:
     """Gives the files of one run their ids; an id of another file gets one more parent folder.
 
     A document belongs to another file if it has another path and another text, whether that file
-    still exists or not. A file with the same text was moved, and is the same document.
+    still exists or not. A file of the same user with the same text was moved: it is the same
+    document.
     """
 
     def __init__(self, store: GraphStore, ns: str) -> None:
@@ -152,7 +153,12 @@ class FileIds:
         if not folders and not self._gone:
             return ()
         stored = await self._store.documents(self._ns, None if folders else sorted(self._gone))
-        asked = [one for one in stored if one.id in self._gone or _source(one).startswith(folders)]
+        asked = [
+            one
+            for one in stored
+            if (one.id in self._gone or _source(one).startswith(folders))
+            and one.id not in self._given  # a name that is not UTF-8 leads to no file again
+        ]
         return tuple(await asyncio.to_thread(_without_file, asked))
 
     async def named(self, found: Sequence[Found]) -> list[Found | Document]:
@@ -160,12 +166,12 @@ class FileIds:
         files = [one for one in found if isinstance(one, FileDocument)]
         ids = {id for one in files for id in (*_ids(one), *_shorter_ids(one))}
         stored = await self._store.documents(self._ns, ids) if ids else ()
-        self._stored = {one.id: (_source(one), one.digest) for one in stored}
+        self._stored = {one.id: (_source(one), one.digest, _user(one)) for one in stored}
         return [await self._with_id(one) if isinstance(one, FileDocument) else one for one in found]
 
     async def _with_id(self, file: FileDocument) -> Document:
         id = await self._id(file)
-        self._given[id] = _source(file), file.digest
+        self._given[id] = _source(file), file.digest, _user(file)
         title = id if file.title == file.id else file.title  # of source code it is the id
         return Document(file.text, title, id, file.metadata, file.parts)
 
@@ -181,11 +187,16 @@ class FileIds:
             if one is None:
                 self._gone.update(others)
                 return id
-            path, digest = one
-            if digest == file.digest or not await asyncio.to_thread(_is_another, path, source):
+            path, digest, user = one
+            is_same = digest == file.digest and user == _user(file)
+            if is_same or not await asyncio.to_thread(_is_another, path, source):
                 return id
             others += [] if is_address(path) else [id]
         return file.id or ""
+
+
+def _user(document: Document | DocumentInfo) -> str:
+    return str(document.metadata.get(USER_KEY, ""))
 
 
 def _source(document: Document | DocumentInfo) -> str:

@@ -225,6 +225,32 @@ def test_a_time_and_a_session_of_a_whole_log_count_for_messages_without_any(qrme
     ]
 
 
+def test_an_empty_value_hides_no_other_of_the_same_meaning(qrmem: Shell) -> None:
+    messages = [
+        {"role": "user", "content": "", "text": "My hint is tea.", "at": "", "ts": 1700000000},
+        {"role": "user", "content": "I row.", "timestamp": 0, "created_at": "2024-05-01T10:00"},
+        {"role": "user", "content": "I swim.", "session": "", "thread_id": "t9", "session_id": 0},
+        {"role": "user", "content": "I run.", "name": "", "speaker": "Ann", "session": ["a"]},
+        {"role": "user", "content": "I sail.", "name": "", "speaker": "Ann"},
+    ]
+    ran = qrmem("chat", "add", "-", stdin=json.dumps(messages).encode())
+    assert (ran.code, ran.out) == (1, "4 turns kept\n")
+    assert "a session is a name, not list" in ran.err
+    hint, rows, swims, sails = qrmem("chat", "turns", "--json").json
+    assert (hint["text"], hint["at"][:4]) == ("My hint is tea.", "2023")
+    assert rows["at"][:10] == "2024-05-01"
+    assert swims["session"] == "0"
+    assert sails["speaker"] == "Ann"
+
+
+def test_a_log_of_nobody_is_not_taken_for_what_a_user_said(qrmem: Shell) -> None:
+    said = {"role": "user", "content": "Good morning."}
+    first = ("chat", "add", "-", "--session", "s")
+    assert qrmem(*first, "--user", "ann", stdin=json.dumps([said]).encode()).code == 0
+    ran = qrmem(*first, stdin=json.dumps([said]).encode())
+    assert (ran.code, ran.out) == (0, "1 turn kept\n")
+
+
 def test_keys_of_messages_that_are_not_kept_are_named(qrmem: Shell) -> None:
     said = [
         {"role": "user", "content": "a", "id": 1, "model": "m", "mood": None},

@@ -242,6 +242,9 @@ def test_a_misspelt_name_leads_to_those_that_are_near(read_sample: Shell) -> Non
     ):
         assert near in read_sample(*words).err
     assert "names like" not in read_sample("ask", "Who is Xqzt Vbnm?").err
+    of_bob = ("--where", "user=bob")
+    assert "names like" not in read_sample("search", "Lucain Ashbey", *of_bob).err
+    assert "qrmem show" not in read_sample("ask", "Lucian Ashby", *of_bob).err
     assert "names like" not in read_sample("ask", "Where was Lucian Ashby born?").err
 
 

@@ -66,6 +66,24 @@ def test_one_file_is_one_document_from_whatever_folder_it_comes(qrmem: Shell) ->
     assert qrmem("add", "all", "--update", "--json").json["updated"] == ["notes.txt"]
 
 
+def test_a_user_takes_no_file_of_another_over_by_its_text(qrmem: Shell) -> None:
+    qrmem.write("a/n.txt", "Nell is a boat.")
+    qrmem.write("b/n.txt", "Nell is a boat.")
+    assert qrmem("add", "a/n.txt", "--meta", "user=ann").code == 0
+    ran = qrmem("add", "b/n.txt", "--meta", "user=bob", "--update", "--json").json
+    assert (ran["added"], ran["updated"]) == (["b/n.txt"], [])
+    assert qrmem("chat", "forget-user", "bob", "--yes").code == 0
+    assert _kept(qrmem) == {"n.txt": "a/n.txt"}
+
+
+def test_a_file_whose_name_is_no_text_is_not_said_to_be_gone(qrmem: Shell) -> None:
+    for name in (b"c/\xff\xfe.txt", b"c/a\x1b[31mb.txt"):
+        qrmem.write(os.fsdecode(name), f"Nell is a boat of {len(name)} oars.")
+    assert qrmem("add", "c").code == 0
+    ran = qrmem("add", "c", "--update")
+    assert "no longer exist" not in ran.out + ran.err
+
+
 def test_a_file_that_moved_is_the_document_that_it_was(qrmem: Shell) -> None:
     _notes(qrmem)
     assert qrmem("add", "x/notes.txt").code == 0

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import Shell
+from e2e.test_bad_input import assert_one_line
 
 import qrmem.sync
 from qrmem.errors import UsageError
@@ -217,6 +218,18 @@ def _triples(folder: Path) -> Path:
     path = folder / "t.tsv"
     path.write_text("Ada Lovelace\ttaught\tCharles Babbage\td\n")
     return path
+
+
+def test_an_export_replaces_nothing_of_another_program(qrmem: Shell) -> None:
+    qrmem.write("note.txt", "Ann met Bob in Oslo.")
+    assert qrmem("add", "note.txt", "-m", "w.db").code == 0
+    qrmem.write("art.svg", "<?xml version='1.0' encoding='utf-8'?>\n<svg/>")
+    ran = qrmem("export", "art.svg", "--graphml", "--force", "-m", "w.db")
+    assert_one_line(ran, 2, "art.svg exists and is not a GraphML file")
+    for name in ("w.db-wal", "w.db-journal"):
+        ran = qrmem("export", name, "-m", "w.db")
+        assert_one_line(ran, 2, f"{name} belongs to the database beside it")
+        assert not (qrmem.folder / name).exists()
 
 
 @pytest.mark.parametrize("words", [(), ("--graphml",)])

@@ -91,7 +91,8 @@ async def _news(memory: Session, said: Sequence[dialog.Message], user: str) -> l
     known = Counter[str]()
     for session in dict.fromkeys(message.session for message in said):
         own = [message for message in said if message.session == session]
-        end = await turns(memory, session, user or None, len(own))
+        last = await turns(memory, session, user or None, len(own))
+        end = [turn for turn in last if turn.user == user]
         known[session] = len(own) - len(dialog.news(end, own))
     new = []
     for message in said:
