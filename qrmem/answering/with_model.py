@@ -262,7 +262,7 @@ class PromptedReasoner(Answerer):
 
         Args:
             tokenizer: counts the tokens of a window; it should not count less than the model.
-            mode: `compact`: two calls a segment, or several short ones; `paper`: the paper's
+            mode: `compact`: at most three calls a segment; `paper`: the paper's
                 prompts, a call each.
             settings: window, reserve, questions and concurrency; a question has its own window
                 (`AskContext`).
