@@ -103,15 +103,14 @@ async def understood(
 
 
 def _spelled(question: str, wanted: Mapping[str, float]) -> dict[str, str]:
-    result: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for word in _APART.split(question):
-        parts = terms(word)  # of 2.5 two, and a text with one of them need not hold 2.5
-        for term in parts:
+        for term in terms(word):
             if term in wanted:
-                is_whole = len(parts) == 1 and not _LETTER.match(term)
-                spelling = word.strip(_MARKS) if is_whole else term
-                result.setdefault(term, spelling)
-    return result
+                # A text with the 2 of 2.5 need not hold 2.5.
+                is_whole = not (_LETTER.match(term) or (term.isdigit() and "." in word))
+                spellings.setdefault(term, word.strip(_MARKS) if is_whole else term)
+    return spellings
 
 
 class Neighbourhood:

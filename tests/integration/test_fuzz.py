@@ -257,7 +257,8 @@ def test_any_archive_is_imported_whole_or_leaves_nothing(archive: Path) -> None:
             refused(exc)
             assert list(await store.namespaces()) == []
         else:
-            await export_archive(store, "m", forged.with_name("again.qrmem"), runs=True)
+            again = forged.with_name("again.qrmem")
+            await export_archive(store, "m", again, runs=True, overwrite=True)
 
     @given(changes=CHANGES, line=st.integers(0, len(whole) - 1))
     def check(changes: Any, line: int) -> None:
