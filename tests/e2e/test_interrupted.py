@@ -18,7 +18,7 @@ SLOW = Behaviour(latency=0.05)
 
 def graph(shell: Shell) -> str:
     """Return the whole graph, in an order of its own."""
-    assert shell("export", "graph.xml", "--graphml").code == 0
+    assert shell("export", "graph.xml", "--graphml", "--force").code == 0
     return (shell.folder / "graph.xml").read_text()
 
 

@@ -80,7 +80,7 @@ async def _graph(path: Path) -> dict[str, Any]:
         found = [await memory.entity(e.key) for e in await memory.entities(limit=10_000)]
         status = await memory.status()
         archive = path.with_suffix(".qrmem")
-        await memory.export(archive)
+        await memory.export(archive, overwrite=True)
         return {
             "archive": archive.read_bytes(),
             "entities": [view.entity for view in found],

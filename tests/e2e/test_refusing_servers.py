@@ -26,7 +26,7 @@ def add(shell: Shell, server: OpenAIServer, *words: str, key: str = "") -> Ran:
 
 
 def graph(shell: Shell) -> str:
-    shell("export", "graph.xml", "--graphml")
+    shell("export", "graph.xml", "--graphml", "--force")
     return (shell.folder / "graph.xml").read_text()
 
 

@@ -29,7 +29,7 @@ def book(shell: Shell, chapters: int = 4) -> Path:
 
 def graph(shell: Shell, *words: str) -> Any:
     """Return all that a build made, in an order of its own."""
-    shell("export", "graph.xml", "--graphml", *words)
+    shell("export", "graph.xml", "--graphml", "--force", *words)
     return (shell.folder / "graph.xml").read_text()
 
 

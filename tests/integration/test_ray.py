@@ -79,7 +79,7 @@ async def built(executor: str, folder: Path) -> tuple[bytes, Any]:
     path = folder / f"{executor}.qrmem"
     async with qrmem.open("memory://", embedder="none", executor=executor) as memory:
         report = await memory.add(documents)
-        await memory.export(path)
+        await memory.export(path, overwrite=True)
     return path.read_bytes(), report
 
 
