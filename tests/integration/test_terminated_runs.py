@@ -27,6 +27,7 @@ def server(request):
 
 
 def test_that_takes_long(server):
+    Path(__file__).with_name("running").touch()
     time.sleep(60)
 """
 
@@ -49,7 +50,7 @@ def test_tests_that_are_terminated_end_what_their_fixtures_started(tmp_path: Pat
         text=True,
     )
     started = tmp_path / "started"
-    _until_there(started, process)
+    _until_there(tmp_path / "running", process)
     process.terminate()
     output, _ = process.communicate(timeout=60)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
