@@ -279,7 +279,7 @@ class _Building:
         else:
             vectors = await self._vectors(summaries)
         sizes = [self._deps.count(summary) for summary in summaries]
-        # In a thread: UMAP compiles for seconds, in which a loop that stands loses its connections.
+        # In a thread: UMAP compiles for seconds, and a blocked event loop loses its connections.
         return await asyncio.to_thread(clusters, vectors, sizes, self._deps.settings.clusters)
 
     def _parent(self, children: Sequence[StoredNode]) -> _Plan:

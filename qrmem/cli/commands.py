@@ -158,8 +158,9 @@ def _is_of_all(arguments: Namespace) -> bool:
 async def _names_near(memory: Memory, question: str) -> list[str]:
     """Return names of entities that resemble unknown names in a question."""
     from qrmem.extraction.rules_tagger import tagged
+    from qrmem.graph.name_parents import NUMERIC
 
-    names = [one.name for one in tagged(question).mentions if one.type not in ("DATE", "NUMBER")]
+    names = [one.name for one in tagged(question).mentions if one.type not in NUMERIC]
     if not names and len(question.split()) <= _NAME_WORDS:
         names = [question]
     near: dict[str, None] = {}

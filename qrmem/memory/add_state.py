@@ -157,7 +157,7 @@ class FileIds:
             one
             for one in stored
             if (one.id in self._gone or _source(one).startswith(folders))
-            and one.id not in self._given  # a name that is not UTF-8 leads to no file again
+            and one.id not in self._given  # a name that is not UTF-8 does not lead to its file
         ]
         return tuple(await asyncio.to_thread(_without_file, asked))
 
@@ -178,13 +178,11 @@ class FileIds:
     async def _id(self, file: FileDocument) -> str:
         source = _source(file)
         for id in (*_ids(file), *_shorter_ids(file)):
-            one = self._given.get(id) or self._stored.get(id)
-            if one and one[0] == source:
+            if (one := self._known(id)) and one[0] == source:
                 return id
-        known_source = {id: self._given.get(id) or self._stored.get(id) for id in _ids(file)}
         others: list[str] = []
-        for id, one in known_source.items():
-            if one is None:
+        for id in _ids(file):
+            if (one := self._known(id)) is None:
                 self._gone.update(others)
                 return id
             path, digest, user = one
@@ -193,6 +191,9 @@ class FileIds:
                 return id
             others += [] if is_address(path) else [id]
         return file.id or ""
+
+    def _known(self, id: str) -> _Known | None:
+        return self._given.get(id) or self._stored.get(id)
 
 
 def _user(document: Document | DocumentInfo) -> str:

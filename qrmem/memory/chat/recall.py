@@ -270,10 +270,8 @@ async def _best(
         tokens = int(LITTLE * tokens)
         more = turn_ranking.PART_TOKENS + _LINE  # one part goes beyond what is asked for
     if not share:
-        ill = await marked(chat, dialog.HEALTH_KEY)
-        nearest = sorted(wishes, key=lambda n: (-best.get(n, 0.0), n not in ill, -n))
-        nearest = nearest if prompt_terms.is_for_oneself else []
-        return await _wished(chat, nearest, known, tokens - more), tokens
+        wishes = wishes if prompt_terms.is_for_oneself else set()
+        return await _wished(chat, wishes, best, known, tokens - more), tokens
     context = turn_ranking.in_context(places, best, prompt_terms)
     bound = {
         n: best.get(n, 0.0) + context[n] + (n in wishes) + STATED * (n in stated) for n in places
@@ -305,10 +303,12 @@ async def _best(
 
 
 async def _wished(
-    chat: Chat, wishes: Sequence[int], known: set[str], tokens: int
+    chat: Chat, wishes: set[int], best: Mapping[int, float], known: set[str], tokens: int
 ) -> dict[Turn, float]:
-    """Return what the user wants always, in this order, as much as fits."""
-    numbers = [n for n in wishes if turn_id(n) not in known and chat.may_say(n)]
+    """Return the wishes that fit: the best scores first, then health and diet, then the newest."""
+    ill = await marked(chat, dialog.HEALTH_KEY) if wishes else set()
+    nearest = sorted(wishes, key=lambda n: (-best.get(n, 0.0), n not in ill, -n))
+    numbers = [n for n in nearest if turn_id(n) not in known and chat.may_say(n)]
     turns, parts = await _up_to(chat, numbers, {}, tokens)
     wish_parts = [
         Part(number, place, turn_ranking.STANDING)
