@@ -246,7 +246,7 @@ class LocalReasoner:
         """Return the entities unchanged: only a model can choose others.
 
         Rules that chose them read worse than the search they moved away from: see
-        docs/adr/0025-no-rules-for-a-model-s-steps.md.
+        docs/adr/0027-no-rules-for-a-model-s-steps.md.
         """
         return tuple(current)
 
