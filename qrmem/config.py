@@ -50,7 +50,7 @@ _COMMON = {
     "CORENLP_HOME": "corenlp_home",
     "STANZA_RESOURCES_DIR": "stanza_models",
 }
-"""Variables that other programs read too; `QRMEM_` with a setting's name overrides them."""
+"""Variables that other programs share; `QRMEM_` and a setting's name overrides them."""
 
 
 _NONE = Secret("")
@@ -86,76 +86,76 @@ class Settings:
 
     Attributes:
         memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
-        namespace: one memory's name in a store.
-        model: chat model; "" uses the built-in rules; `provider/name` is called through LiteLLM
-            (extra `litellm`) if there is no `base_url`.
-        stage_models: other models for some stages: `stage=model`, separated by commas. `reading`
+        namespace: name of one memory in a store.
+        model: name of the chat model; "": built-in rules read. `provider/name` is called through
+            LiteLLM (extra `litellm`) if `base_url` is empty.
+        stage_models: other models for some stages, as `stage=model,…`. `reading`
             and `answering` stand for all stages of that kind; a stage's own name overrides them.
-        base_url: of an OpenAI-compatible server; "" is OpenAI's own.
-        api_key: its key.
+        base_url: address of an OpenAI-compatible server; "": OpenAI's own.
+        api_key: key for that server.
         embedder: `none`, `light`, `light:NAME|FOLDER`, `local`, `contriever`,
             `sentence-transformers:NAME|FOLDER`, `openai:NAME`; "" is `local` or `light`, whichever
             extra is installed, else `none`, and only for a new namespace.
         tokenizer: `builtin`, `tiktoken:NAME` or `hf:PATH`.
-        tagger: finds entities together with the reasoner: `rules`, `corenlp[:URL]` or
+        tagger: the entity tagger that works besides a chat model: `rules`, `corenlp[:URL]` or
             `stanza[:FOLDER]`.
-        tagger_timeout: seconds that a tagger has for one segment.
-        corenlp_home: folder of CoreNLP's jars; the server is started from it if no URL is given.
-        stanza_models: folder of Stanza's models, if the tagger names none.
-        prompts: the templates: "" is the default set, `paper` has the papers' steps and reply
-            forms; else a folder of templates `NAME.md`; several, separated by commas.
-        schema: own types of entities and relations: a TOML file, or a `qrmem.Schema`; "": none.
+        tagger_timeout: seconds that a tagger may take for one segment.
+        corenlp_home: folder of CoreNLP's jars; qrmem starts the server from it if no URL is given.
+        stanza_models: folder of Stanza's models, if `tagger` names none.
+        prompts: prompt templates: "" is the default set; `paper` has the papers' steps and reply
+            forms; any other value is a folder of files `NAME.md`. Commas separate several; later
+            ones override.
+        schema: own types of entities and relations: a TOML file or a `qrmem.Schema`; "": none.
         paper_exact: work exactly as in QRMeM's paper: mode and prompts `paper`, CoreNLP as the
-            tagger if its jars are there, a window of 4,096 if none is chosen, and a search without
-            our own changes (see
-            `AskOptions`). `add(question=…)` is the paper's orientation.
-        mode: how a memory is built (`compact`: at most 3 calls a segment; `paper`: the paper's
-            prompts, a call each).
+            tagger if its jars are there, a window of 4,096 tokens if none is chosen, and a search
+            without our own changes (see `AskOptions`). `add(question=…)` is the paper's
+            orientation.
+        mode: how a chat model reads: `compact` makes at most 3 calls for each segment, `paper`
+            one call for each of the paper's prompts.
         orientation: `local` reads the segments nearest to a question again with it in mind.
-        segment_tokens: upper bound of a segment's tokens, for a new namespace.
-        text_fragments: how texts are cut: `sentences` (packed up to `segment_tokens`), or `words:N`
+        segment_tokens: token limit of a segment, for a new namespace.
+        text_fragments: how texts are cut: `sentences` (up to `segment_tokens`), or `words:N`
             as LongBench cuts them (FragRel: 500 or 800).
-        code_fragments: how source files are cut: `lines` (20, overlapping by 10) or `definitions`.
-        window: L in tokens, a hard bound on every call; 0 is the model's window, at most
-            `USUAL_WINDOW`, or `UNKNOWN_WINDOW` if it is not known.
+        code_fragments: how source files are cut: `lines` (20, overlapping by 10), `definitions`.
+        window: the paper's L: token limit of every call, prompt and reply. 0: the model's own, at
+            most `USUAL_WINDOW`; `UNKNOWN_WINDOW` if the model is not known.
         reserve: tokens kept free for a reply within the window.
-        concurrency: chat calls in flight.
-        executor: where an `add` parses files and reads without a chat model: `inline` (in this
+        concurrency: maximum number of chat calls in flight.
+        executor: where `add` parses files and reads without a chat model: `inline` (in this
             process), `processes` or `processes:N` (on this machine), `ray` or `ray:N` (on the
             cluster at RAY_ADDRESS, else on this machine).
-        timeout: seconds for one whole reply; a connection has 4. A run gives up a server that never
-            answers after two time-outs.
-        retries: how often a call is repeated after a temporary failure.
-        requests_per_minute: rate limit of the server; 0 uses its headers and refusals.
-        tokens_per_minute: the same for tokens, prompt and reply together.
+        timeout: seconds to wait for a whole reply; connecting may take 4. A run gives up after two
+            time-outs of a server that never answers.
+        retries: maximum number of repetitions of a call after temporary failures.
+        requests_per_minute: rate limit of the server; 0: learned from its headers and refusals.
+        tokens_per_minute: the same for tokens, prompts and replies together.
         max_calls: cap on the requests of one run, including failed ones; `None` or `inf` means no
-            cap, here and in the next three. The most that a request can use is reserved before it
-            is sent.
-        max_tokens: cap on prompt and reply tokens of one run.
-        max_cost: cap on the money of one run, in the currency of the prices.
+            cap, here and in the next three. Each request first reserves the most that it can use.
+        max_tokens: cap on the tokens of one run, prompts and replies together.
+        max_cost: cap on the cost of one run, in the currency of the prices.
         max_seconds: cap on the wall time of one run.
         prices: a price file, which overrides the prices in the package (see `qrmem.llm.budget`).
-        cache: whether replies are cached.
-        record: a cassette to which all exchanges with the chat model are written.
-        replay: a cassette that answers instead of the chat model.
-        embed_base_url: server of `openai:` embedders; "" is `base_url`.
-        embed_api_key: its key; empty is `api_key`, and only for the same server.
+        cache: whether to store replies of the chat model in the memory and reuse them.
+        record: file (a cassette) to which all chat requests and replies are written.
+        replay: cassette that answers instead of the chat model.
+        embed_base_url: address of the server for `openai:` embedders; "": `base_url`.
+        embed_api_key: key for that server; "": `api_key`, if the server is the same.
         reranker: reorders the first 50 candidates of a search: a cross-encoder's name or folder
             (sentence-transformers), or the URL of a rerank endpoint in the form of Cohere and Jina;
             "" or `none` turns it off.
-        rerank_model: model of such an endpoint; "": the server's own.
-        rerank_api_key: its key; empty is `api_key`, and only for the same server.
-        questions: questions that a chat model generates for a segment of 600 tokens.
-        shared_tokens: short segments share a chat call up to this many tokens (`compact`); 0:
-            never.
-        similar_names: cosine from which two names of a type count as one; 0, the default, turns
-            it off: an encoder finds two brothers alike.
-        keep_trails: whether runs are recorded.
-        neo4j_user: name of the user.
-        neo4j_password: password of the user.
-        neo4j_database: "" is the server's default.
-        neo4j_patience: seconds for which a transaction is retried while the server is away.
-        token: clients of `qrmem serve` and `qrmem mcp --http` must send it; empty: none is needed.
+        rerank_model: model to name to such an endpoint; "": the server's own.
+        rerank_api_key: key for that endpoint; "": `api_key`, if the server is the same.
+        questions: number of questions that a chat model generates for a segment of 600 tokens.
+        shared_tokens: in mode `compact`, short segments share a chat call up to this many tokens;
+            0: never.
+        similar_names: cosine, in [0, 1], from which two names of one type are merged; 0 (default)
+            turns this off, since names of two brothers are similar, too.
+        keep_trails: whether to record the steps of `ask`.
+        neo4j_user: user name for Neo4j.
+        neo4j_password: password of that user.
+        neo4j_database: name of the database; "": the server's default.
+        neo4j_patience: seconds to retry a transaction while Neo4j does not answer.
+        token: clients of `qrmem serve` and `qrmem mcp --http` must send it; "": none is needed.
     """
 
     memory: BelowFolder[str] = "qrmem.db"
@@ -233,7 +233,7 @@ class Settings:
                 )
         for name, least in _AT_LEAST.items():
             value = getattr(self, name)
-            # Written so that NaN, which compares with nothing, is refused too.
+            # `not >=` instead of `<`: NaN is refused, too.
             if value is not None and not least <= value < inf:
                 raise UsageError(f"{name} must be at least {least}, not {getattr(self, name)}")
         stages(self.stage_models)
@@ -288,13 +288,13 @@ class Settings:
 
 
 def provider_keys() -> tuple[Secret, ...]:
-    """Return the keys of other providers in the environment, which no message may show."""
+    """Return other providers' keys in the environment; no message may show them."""
     return tuple(Secret(value) for name, value in os.environ.items() if name.endswith("_API_KEY"))
 
 
 _FIELDS = tuple(field.name for field in fields(Settings))
 ENVIRONMENT = _COMMON | {f"QRMEM_{name.upper()}": name for name in _FIELDS}
-"""Field by variable; if two variables set one field, the later one counts."""
+"""Setting by variable; if two variables set one setting, the later one counts."""
 
 
 def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
@@ -311,9 +311,9 @@ def _nearest(name: str) -> str:
 
 
 EXECUTOR = re.compile(r"inline|(processes|ray)(?::([1-9]\d{0,3}))?")
-"""What `executor` may be: what does the work, and with how many workers."""
+"""Values of `executor`: the kind, and optionally the number of workers."""
 _ADDRESSES = ("memory", "base_url", "embed_base_url", "reranker", "tagger")
-"""Settings that may hold a URL, and with it a password."""
+"""Settings that may hold a URL with a password in it."""
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "code_fragments": ("lines", "definitions"),
     "mode": get_args(BuildMode),
@@ -341,10 +341,10 @@ _AT_LEAST: Mapping[str, float] = {
 
 
 def stages(text: str) -> dict[str, str]:
-    """Return model by stage, from `stage=model` pairs separated by commas.
+    """Parse `stage=model,…` into the model by stage.
 
     Raises:
-        UsageError: the text has another form.
+        UsageError: an item has no `=`, no stage or no model.
     """
     models_by_stage = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -357,15 +357,15 @@ def stages(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class GivenSettings:
-    """Settings as they were given, before `Settings` checks them together.
+    """Settings from all sources, before `Settings` checks them together.
 
     Attributes:
-        values: those that were given anywhere.
-        origins: where each was given: a file, a variable, or `OPTION`.
-        own: the user's own settings file.
-        here: the one in the working folder.
-        is_trusted: whether the user trusts that one.
-        told: one line about settings that this file may not set; "" if there are none.
+        values: the given settings by name.
+        origins: the origin of each by name: a file, a variable or `OPTION`.
+        own: the user's own settings file, if there is one.
+        here: the settings file in the working folder, if there is one.
+        is_trusted: whether the user trusts that file.
+        told: a line about settings that this file may not set; "" if there are none.
     """
 
     values: Mapping[str, Any]
@@ -410,7 +410,7 @@ def find(
 
 
 def file_values(file: SettingsFile | None) -> dict[str, Any]:
-    """Return the values of a settings file, in the types of the settings.
+    """Return the values of a settings file, converted to the types of the settings.
 
     Raises:
         UsageError: it is not TOML, or has an unknown setting or a value of a wrong type.
@@ -450,7 +450,7 @@ def _ignored_in_words(
 
 
 def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn the strings of files and variables into the fields' types."""
+    """Convert the strings of files and variables to the types of the settings."""
     hints = get_type_hints(Settings)
     if unknown := values.keys() - set(_FIELDS):
         raise UsageError(f"no setting is called {sorted(unknown)[0]!r}")
@@ -461,7 +461,7 @@ def _cast(name: str, value: Any, kind: Any) -> Any:
     if isinstance(kind, UnionType):
         (kind,) = set(get_args(kind)) - {NoneType}
         if str(value).strip().lower() in ("none", "inf"):
-            return inf  # lifts a cap that is set elsewhere
+            return inf  # `inf` lifts a cap that another source sets
     if kind is Secret:
         return as_secret(name, value)
     if kind is bool:
@@ -495,6 +495,6 @@ __all__ = [
 
 
 def captures_content() -> bool:
-    """Whether spans include the contents of prompts and replies, by OpenTelemetry's variable."""
+    """Return whether spans include prompts and replies, by OpenTelemetry's own variable."""
     value = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
     return value.strip().lower() in ("true", "span_only", "span_and_event")

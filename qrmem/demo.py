@@ -50,7 +50,7 @@ async def _demonstrate(arguments: argparse.Namespace) -> int:
 
 
 def _next() -> str:
-    """Say what to do next, and how `qrmem` gets on the path where it is not."""
+    """Return the next commands, and how to put `qrmem` on the path if it is not there."""
     folder = Path(sys.executable).parent
     is_on_path = shutil.which("qrmem") == str(folder / "qrmem")
     lines = [] if is_on_path else [f'export PATH={shlex.quote(str(folder))}:"$PATH"']
@@ -64,7 +64,7 @@ def _next() -> str:
 
 
 def sample_questions(path: Path) -> list[str]:
-    """Return the demo's questions: one of one segment, one of two, one without an answer."""
+    """Return the demo's questions: about one segment, about two, and one without an answer."""
     items = json.loads(path.read_text(encoding="utf-8"))["questions"]
     return [item["text"] for item in items[:DEMO_QUESTIONS]]
 
@@ -75,7 +75,7 @@ async def _run(settings: Settings, source: str | Path, questions: Sequence[str])
         async with qrmem.open(settings=settings, listener=progress) as memory:
             report = await memory.add(source, update=True)
             print("\n".join(output.report_lines(report)))
-            # The memory of an earlier run may hold other documents, which are not asked.
+            # The memory of an earlier run may hold other documents; they are left out.
             documents = {*report.added, *report.updated, *report.unchanged, *report.resumed}
             for question in questions:
                 answer = await memory.ask(question, documents=sorted(documents))

@@ -46,16 +46,16 @@ def install(extra: str) -> str:
     try:
         version("qrmem")
         requirement = f'"qrmem[{extra}]"'
-    except PackageNotFoundError:  # a checkout on the path: in its folder
+    except PackageNotFoundError:  # a checkout on the path: install from its folder
         requirement = f'".[{extra}]"'
     python = shlex.quote(sys.executable)
-    if find_spec("pip") is None:  # as where uv made the environment
+    if find_spec("pip") is None:  # uv makes environments without pip
         return f"uv pip install --python {python} {requirement}"
     return f"{python} -m pip install {requirement}"
 
 
 def place(memory: str | None, namespace: str | None) -> str:
-    """Return the options that select a namespace, each after a blank; "" for none."""
+    """Return the options that select a memory and namespace, each after a blank; "" for none."""
     place_options = (("-m", memory), ("-n", namespace))
     return "".join(f" {option} {shlex.quote(value)}" for option, value in place_options if value)
 
@@ -263,10 +263,10 @@ def require_text(value: object, what: str) -> None:
 
 
 def require_path(value: object) -> None:
-    """Refuse what is no path.
+    """Check that a value is a path.
 
     Raises:
-        UsageError: it is none, or empty.
+        UsageError: it is not, or it is empty.
     """
     if not isinstance(value, str | os.PathLike):
         raise UsageError(f"a path must be text or a Path, not {type(value).__name__}")

@@ -17,11 +17,11 @@ from typing import Annotated, Any, NoReturn, Self, TypeVar
 
 from qrmem.errors import NotFound, UsageError
 
-# What may hold a key or a password, and how it is shown.
+# Values that may hold a key or a password, and how they are shown.
 
 
 class Secret:
-    """A key or password: shown as `***` everywhere but where it is used."""
+    """A key or password; its text is `***`, and only `reveal` gives the value."""
 
     __slots__ = ("_value",)
 
@@ -60,7 +60,7 @@ class Address(str):
     _secret: Secret
 
     def __new__(cls, value: str) -> Self:
-        """Take an address as it was given."""
+        """Create an address from its full text."""
         instance = super().__new__(cls, shown(value))
         instance._secret = Secret(value)
         return instance
@@ -87,9 +87,9 @@ def revealed(address: str) -> str:
 
 
 def shown(address: str) -> str:
-    """Return an address without what may be secret: name and password, query and fragment.
+    """Return an address without user name, password, query and fragment, which may be secret.
 
-    A password may hold any sign, and the address may lack its scheme or a slash.
+    A password may contain any character, and the address may lack its scheme or a slash.
     """
     scheme, mark, rest = address.partition("://")
     if not mark:
@@ -106,7 +106,7 @@ SETTINGS_FILE = "qrmem.toml"
 OWN_FILE = "settings.toml"
 """Read from the user's configuration folder."""
 LONGEST = 65_536
-"""Bytes of a settings file at most; `qrmem init` writes 4,000."""
+"""Maximum size of a settings file in bytes; `qrmem init` writes 4,000."""
 _TRUSTED = "trusted"
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """A settings file as it was read, so that the trusted content is the parsed content."""
+    """A settings file with its content: what is trusted is exactly what is parsed."""
 
     path: Path
     content: bytes
@@ -138,7 +138,7 @@ def read(path: Path) -> SettingsFile:
         UsageError: it cannot be read, is not a regular file, or is too long.
     """
     try:
-        # Opening a pipe without a writer would wait for ever.
+        # Opening a pipe without a writer would block forever.
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UsageError(f"settings file {path}: a folder, a pipe or a device, not a file")
@@ -151,7 +151,7 @@ def read(path: Path) -> SettingsFile:
 
 
 def own_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the user's configuration folder; a relative one would be found in any folder."""
+    """Return the user's configuration folder; a relative path does not count as one."""
     if os.path.isabs(place := environ.get("XDG_CONFIG_HOME", "")):
         return Path(place) / "qrmem"
     home = environ.get("HOME") or environ.get("USERPROFILE", "")
@@ -161,14 +161,14 @@ def own_folder(environ: Mapping[str, str]) -> Path | None:
 def own_file(environ: Mapping[str, str]) -> SettingsFile | None:
     """Return the user's own settings file, if there is one."""
     folder = own_folder(environ)
-    with suppress(PermissionError):  # a service may run with another user's home
+    with suppress(PermissionError):  # a service may run with the home folder of another user
         if folder is not None and (path := folder / OWN_FILE).exists():
             return read(path)
     return None
 
 
 def file_of(folder: Path = Path()) -> SettingsFile | None:
-    """Return the settings file of a folder, if there is one; a link to one counts as one."""
+    """Return the settings file of a folder, if there is one; a link to one counts."""
     return read(place_in(folder)) if (folder / SETTINGS_FILE).exists() else None
 
 
@@ -198,7 +198,7 @@ def trust(file: SettingsFile, environ: Mapping[str, str]) -> None:
 
 
 def distrust(path: Path, environ: Mapping[str, str]) -> bool:
-    """Stop trusting the file at a path; return whether it was trusted, in any version."""
+    """Stop trusting the file at a path; returns whether any version of it was trusted."""
     entries = [entry for entry, trusted in _entries(environ) if trusted == path]
     for entry in entries:
         entry.unlink(missing_ok=True)
@@ -212,7 +212,7 @@ def is_trusted(file: SettingsFile, environ: Mapping[str, str]) -> bool:
 
 
 def trusted(environ: Mapping[str, str]) -> list[Path]:
-    """Return the files that were trusted, changed ones too."""
+    """Return the trusted files, including those that changed since."""
     return sorted(path for _, path in _entries(environ))
 
 
@@ -240,7 +240,7 @@ def _entries(environ: Mapping[str, str]) -> list[tuple[Path, Path]]:
 
 
 # --- what an untrusted file may set ---------------------------------------------------------------
-# A rule takes a setting's name, the value that the file gives, and the settings without the file.
+# A rule takes the setting's name, the value in the file, and the settings without the file.
 
 
 def _always(name: str, value: Any, own: Mapping[str, Any]) -> bool:
@@ -258,12 +258,12 @@ def _lies_below(name: str, value: str, own: Mapping[str, Any]) -> bool:
     place = Path(rest.partition("?")[0] if mark else value).expanduser()
     try:
         return place.resolve().is_relative_to(Path.cwd().resolve())
-    except (OSError, ValueError, RuntimeError):  # a NUL, a circle of links
+    except (OSError, ValueError, RuntimeError):  # a path with a NUL, or a loop of links
         return False
 
 
 def _stays_with_the_server(name: str, value: str, own: Mapping[str, Any]) -> bool:
-    """Whether a model's name keeps the server: a name with a provider may go to another one."""
+    """Return whether a model's name keeps the server; `provider/name` may use another one."""
     return bool(own["base_url"]) or (bool(own["model"]) and "/" not in value)
 
 
@@ -276,22 +276,22 @@ def _names_sets(name: str, value: str, own: Mapping[str, Any]) -> bool:
 
 
 PROMPT_SETS = ("paper", "story")
-"""Sets of prompts that the package has; any other name is a folder."""
+"""Sets of prompts in the package; any other name is a folder."""
 Harmless = Annotated[T, _always]
-"""A setting that a stranger's file may set."""
+"""A setting that an untrusted file may set."""
 LowerOnly = Annotated[T, _lowers]
-"""A cap: a stranger's file may lower it."""
+"""A cap: an untrusted file may lower it."""
 BelowFolder = Annotated[T, _lies_below]
-"""A path: a stranger's file may name a file in or below its folder."""
+"""A path: an untrusted file may name a file in or below its folder."""
 SameServer = Annotated[T, _stays_with_the_server]
-"""A model: a stranger's file may choose another one of the server that the user has chosen."""
+"""A model: an untrusted file may choose another one on the server that the user chose."""
 OwnSets = Annotated[T, _names_sets]
-"""Prompts: a stranger's file may name the sets that the package has."""
+"""Prompts: an untrusted file may choose a set in the package."""
 PLAIN_EMBEDDERS = ("none", "light", "local", "dot:local")
 """Embedders that load no model of the file's choice, and send nothing to a server."""
 PlainEmbedder = Annotated[T, _of("", *PLAIN_EMBEDDERS)]
 PlainReranker = Annotated[T, _of("", "none")]
-"""A reranker: a stranger's file may turn it off; any other loads a model, or sends texts away."""
+"""A reranker: an untrusted file may only turn it off; others load a model or send texts."""
 PlainTokenizer = Annotated[T, _of("builtin")]
 PlainTagger = Annotated[T, _of("rules")]
 
@@ -309,7 +309,7 @@ def as_secret(name: str, value: Any) -> Secret:
 
 
 def as_switch(name: str, value: Any) -> bool:
-    """Return a setting's value as yes or no."""
+    """Return a setting's value as a boolean."""
     word = str(value).strip().lower()
     if word not in _SWITCH:
         raise UsageError(f"{name} must be one of {', '.join(_SWITCH)}, not {value!r}")
@@ -322,7 +322,7 @@ def as_number(name: str, value: Any, kind: type[int] | type[float]) -> int | flo
         number = kind(value)
     except (TypeError, ValueError, OverflowError):
         number = None
-    # A part of a whole number is not cut off in silence.
+    # A fraction is refused instead of being cut off.
     if number is None or isinstance(value, bool) or (isinstance(value, float) and number != value):
         what = "a whole number" if kind is int else "a number"
         raise UsageError(f"{name} must be {what}, not {value!r}")

@@ -24,7 +24,7 @@ T = TypeVar("T")
 def _blocking(
     method: Callable[Concatenate[facade.Memory, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["Memory", P], T]:
-    """Return a method that waits until the awaited one is done."""
+    """Return a blocking method for an async one."""
 
     @wraps(method)
     def call(self: "Memory", /, *args: P.args, **options: P.kwargs) -> T:
@@ -74,8 +74,8 @@ class Memory:
         """Answer like `ask`, yielding every step as it happens, then the answer.
 
         Args:
-            words: yield what a chat model writes, too, while it writes it.
-            options: of `ask`.
+            words: also yield the chat model's words while it writes them.
+            options: the keyword arguments of `ask`.
         """
         items = self._memory.stream(question, words=words, **options)
         self._streams.add(items)
@@ -140,17 +140,17 @@ class Memory:
         return self._run(function(self._memory))
 
     async def acall(self, function: Callable[[facade.Memory], Coroutine[Any, Any, T]]) -> T:
-        """Like `call`, from an event loop, which continues with other work meanwhile."""
+        """Like `call`, for use in an event loop, which it does not block."""
         self._require_running()
         work = asyncio.run_coroutine_threadsafe(function(self._memory), self._loop)
         return await asyncio.wrap_future(work)
 
     def _is_running(self) -> bool:
-        """Say whether the thread runs: not after a fork, nor while Python exits."""
+        """Return whether the thread runs: not after a fork, nor while Python exits."""
         return self._thread.is_alive() and not sys.is_finalizing()
 
     def _require_running(self) -> None:
-        """Refuse a call that would never end.
+        """Refuse a call that would never return.
 
         Raises:
             UsageError: the memory is closed, or its thread does not run here.
@@ -183,7 +183,7 @@ class Memory:
 
         try:
             return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
-        except KeyboardInterrupt:  # may come when the call has begun and is not waited for yet
+        except KeyboardInterrupt:  # Ctrl-C may come before we wait for the call
             asyncio.run_coroutine_threadsafe(_cancelled(tasks), self._loop).result()
             raise
 

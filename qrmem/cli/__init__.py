@@ -11,7 +11,7 @@ from qrmem.errors import CapReached, OutOfReach, OutputFailed, QrmemError, Usage
 
 INTERRUPTED = 130
 _IN_PYTHON = {"--trials": "max_trials", "--stage-model": "stage_models"}
-"""Options that Python calls by another word."""
+"""Options that have another name in Python."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     with Exit(argv) as ending:
-        # Whatever takes long to load is loaded where Ctrl-C is already understood, and help first.
+        # Slow imports happen inside the block that handles Ctrl-C; `--help` comes before them.
         from qrmem.cli.parser import build_parser
 
         parser = build_parser()
@@ -46,18 +46,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class Exit:
-    """Turns what a block raises into one line and an exit code.
+    """Turns an exception from a block into one line and an exit code.
 
     Attributes:
-        code: 0, what the block sets, or that of its error.
-        interrupted: message after Ctrl-C.
+        code: 0, the code that the block sets, or the code of its error.
+        interrupted: message to print after Ctrl-C.
     """
 
     def __init__(self, argv: Sequence[str] = ()) -> None:
-        """Make one.
+        """Create the handler.
 
         Args:
-            argv: what was typed. With `--debug` errors go on, with all that Python says of them;
+            argv: the command line. With `--debug` errors propagate, with their traceback;
                 with `--json` the line is an object with `error`, `kind` and `exit`.
         """
         self.code = 0
@@ -76,7 +76,7 @@ class Exit:
         if isinstance(exc, OutputFailed | BrokenPipeError):
             _drop_output()
         if isinstance(exc, BrokenPipeError):
-            # The reader of our output went away (`| head`): not an error, nothing left to say.
+            # The reader of our output went away (`| head`): this is no error.
             self.code = 0
             return True
         if isinstance(exc, KeyboardInterrupt):
@@ -99,9 +99,9 @@ class Exit:
         return True
 
     def _as_typed(self, exc: QrmemError) -> str:
-        """Name options as they were typed: `--max-calls` for Python's `max_calls`.
+        """Write options as on the command line: `--max-calls` for Python's `max_calls`.
 
-        Only where the words are our own: other errors may quote a server or a file.
+        This applies to our own messages only: other errors may quote a server or a file.
         """
         message = str(exc)
         if type(exc) is not UsageError:
@@ -126,8 +126,8 @@ def _hint(exc: QrmemError) -> str:
 def _take_any_text() -> None:
     """Make both outputs accept characters outside of their encoding, including lone surrogates.
 
-    A stream that is closed, as under some daemons, becomes an empty one: a closed one is `None`,
-    and `print` would take another output instead of standard error.
+    Under some daemons a stream is closed and thus `None`. It becomes an empty one, because `print`
+    would write to standard output instead of a standard error that is `None`.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -157,7 +157,7 @@ def _is_folder_gone() -> bool:
 
 
 def _say(line: str, kind: str, code: int, *, as_json: bool) -> None:
-    """Print an error on standard error, where everything except results goes."""
+    """Print an error on standard error, as everything but results."""
     from qrmem.cli.output import RED, UNSTYLED, has_colours, print_json_line
 
     with suppress(OSError):

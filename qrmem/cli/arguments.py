@@ -33,25 +33,25 @@ GROUPS = {
     "set up": ("init", "trust", "doctor", "completion", "help"),
     "measure": ("eval",),
 }
-"""The commands as the help shows them."""
+"""The groups of commands in `--help`."""
 
 
 class Help(argparse.HelpFormatter):
     """Shows commands in groups, and each option's default: its own, else that of the setting."""
 
     def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
-        """Show what has to be given; the options follow below, in groups."""
+        """Show the required arguments; the options follow below, in groups."""
         actions_shown = [a for a in actions if not a.option_strings or a.required]
         if len(actions_shown) < len(list(actions)):
             self._prog += " [OPTIONS]"
         super().add_usage(usage, actions_shown, [], prefix)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Leave the lines of examples as they are."""
+        """Keep the lines of examples as they are."""
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
     def _format_action(self, action: argparse.Action) -> str:
-        """Show the commands in groups."""
+        """Format the commands in groups."""
         if action.dest != "command" or not isinstance(action, argparse._SubParsersAction):
             return super()._format_action(action)
         subactions = {one.dest: one for one in action._get_subactions()}
@@ -79,7 +79,7 @@ def help_of(action: argparse.Action) -> str | None:
 
 
 class Once(argparse.Action):
-    """An option that is an error if it is given twice; argparse takes the last one."""
+    """An option that may be given only once; argparse would take the last one."""
 
     def __call__(
         self,
@@ -88,7 +88,7 @@ class Once(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        """Take the value."""
+        """Store the value, or report a second one as an error."""
         if getattr(namespace, self.dest, None) is not None:
             parser.error(f"{option_string} is given twice; it is for one document")
         setattr(namespace, self.dest, values)
@@ -97,8 +97,8 @@ class Once(argparse.Action):
 # Command line arguments about calls, money and model replies.
 
 Common = Callable[..., Iterable[argparse.ArgumentParser]]
-"""Gives the parents of a command's parser, by the names of what it shares with other commands:
-`memory`, `model`, `embedder`; what shapes the output is always among them."""
+"""Returns the parent parsers of a command, by the names of the shared options that it needs:
+`memory`, `model`, `embedder`. Options about output are always among them."""
 
 
 def add_caps(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +124,7 @@ def add_caps(parser: argparse.ArgumentParser) -> None:
 
 
 def add_schema(group: Any) -> None:
-    """Add the option that names own types; of commands that only look, it tells single types."""
+    """Add the option that names a file of own types."""
     group.add_argument(
         "--schema",
         metavar="FILE",
@@ -133,7 +133,7 @@ def add_schema(group: Any) -> None:
 
 
 def add_prompts(parser: argparse.ArgumentParser) -> Any:
-    """Add by which prompts a model is asked; returns the group."""
+    """Add the options about prompts; returns their group."""
     group = parser.add_argument_group("prompts")
     group.add_argument(
         "--prompts",
@@ -151,7 +151,7 @@ def add_prompts(parser: argparse.ArgumentParser) -> Any:
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
-    """Add which model is asked in which stage, and by which prompts."""
+    """Add the options about models by stage, and about prompts."""
     add_prompts(parser).add_argument(
         "--stage-model",
         action="append",
@@ -162,7 +162,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tapes(parser: argparse.ArgumentParser) -> None:
-    """Add what is done with replies."""
+    """Add the options about caching, recording and replaying replies."""
     group = parser.add_argument_group("replies")
     group.add_argument(
         "--no-cache",
@@ -185,10 +185,10 @@ def add_cost_commands(
     common: Common,
     options: dict[str, Callable[[argparse.ArgumentParser], None]],
 ) -> None:
-    """Add the commands that plan, sum up and prune.
+    """Add the commands `plan`, `usage` and `prune`.
 
     Args:
-        options: of the runs that can be planned.
+        options: adds the options of each run that can be planned, by command.
     """
     plan = commands.add_parser(
         "plan", help="estimate what an add, an ask or trees would cost, without calling a model"
@@ -256,7 +256,7 @@ BUILT = {
     "count": "maximum number of cases",
     "manifest": "rebuild the data set of this manifest",
 }
-"""Options that many builders have; each is the same as KEY=VALUE."""
+"""Options that many builders have; each can also be given as KEY=VALUE."""
 
 
 def _run(run: argparse.ArgumentParser) -> None:

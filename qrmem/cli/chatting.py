@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _INDENT = " " * 4
 _LISTS = ("messages", "conversations")
-"""Keys of an object that has messages; a time or a session beside it counts for each of them."""
+"""Keys of an object that has messages; its own time and session apply to each message."""
 _ZONE = re.compile(r"[+-]\d\d:\d\d(?::\d\d)?\Z")
-"""Of a time in ISO form; none matches in a date."""
+"""The zone of a time in ISO form; it does not match in a date."""
 
 
 def add_chat(commands: Any, common: Common) -> None:
-    """Add the command and what it can do."""
+    """Add the command and its actions."""
     chat = commands.add_parser("chat", help="keep conversations, and recall what a prompt needs")
     actions = chat.add_subparsers(dest="action", required=True, metavar="ACTION")
     add = actions.add_parser(
@@ -161,7 +161,7 @@ async def _extract(arguments: argparse.Namespace) -> int:
 
 
 def _facts_in_words(report: AddReport | None) -> str:
-    """Say what was noted; what was not goes to standard error."""
+    """Return the counts of extracted facts; failures go to standard error."""
     if report is None:
         return ""
     for reason in dict.fromkeys(reason for _, _, reason in report.problems):
@@ -186,7 +186,7 @@ async def _recall(arguments: argparse.Namespace) -> int:
             as_of=arguments.as_of or "",
         )
         if not (recalled.related or recalled.recent):
-            await memory.status()  # says so where there is no such namespace
+            await memory.status()  # raises if there is no such namespace
     nothing = [f"nothing to recall (limit: {counted(arguments.tokens, 'tokens')})"]
     return output.print_result(arguments, recalled, recalled_lines(recalled) or nothing)
 
@@ -203,7 +203,7 @@ async def _standing(arguments: argparse.Namespace) -> int:
         standing_turns = await memory.standing(arguments.user)
         corrected = await memory.corrections([turn.id for turn in standing_turns])
         if not standing_turns:
-            await memory.status()  # says so where there is no such namespace
+            await memory.status()  # raises if there is no such namespace
     lines = []
     for turn in standing_turns:
         lines.append(f"{turn.id}  {_line(turn)}")
@@ -213,8 +213,8 @@ async def _standing(arguments: argparse.Namespace) -> int:
 
 
 async def _silence(memory: "Memory", arguments: argparse.Namespace) -> str:
-    """Say that there is no turn, and in which sessions there are some."""
-    await memory.status()  # says so where there is no such namespace
+    """Return that there are no turns, and which sessions have some."""
+    await memory.status()  # raises if there is no such namespace
     others = {turn.session: None for turn in await memory.turns(user=arguments.user)}
     if not arguments.session or not others:
         return "there are no turns yet"
@@ -235,15 +235,15 @@ async def _forget_user(arguments: argparse.Namespace) -> int:
 
 
 def messages(source: str) -> tuple[list["Message"], list[str]]:
-    """Return the messages of a log, and the reasons for omitted ones.
+    """Return the messages of a log, and the reasons why some were left out.
 
     A log is a JSON list, `{"messages": […]}`, or one message a line.
 
     Raises:
         UsageError: there is no such file.
-        BadDocument: there is no message in it.
+        BadDocument: it contains no message.
     """
-    from qrmem.graph.dialog import read_message  # with the search, which other commands do without
+    from qrmem.graph.dialog import read_message  # loads the search, which others do not need
 
     messages_read: list[Message] = []
     broken: list[str] = []
@@ -279,7 +279,7 @@ def _text(source: str) -> str:
 
 
 def _items(text: str, source: str) -> Iterator[tuple[str, Any]]:
-    """Yield the place of each message and the message, or what reads it from its line."""
+    """Yield the place of each message with the message, or a function that parses its line."""
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError):
@@ -298,7 +298,7 @@ def _items(text: str, source: str) -> Iterator[tuple[str, Any]]:
 
 
 def _with_shared(item: Any, shared: Mapping[str, Any]) -> Any:
-    """Return a message with the time and the session of the whole log, where it has none itself."""
+    """Return a message; where it has no time or session of its own, it gets that of the log."""
     from qrmem.graph.dialog import SESSION_KEYS, TIME_KEYS
 
     if not isinstance(item, Mapping):
@@ -310,7 +310,7 @@ def _with_shared(item: Any, shared: Mapping[str, Any]) -> Any:
 
 
 def recalled_lines(found: Recalled) -> list[str]:
-    """Return earlier and recent turns for people; a corrected turn names what corrects it."""
+    """Return earlier and recent turns as lines, with corrections below the turns they correct."""
     by_id = {turn.id: turn for turn in (*found.related, *found.recent)}
     lines = []
     if found.related:
@@ -332,7 +332,7 @@ def recalled_lines(found: Recalled) -> list[str]:
 
 
 def correction_lines(corrected: Mapping[str, Sequence[Turn]]) -> list[str]:
-    """Return, below an answer, the later turns that seem to correct what it cites."""
+    """Return lines with the later turns that seem to correct what an answer cites."""
     later = {turn.id: turn for turns in corrected.values() for turn in turns}
     in_order = sorted(later.values(), key=lambda turn: turn.number)
     return ["corrected later?", *(_INDENT + _line(turn) for turn in in_order)] if in_order else []

@@ -30,11 +30,11 @@ from qrmem.types import AddReport, Answer, Step, Words
 
 DONE, PARTLY, BAD_INPUT = 0, 1, 2
 _NAME_WORDS = 5
-"""A question of more words is not looked up as a name."""
+"""Words of a name at most: a longer question is not looked up as one."""
 
 
 async def add(arguments: Namespace) -> int:
-    """Read documents in; exit 1 if some segment failed."""
+    """Read documents; exit 1 if a segment failed."""
     if arguments.tree:
         from qrmem.retrieval.trees.clustering import require_tree_extra
 
@@ -85,7 +85,7 @@ async def add(arguments: Namespace) -> int:
 
 
 def _remaining_caps(settings: Settings, report: AddReport) -> dict[str, Any]:
-    """Return the rest of the caps after reading; they apply to the whole command, with trees."""
+    """Return what reading left of the caps: they apply to the whole command, with its trees."""
     stages = report.usage.construction.values()
     caps: Sequence[tuple[str, float | None, float]] = (
         ("max_calls", settings.max_calls, report.usage.calls),
@@ -97,7 +97,7 @@ def _remaining_caps(settings: Settings, report: AddReport) -> dict[str, Any]:
 
 
 def _reasoner(arguments: Namespace) -> str:
-    """Return a note on the reader if it is not a chat model."""
+    """Return a note if no chat model reads; else ""."""
     settings = settings_of(arguments)
     is_read_by_rules = not (settings.model or settings.replay or arguments.json)
     return "no model set: built-in rules read the text" if is_read_by_rules else ""
@@ -122,7 +122,7 @@ async def search(arguments: Namespace) -> int:
 
 
 async def ask(arguments: Namespace) -> int:
-    """Answer a question; `unanswerable` is an answer."""
+    """Answer a question; `unanswerable` counts as an answer (exit 0)."""
     async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
         options = {**ask_options(arguments), "keep_trail": False if arguments.no_trail else None}
         if arguments.stream:
@@ -151,7 +151,7 @@ async def ask(arguments: Namespace) -> int:
 
 
 def _is_of_all(arguments: Namespace) -> bool:
-    """Whether names may be looked up in the whole memory, to be shown to a person."""
+    """Return whether names may be looked up in the whole memory and shown to a person."""
     return not (arguments.json or any(narrowed(arguments).values()))
 
 
@@ -234,7 +234,7 @@ async def trail(arguments: Namespace) -> int:
     async with opened(arguments) as memory:
         if arguments.list:
             if not (trails := await memory.trails()):
-                await memory.status()  # says so where there is no such namespace
+                await memory.status()  # raises if there is no such namespace
             return output.print_result(arguments, trails, lines.trail_list(trails))
         trail_stored = await memory.trail(arguments.id)
         if arguments.html:
@@ -244,7 +244,7 @@ async def trail(arguments: Namespace) -> int:
 
 
 async def status(arguments: Namespace) -> int:
-    """Show how far reading has come; exit 1 if something is not complete."""
+    """Show the progress of reading; exit 1 if it is not complete."""
     async with opened(arguments) as memory:
         memory_status = await memory.status()
     output.print_result(arguments, memory_status, lines.status_lines(memory_status))
@@ -280,12 +280,12 @@ async def delete(arguments: Namespace) -> int:
 
 
 async def _there(memory: Memory, document_ids: Sequence[str]) -> tuple[list[str], list[NotFound]]:
-    """Return the documents that exist, and why others were not found.
+    """Return the documents that exist, and the errors of the others.
 
-    So the same command finishes a deletion that was killed.
+    Repeating a command thus finishes a deletion that was killed.
 
     Raises:
-        NotFound: none of them is there.
+        NotFound: none of them exists.
     """
     there: list[str] = []
     missing: list[NotFound] = []
@@ -302,7 +302,7 @@ async def _there(memory: Memory, document_ids: Sequence[str]) -> tuple[list[str]
 
 
 async def merge(arguments: Namespace) -> int:
-    """Merge two names by hand."""
+    """Merge two names by hand, and keep the decision."""
     async with opened(arguments) as memory:
         await memory.merge(arguments.first, arguments.second)
         await _note_unknown(memory, arguments)
@@ -313,7 +313,7 @@ async def merge(arguments: Namespace) -> int:
 
 
 async def separate(arguments: Namespace) -> int:
-    """Keep two names apart by hand."""
+    """Separate two names by hand, and keep the decision."""
     async with opened(arguments) as memory:
         await memory.separate(arguments.first, arguments.second)
         await _note_unknown(memory, arguments)
@@ -328,7 +328,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 async def _note_unknown(memory: Memory, arguments: Namespace) -> None:
-    """Warn of unknown names: the decision is kept for later names, but it may be a typing error."""
+    """Warn of unknown names: the decision is kept for later, but a name may be misspelt."""
     for name in (arguments.first, arguments.second):
         try:
             await memory.entity(name)
@@ -338,13 +338,13 @@ async def _note_unknown(memory: Memory, arguments: Namespace) -> None:
 
 
 async def reembed(arguments: Namespace) -> int:
-    """Embed all segments again; resumable."""
+    """Embed all segments again; the same command continues an interrupted run."""
     if not arguments.embedder:
         raise UsageError(
             "missing: --embedder none|light|local|sentence-transformers:NAME|openai:NAME"
         )
     embedder = arguments.embedder
-    # Opening with another embedder than the recorded one is refused; here that is the point.
+    # Elsewhere an embedder other than the recorded one is refused; this command changes it.
     arguments.embedder = ""
     with Progress(quiet=arguments.quiet) as progress:
         async with opened(arguments, listener=progress) as memory:
@@ -390,7 +390,7 @@ async def import_(arguments: Namespace) -> int:
 
 async def evaluate(arguments: Namespace) -> int:
     """List, run, plan, judge, build or report an evaluation."""
-    from qrmem.cli.evaluating import ACTIONS  # with all that is evaluated
+    from qrmem.cli.evaluating import ACTIONS  # loads all of `qrmem.eval`
 
     return await ACTIONS[arguments.action](arguments)
 
@@ -404,12 +404,12 @@ async def completion(arguments: Namespace) -> int:
 
 
 async def doctor(arguments: Namespace) -> int:
-    """Say what is installed, what answers and what is missing."""
+    """Report what is installed, which servers answer and what is missing."""
     from qrmem.cli.doctor import examine, finding_lines, found_settings
 
     if arguments.repair:
         return await _repair(arguments)
-    arguments.has_told = True  # a finding says it
+    arguments.has_told = True  # a finding reports the error
     settings = settings_of(arguments).with_(model=arguments.probe or None)
     given_options = given_settings(arguments) | {"model": arguments.probe or None}
     findings = [

@@ -1,4 +1,4 @@
-"""The commands that plan, sum up and prune, and their lines."""
+"""`qrmem plan`, `qrmem usage` and `qrmem prune`, and what they print."""
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -12,19 +12,19 @@ from qrmem.text.numbers import counted
 from qrmem.types import UsageRow
 from qrmem.types.usage import Plan, Range, StagePlan
 
-# Lines for `plan`, `usage` and what stops a run.
+# Lines for `plan`, `usage` and reached caps.
 
 AGAIN = "run the same command again"
 AGAIN_AFTER_REBUILD = f"{AGAIN} without --rebuild, which would start from the beginning"
 
 
 def go_on(again: str) -> str:
-    """Say how to go on after a cap was reached."""
+    """Return how to continue after a cap was reached."""
     return f"what was paid for is kept: to continue, with a higher cap or none, {again}"
 
 
 def plan_lines(plan: Plan) -> list[str]:
-    """Show a plan: what there is to do, by stage and model, and all together."""
+    """Show a plan: the work, and its cost by stage and model and in total."""
     if plan.run == "add":
         documents = counted(plan.documents, "documents")
         lines = [f"to read:   {counted(plan.segments, 'segments')} of {documents}"]
@@ -38,7 +38,7 @@ def plan_lines(plan: Plan) -> list[str]:
         how = "whole (everything fits and is read)" if plan.strategy == "whole" else plan.strategy
         lines.append(f"strategy:  {how}, window of {plan.window:,} tokens (--window)")
     if plan.read_otherwise:
-        from qrmem.memory.inspect import otherwise  # help is shown without it
+        from qrmem.memory.inspect import otherwise  # `--help` does not load it
 
         lines.append(f"not again: {otherwise(plan.read_otherwise, plan.reading_again)}")
     if 0 < plan.sampled < plan.segments:
@@ -82,7 +82,7 @@ def _row(stage: StagePlan) -> tuple[str, ...]:
 
 
 def _span(figure: Range, *, money: bool = False) -> str:
-    """Show what is likely, and from where to where."""
+    """Show an estimate with its range."""
     form = ",.4f" if money else ",.0f"
     likely = f"{figure.likely:{form}}"
     if figure.low == figure.high:
@@ -120,11 +120,11 @@ _COLUMNS: Mapping[str, tuple[str, str]] = {
     "money": ("cost", ",.4f"),
     "seconds": ("seconds", ",.1f"),
 }
-"""Heads of the table of usage, each with the field of a row and how it is written."""
+"""Columns of the usage table: each title with the field of a row and its format."""
 
 
 def usage_lines(rows: Sequence[UsageRow], by: str) -> list[str]:
-    """Show what all runs used, building and answering apart."""
+    """Show what all runs used, building and answering separately."""
     if not rows:
         return ["no chat model and no embedding server was called"]
     lines = []
@@ -158,7 +158,7 @@ def _sum(rows: Sequence[UsageRow], name: str, form: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Return rows as a table: the first columns to the left, the others to the right."""
+    """Return rows as a table: the first columns aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -170,7 +170,7 @@ def aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
 
 
 async def plan(arguments: Namespace) -> int:
-    """Say what a run would use; no call is made and nothing is written."""
+    """Estimate what a run would use; it calls no model and writes nothing."""
     settings = settings_of(arguments)
     if arguments.run == "add":
         plan_options: dict[str, Any] = {
@@ -194,7 +194,7 @@ async def plan(arguments: Namespace) -> int:
 
 
 async def _memory(settings: Any, *, may_be_new: bool) -> Any:
-    """Open the memory; where there is none yet, an empty one that is never written."""
+    """Open the memory; if there is none yet, an empty one in RAM."""
     from qrmem.memory import open
 
     try:
@@ -206,7 +206,7 @@ async def _memory(settings: Any, *, may_be_new: bool) -> Any:
 
 
 async def usage(arguments: Namespace) -> int:
-    """Sum up what all runs used."""
+    """Show what all runs used."""
     async with opened(arguments) as memory:
         rows = await memory.usage(arguments.by)
     lines = usage_lines(rows, arguments.by)

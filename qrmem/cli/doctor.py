@@ -1,4 +1,4 @@
-"""`qrmem doctor`: what is installed, what answers, what is missing and how to get it."""
+"""`qrmem doctor`: what is installed, which servers answer, what is missing and how to get it."""
 
 import sqlite3
 import sys
@@ -17,7 +17,7 @@ from qrmem.llm.structured import Structured, ask
 from qrmem.text.numbers import counted
 from qrmem.types import ChatRequest, Message, Repair
 
-# A short probe of a chat model: what its server can do, and how much of a passage it finds.
+# A short probe of a chat model: what its server supports, and how many names the model finds.
 
 _PASSAGE = (
     "In 1871 the cartographer Ilse Brandt left Tromsø aboard the Havfruen. Her brother Jonas, a "
@@ -39,14 +39,14 @@ class Probe:
     """What a chat model did with a known passage.
 
     Attributes:
-        form: the strictest output form that it takes.
-        is_structured: whether a structured reply could be read.
-        repaired: whether that took a repair.
-        attempts: requests until a structured reply could be read.
-        found: share of the passage's names that it named.
-        invented: names that do not stand in the passage.
-        counts_tokens: whether the server says what it counted.
-        seconds: of the fastest reply.
+        form: the strictest output form that it accepts.
+        is_structured: whether a structured reply could be parsed.
+        repaired: whether that reply was repaired first.
+        attempts: requests until a structured reply could be parsed.
+        found: share of the passage's names that it found, in [0, 1].
+        invented: names that do not occur in the passage.
+        counts_tokens: whether the server reports token counts.
+        seconds: duration of the fastest reply.
         problems: what went wrong, in words.
     """
 
@@ -62,11 +62,11 @@ class Probe:
 
 
 async def probe(chat: ServerChatModel) -> Probe:
-    """Send a plain and a structured request and report.
+    """Send a plain and a structured request, and report how they went.
 
     Raises:
-        AccessRefused: key or model name refused.
-        ModelUnavailable: no answer.
+        AccessRefused: the server rejects the key or the model's name.
+        ModelUnavailable: the server does not answer.
     """
     problems: list[str] = []
     plain = await chat.complete(_plain())
@@ -123,7 +123,7 @@ EXTRAS = {
 }
 
 _INSTEAD = {"umap-learn": "vectors are reduced by PCA"}
-"""What is done without a package that an extra works without."""
+"""What an extra does without one of its packages that it does not require."""
 _EXTRA = "extra "
 ENOUGH = 0.5
 """Share of a passage's names below which a model is of little use for reading."""
@@ -131,10 +131,10 @@ ENOUGH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        exit_code: 0 if it is well or merely absent; 3 or 4 if the settings ask for it.
+        exit_code: 0 if the check passed or the settings do not need it; else 3 or 4.
     """
 
     what: str
@@ -144,10 +144,10 @@ class Finding:
 
 
 async def examine(settings: Settings, *, with_probe: bool = False) -> list[Finding]:
-    """Look at the installation, the store, the model, the embedder, the reranker, the tagger.
+    """Check the installation, the store, the model, the embedder, the reranker and the tagger.
 
     Args:
-        with_probe: find out what the chat model can do, and how well.
+        with_probe: also test what the chat model can do.
     """
     findings = [
         Finding("python", True, f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"),
@@ -163,7 +163,7 @@ async def examine(settings: Settings, *, with_probe: bool = False) -> list[Findi
 
 
 def found_settings(settings: Settings, found: GivenSettings) -> list[Finding]:
-    """Name the settings files, what each setting came from, and the servers that get texts."""
+    """List the settings files, the origin of each setting, and the servers that get texts."""
     own_file = str(found.own.path) if found.own else "you have none"
     findings = [Finding("settings file", True, own_file)]
     if found.here:
@@ -177,7 +177,7 @@ def found_settings(settings: Settings, found: GivenSettings) -> list[Finding]:
     if not found.origins:
         findings.append(Finding("setting", True, "all have their default values"))
     findings.append(Finding("servers", True, _servers(settings, found.origins)))
-    # A value with a line break could write a line that looks like one of ours.
+    # A value with a line break could imitate a line of ours.
     return [replace(one, text=" ".join(one.text.split())) for one in findings]
 
 
@@ -190,7 +190,7 @@ def _servers(settings: Settings, origins: Mapping[str, str]) -> str:
     from qrmem.llm.servers import DEFAULT_URL
 
     def named(*names: str) -> str:
-        """Return the first address that is set, and where."""
+        """Return the first address of these names that is set, and its origin."""
         name = next((one for one in names if getattr(settings, one)), "base_url")
         return f"{getattr(settings, name) or DEFAULT_URL} (from {origins.get(name, 'default')})"
 
@@ -211,7 +211,7 @@ def _servers(settings: Settings, origins: Mapping[str, str]) -> str:
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """One line a finding; how extras are installed is said once, below."""
+    """Return one line for each finding, and below them, once, how to install extras."""
     missing = [f.what for f in findings if _is_missing(f)]
     lines = [
         f"{'ok' if f.is_well else '--':3} {f.what:18} "
@@ -229,7 +229,7 @@ def _is_missing(finding: Finding) -> bool:
 
 
 def repair_lines(done: Repair) -> list[str]:
-    """What `doctor --repair` found and did."""
+    """Show what `doctor --repair` found and did."""
     lines = list(done.differences) or ["the graph matches the documents"]
     if done.differences:
         edits_in_words = (
@@ -273,7 +273,7 @@ async def _store(settings: Settings) -> Finding:
         finally:
             await store.close()
     except QrmemError as exc:
-        # A file that is not there yet is no fault: `add` makes it.
+        # A missing file is no fault: `add` creates it.
         code = exc.exit_code if exc.exit_code > 2 else 0
         return Finding("store", False, str(exc), code)
 
@@ -298,7 +298,7 @@ async def _model(settings: Settings) -> Finding:
 
 
 async def _probed(settings: Settings) -> list[Finding]:
-    """Say what works with a chat model, and how many names of a known passage it finds."""
+    """Report what works with a chat model, and how many names of a known passage it finds."""
     if not settings.model:
         return [Finding("chat model", False, "no model is set: qrmem doctor --model M", 2)]
     from qrmem.llm.chat_model import ServerChatModel

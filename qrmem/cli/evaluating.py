@@ -98,11 +98,11 @@ def _spec(arguments: Namespace) -> RunSpec:
 
 
 _OF_TASKS = ("corpus", "skip", "abstain", "retrieve")
-"""Options that a preset sets by itself."""
+"""Options that a preset sets itself."""
 
 
 def _require_fitting(arguments: Namespace) -> None:
-    """Refuse numbers that are no counts, and options that a preset would not look at."""
+    """Refuse negative counts, and options that a preset would ignore."""
     for option in ("first", "skip"):
         count = getattr(arguments, option) or 0
         if count < 0:
@@ -135,7 +135,7 @@ def _preset_options(arguments: Namespace) -> PresetOptions:
 
 
 async def _plan(arguments: Namespace) -> int:
-    """Say what a run would use; a preset's parts are told one by one."""
+    """Estimate what a run would use; for a preset, part by part."""
     _require_fitting(arguments)
     settings = settings_of(arguments)
     if not settings.model:
@@ -158,12 +158,12 @@ async def _plan(arguments: Namespace) -> int:
 
 @asynccontextmanager
 async def _opened(arguments: Namespace) -> AsyncIterator[tuple[Settings, RunOptions]]:
-    """Yield the settings of a run, and with what it is made: progress, caps, a cassette."""
+    """Yield the settings of a run with its progress, caps and cassette."""
     settings = settings_of(arguments)
     with Progress(quiet=arguments.quiet) as progress:
         async with _chat(settings) as chat:
             if chat is not None:
-                # A cassette knows which model it was recorded with.
+                # A cassette has the name of the model that it was recorded with.
                 settings = settings.with_(model=settings.model or chat.name)
             together = settings.concurrency if settings.model else 1
             yield (
@@ -182,7 +182,7 @@ async def _opened(arguments: Namespace) -> AsyncIterator[tuple[Settings, RunOpti
 
 @asynccontextmanager
 async def _chat(settings: Settings) -> AsyncIterator[ChatModel | ChatModels | None]:
-    """Yield a cassette that records or replays, or nothing: the run then opens the model itself."""
+    """Yield a cassette that records or replays, or None: the run then opens the model itself."""
     if settings.replay:
         yield Replayer(Path(settings.replay))
     elif settings.record:
@@ -194,7 +194,7 @@ async def _chat(settings: Settings) -> AsyncIterator[ChatModel | ChatModels | No
 
 
 async def _judge(arguments: Namespace) -> int:
-    """Rate the answers of a run; exit 1 if some have no rating."""
+    """Rate the answers of a run by a model; exit 1 if some have no rating."""
     async with _opened(arguments) as (settings, options):
         if not settings.model:
             raise MissingError("missing: a chat model as judge (--model and --base-url)")
@@ -209,7 +209,7 @@ async def _judge(arguments: Namespace) -> int:
 
 
 async def _build(arguments: Namespace) -> int:
-    """Make the files of a data set."""
+    """Build the files of a data set."""
     out = Path(arguments.out)
     build_options = ((option, getattr(arguments, option)) for option in BUILT)
     pairs = (f"{option}={value}" for option, value in build_options if value is not None)
@@ -219,7 +219,7 @@ async def _build(arguments: Namespace) -> int:
 
 
 def _cases_in(folder: Path) -> str:
-    """Say how many cases each file has; a line is a case."""
+    """Count the cases of each file; each line is one case."""
     sizes = {}
     for path in sorted(folder.glob("*.jsonl")):
         with path.open("rb") as file:
@@ -241,10 +241,10 @@ async def _report(arguments: Namespace) -> int:
 
 
 async def _show_report(folder: Path, arguments: Namespace, *, in_short: bool = False) -> None:
-    """Write the report of a run, and print it.
+    """Write the report of a run and print it.
 
     Args:
-        in_short: print the scores only; a preset, whose report is its tables, is printed whole.
+        in_short: print only the scores; a preset's report is printed whole.
     """
     against = getattr(arguments, "against", "")
     if name := preset_in(folder):
@@ -265,7 +265,7 @@ async def _show_report(folder: Path, arguments: Namespace, *, in_short: bool = F
 
 
 _ERRORS = 3
-"""Kinds of failures of a system that are told."""
+"""Kinds of failures that are listed for each system."""
 
 
 def _score_lines(results: Results) -> list[str]:

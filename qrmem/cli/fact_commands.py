@@ -1,4 +1,4 @@
-"""`qrmem facts`: statements with their times and sources, and what is decided on them by hand."""
+"""`qrmem facts`: list statements with their times and sources, and edit them by hand."""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
@@ -56,7 +56,7 @@ def add_facts(commands: Any, common: Callable[..., Iterable[Any]]) -> None:
 
 
 def add_as_of(parser: Any) -> None:
-    """Add the option that looks at a memory as it was."""
+    """Add the option that shows a memory as of a date."""
     parser.add_argument(
         "--as-of",
         metavar="DATE",
@@ -65,7 +65,7 @@ def add_as_of(parser: Any) -> None:
 
 
 def add_types(parser: Any) -> None:
-    """Add the option that looks only at what the graph has some types in."""
+    """Add the option that selects segments by types of the graph."""
     parser.add_argument(
         "--types",
         type=_names,
@@ -92,7 +92,7 @@ async def facts(arguments: Namespace) -> int:
 
 
 async def judge_facts(arguments: Namespace) -> int:
-    """Have statements judged; exit 1 if some pairs were not."""
+    """Let the chat model judge pairs of statements; exit 1 if some pairs were not judged."""
     async with opened(arguments, listener=Warnings(quiet=arguments.quiet)) as memory:
         report = await memory.judge_facts(plan=arguments.plan)
     calls_in_words = f"{counted(report.calls, 'calls')}, {report.tokens_in:,} tokens in"
@@ -123,14 +123,14 @@ async def edit_fact(arguments: Namespace) -> int:
 
 
 async def end_fact(arguments: Namespace) -> int:
-    """Say that a statement holds no longer."""
+    """End a statement: it is no longer true."""
     async with opened(arguments) as memory:
         fact = await memory.end_fact(arguments.id, arguments.on)
     return _print_done(arguments, "ended", fact)
 
 
 async def delete_fact(arguments: Namespace) -> int:
-    """Leave a statement out of the graph."""
+    """Delete a statement from the graph."""
     async with opened(arguments) as memory:
         await memory.delete_fact(arguments.id)
     message = f"deleted: {output.safe(arguments.id)}; qrmem restore-fact {arguments.id} undoes this"
@@ -138,7 +138,7 @@ async def delete_fact(arguments: Namespace) -> int:
 
 
 async def restore_fact(arguments: Namespace) -> int:
-    """Take back a decision."""
+    """Undo an edit, an end or a deletion."""
     async with opened(arguments) as memory:
         fact = await memory.restore_fact(arguments.id)
     return _print_done(arguments, "restored", fact)
@@ -150,7 +150,7 @@ def _print_done(arguments: Namespace, what: str, made: FactView) -> int:
 
 
 def fact_lines(found: Sequence[FactView], limit: int) -> list[str]:
-    """Show statements, each with its times and the sentence that it stands in."""
+    """Show statements, each with its times and the sentence that it comes from."""
     lines: list[str] = []
     for fact in found[:limit]:
         is_sentence = fact.description == fact.quotation

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def status_lines(status: MemoryStatus) -> list[str]:
-    """Say how far reading has come, what it cost, what is wrong."""
+    """Show the progress of reading, its cost, and warnings."""
     states = ", ".join(f"{n} {state}" for state, n in sorted(status.states.items()))
     lines = [
         f"memory:    {safe(status.location)}, namespace {safe(status.namespace)}",
@@ -42,14 +42,14 @@ def status_lines(status: MemoryStatus) -> list[str]:
 
 
 def cost_lines(usage: Usage) -> list[str]:
-    """Say what building cost and what answering cost, apart (Table 6)."""
+    """Show the cost of building and of answering separately (Table 6)."""
     parts = {"building": Usage(usage.construction), "answering": Usage(online=usage.online)}
     lines = [f"cost:      {what}: {usage_line(part)}" for what, part in parts.items() if part.calls]
     return lines or [f"cost:      {usage_line(usage)}"]
 
 
 def memory_lines(status: MemoryStatus, entities: Sequence[EntityCount]) -> list[str]:
-    """Show a memory in figures, with the entities that occur most."""
+    """Show a memory in figures, with its most frequent entities."""
     lines = status_lines(status)
     if entities:
         lines.append("entities in most segments (qrmem show NAME):")
@@ -83,7 +83,7 @@ def entity_lines(view: EntityView, limit: int) -> list[str]:
 
 
 def _property_lines(entity: Entity) -> list[str]:
-    """Show an entity's properties, the value said last first."""
+    """Show an entity's properties, each with its latest value first."""
     values: dict[str, dict[str, str]] = {}
     for one in reversed(entity.properties):
         values.setdefault(one.name, {}).setdefault(str(one.value), one.segment_id)
@@ -103,7 +103,7 @@ def _of(rows: Sequence[object], limit: int) -> str:
 
 
 def trail_list(trails: Sequence[Trail]) -> list[str]:
-    """List recorded runs, one a line."""
+    """List recorded runs, one on each line."""
     return [
         f"{trail.id}  {trail.created}  {trail.status:12}  {shortened(trail.question, 80)}"
         for trail in trails
@@ -131,7 +131,7 @@ def merge_lines(merges: Sequence[Merge]) -> list[str]:
 
 
 def neo4j_lines(queries: "Sequence[SavedQuery]") -> list[str]:
-    """Show saved queries as a script for Neo4j Browser."""
+    """Show ready queries as a script for Neo4j Browser."""
     from qrmem.graphstore.neo4j import browser_script
 
     return [
@@ -184,7 +184,7 @@ def _states(documents: Sequence[DocumentInfo]) -> str:
 
 
 def archived_lines(archived: Archived, what: str) -> list[str]:
-    """Say what is in an archive."""
+    """Show the contents of an archive in figures."""
     return [
         f"{what} {safe(archived.path)}: {counted(archived.documents, 'documents')},"
         f" {counted(archived.segments, 'segments')}, {counted(archived.entities, 'entities')}",
@@ -193,7 +193,7 @@ def archived_lines(archived: Archived, what: str) -> list[str]:
 
 
 def extraction_lines(report: ExtractionReport) -> list[str]:
-    """Say what was taken over from extractions of another program."""
+    """Show what was imported from another program's extractions."""
     lines = [
         f"documents: {report.documents:,} new, {report.attached:,} already there",
         f"segments:  {report.segments:,} with new facts",

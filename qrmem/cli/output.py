@@ -35,14 +35,14 @@ from qrmem.types.answers import ScoredNode
 from qrmem.types.shown import continued, one_line
 
 LOCAL = "local."
-"""What the names of readers without a model begin with."""
+"""How the recorded names of readers without a chat model begin."""
 QUOTE_LENGTH = 300
 _LINES, _WIDTH = 8, 100
-"""Of an excerpt of code."""
+"""Lines in an excerpt of code."""
 _CODE = re.compile(r"lines? \d")
 STEP_EDGES = 3
 _GONE = 20
-"""Documents without a file that a command names."""
+"""Documents whose files are gone: how many a command names."""
 _MARK, _LABEL, _UNMARK = "\x02", "\x04", "\x03"
 """Round a word that the question has and a line's label, until it is known who reads them."""
 RED, UNSTYLED = "\x1b[31m", "\x1b[0m"
@@ -51,9 +51,9 @@ _STYLED = re.compile("([\x02\x03\x04])")
 _LABELS = re.compile(r"\A(answer|closest passages|passage|reason|cited|trail|cost)\b")
 PASSAGES = "closest passages (no chat model is set):"
 _DROPPED = 5
-"""Dropped segments of a step that are named."""
+"""How many dropped segments of a step are listed."""
 _PROBLEMS = 20
-"""Lines about problems; a person reads no more, and `--json` has all."""
+"""Lines about problems at most: nobody reads more, and `--json` has all."""
 
 
 def plain(value: Any) -> Any:
@@ -68,7 +68,7 @@ def plain(value: Any) -> Any:
 
 
 def show(text: str) -> None:
-    """Print a result, to be seen at once; control characters in it are replaced.
+    """Print a result at once, with control characters replaced.
 
     Raises:
         OutputFailed: standard output cannot be written.
@@ -85,20 +85,20 @@ def show(text: str) -> None:
 
 
 def _styled(text: str) -> str:
-    """Replace control characters, and marks by colours where a person reads them."""
+    """Replace control characters; show marks as colours on a terminal, and drop them elsewhere."""
     styles = _STYLES if has_colours(sys.stdout) else {}
     pieces = [styles.get(p, "") if p in _STYLES else safe(p) for p in _STYLED.split(text)]
     return "".join(pieces) + (styles.get(_UNMARK, "") if len(pieces) > 1 else "")
 
 
 def has_colours(stream: Any) -> bool:
-    """Say whether a person reads a stream on a terminal and did not refuse colours."""
+    """Return whether a stream is a terminal whose user did not turn colours off."""
     refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return not refused and bool(stream.isatty())
 
 
 def _mark(line: str, words: Collection[str]) -> str:
-    """Mark some words wherever they stand in a line that was made safe."""
+    """Mark some words wherever they occur in a line that holds no control characters."""
     if not words:
         return line
     either = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
@@ -111,7 +111,7 @@ def print_json(value: Any) -> None:
 
 
 def _json(value: Any, indent: int | None = None) -> str:
-    """Return JSON in which control characters and those that change direction are escaped."""
+    """Return JSON that escapes control characters and those that change the text direction."""
     text = json.dumps(plain(value), ensure_ascii=False, indent=indent)
     return "".join(c if c == "\n" or not _is_control(c) else json.dumps(c)[1:-1] for c in text)
 
@@ -145,7 +145,7 @@ def print_json_line(value: Any, stream: Any = None) -> None:
 
 
 def note(text: str, *, quiet: bool = False) -> None:
-    """Say something about the run, on standard error, on one line; no run ends for lack of it."""
+    """Print a line about the run on standard error; a failure to print it does not end the run."""
     if quiet:
         return
     with suppress(OSError):
@@ -153,7 +153,7 @@ def note(text: str, *, quiet: bool = False) -> None:
 
 
 def safe(text: str) -> str:
-    """Show a document's text on a terminal: control characters could move the cursor or worse."""
+    """Replace control characters, which could move a terminal's cursor or worse."""
     return "".join(
         c if c in "\n\t\u200d" or not _is_control(c) else "\N{REPLACEMENT CHARACTER}" for c in text
     )
@@ -164,7 +164,7 @@ def _line(text: str) -> str:
 
 
 def _is_control(char: str) -> bool:
-    """Say whether a character is a control, a half of a pair, ends a line, or turns directions."""
+    """Return whether a character is a control, a surrogate, a line end or a direction mark."""
     return not char.isprintable() and unicodedata.category(char) != "Zs"
 
 
@@ -175,7 +175,7 @@ def shortened(text: str, length: int = QUOTE_LENGTH) -> str:
 
 
 def excerpt(text: str, part: str, *, whole: bool = False) -> list[str]:
-    """Return the beginning of a text: of code, its first lines; of anything else, one line.
+    """Return the beginning of a text: the first lines of code, one line of anything else.
 
     Args:
         whole: don't cut the line.
@@ -236,7 +236,7 @@ def report_lines(report: AddReport, at: str = "") -> list[str]:
 
 
 def _gone_lines(ids: Sequence[str], at: str) -> list[str]:
-    """Name documents that are kept without their files, and the command that deletes them."""
+    """Name documents whose files no longer exist, and the command that deletes them."""
     shown = shlex.join(ids[:_GONE])
     ends = " --" if any(id.startswith("-") for id in ids) else ""
     first = f" (the first {_GONE}; --json has all)" if len(ids) > _GONE else ""
@@ -250,13 +250,13 @@ def _gone_lines(ids: Sequence[str], at: str) -> list[str]:
 
 
 def already_read(names: Sequence[str]) -> str:
-    """Say that there is nothing to read, and who read it."""
+    """Say that every document was read already, and by which reader."""
     by = f" (by {readers(names)})" if names else ""
     return f"already read{by}; `--rebuild` reads it again"
 
 
 def problem_lines(problems: Sequence[tuple[str, int, str]]) -> list[str]:
-    """Say what is wrong where; segments in a row with the same trouble share a line."""
+    """List problems with their places; consecutive segments with the same problem share a line."""
     runs: list[tuple[str, int, int, str]] = []
     for document, index, reason in problems:
         if runs and runs[-1][0::3] == (document, reason) and runs[-1][2] + 1 == index:
@@ -273,7 +273,7 @@ def problem_lines(problems: Sequence[tuple[str, int, str]]) -> list[str]:
 
 
 def _place(document: str, first: int, last: int, reason: str) -> str:
-    """Return where a problem lies, unless its reason says so itself."""
+    """Return the place of a problem; "" if its reason names the place."""
     if first < 0 and document in reason:
         return ""
     return f"{_line(document + _span(first, last))}: "
@@ -286,7 +286,7 @@ def _span(first: int, last: int) -> str:
 
 
 def _source(shown: Hit | Citation) -> str:
-    """Return title and part, and of a file in a folder its id: titles may be alike."""
+    """Return title and part; for a file in a folder also its id, since titles may be equal."""
     title, id = shown.title, shown.document_id
     if "/" in id:
         title = id if title in ("", id, PurePath(id).stem) else f"{title} ({id})"
@@ -309,14 +309,14 @@ def hit_lines(number: int, hit: Hit) -> list[str]:
 def answer_lines(
     answer: Answer, *, trail: bool = True, quiet: bool = False, place: str = ""
 ) -> list[str]:
-    """Show an answer with its citations, and what was done for it.
+    """Show an answer with its citations, its trail and its cost.
 
     Args:
-        trail: all of its trail and what it cost; else one line.
-        quiet: nothing about what was done.
+        trail: show the whole trail and the cost; else one line.
+        quiet: show the answer alone.
     """
     if answer.status == "passages" and answer.citations:
-        # What would be the answer is these passages: they are shown once.
+        # Without a chat model the answer is these passages: they are shown once.
         lines = [PASSAGES]
         if miss := answer.reason.partition("; ")[2]:
             lines.append(f"reason: {shortened(miss)}")
@@ -338,7 +338,7 @@ def answer_lines(
 
 
 def trail_line(trail: Trail, place: str = "") -> str:
-    """Sum a run up in one line, and say how to see all of it.
+    """Summarize a run in one line, with the command that shows all of it.
 
     Args:
         place: options that lead to the memory; see `qrmem.errors.place`.
@@ -356,7 +356,7 @@ def trail_line(trail: Trail, place: str = "") -> str:
 
 
 def _kinds(nodes: Iterable[ScoredNode]) -> str:
-    """Count what a search of a tree found by its kind: `4 sentences, 1 surprise`."""
+    """Count the nodes that a search of a tree found, by kind: `4 sentences, 1 surprise`."""
     kinds = Counter(_KINDS.get(node.kind, f"{node.kind}s") for node in nodes)
     return ", ".join(counted(count, kind) for kind, count in kinds.items())
 
@@ -365,7 +365,7 @@ _KINDS = {"summary": "summaries"}
 
 
 def citation_lines(citations: Iterable[Citation], status: str) -> list[str]:
-    """Show quotations of an answer, or passages that stand where an answer would."""
+    """Show the quotations of an answer, or the passages that replace it without a chat model."""
     is_answer = status != "passages"
     return [
         citation_line(citation, "cited: " if is_answer else f"passage {n}:")
@@ -374,11 +374,11 @@ def citation_lines(citations: Iterable[Citation], status: str) -> list[str]:
 
 
 def citation_line(citation: Citation, label: str = "cited: ") -> str:
-    """Show a quotation and where it stands."""
+    """Show a quotation and its place."""
     whole = " (whole segment)" if citation.whole else ""
     where = f"{_source(citation)}, characters {citation.start}-{citation.end}{whole}"
     words = {citation.quote[start:end] for start, end in citation.matches}
-    # A passage that is shown in place of an answer is shown whole.
+    # A passage that is shown instead of an answer is shown whole.
     quote = excerpt(citation.quote, citation.part, whole=bool(words))
     quote = [_mark(line, words) for line in quote]
     if len(quote) == 1:
@@ -392,7 +392,7 @@ def _steps(trail: Trail) -> Iterator[tuple[Step | None, Step]]:
 
 
 def step_lines(step: Step, before: Step | None = None) -> list[str]:
-    """Show one step of a trail; of its entities those that the step before did not stand on."""
+    """Show one step of a trail, with the entities that the step before did not have."""
     head = f"  {step.n}. {step.action}"
     if step.read or step.dropped:
         size = sum(segment.tokens for segment in step.read)
@@ -428,7 +428,7 @@ def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
     """Show a recorded run.
 
     Args:
-        segments: by id, of those that it read or dropped and that are still there.
+        segments: the segments that it read or dropped, by id, as far as they still exist.
     """
     lines = [
         f"trail {trail.id}  {trail.created}  {trail.strategy}, window {trail.window}",
@@ -454,25 +454,25 @@ def trail_lines(trail: Trail, segments: Mapping[str, Segment]) -> list[str]:
 
 
 def reader(name: str) -> str:
-    """Return who read or answered, by the name that is recorded."""
+    """Return the reader or model in words, from its recorded name."""
     kind, _, chosen = name.partition(":")
     if name.startswith(LOCAL):
         return f"built-in rules ({safe(name)})"
     if kind != "prompted" or chosen.count(":") < 2:
         return safe(name)
-    model, mode, prompts = chosen.rsplit(":", 2)  # a model's name may hold colons
+    model, mode, prompts = chosen.rsplit(":", 2)  # a model's name may contain colons
     return safe(f"{model}, mode {mode}, prompts {prompts}")
 
 
 def readers(names: Sequence[str]) -> str:
-    """Return who read some documents, by the names that are recorded."""
+    """Return the readers of some documents in words, from their recorded names."""
     rules = "built-in rules"
     reader_names = (rules if name.startswith(LOCAL) else reader(name) for name in names)
     return ", ".join(dict.fromkeys(reader_names))
 
 
 def _segment_line(what: str, found: ScoredSegment, segments: Mapping[str, Segment]) -> str:
-    """Show a segment of a step: its id, its score, and where it stands."""
+    """Show a segment of a step: its id, its score and its place."""
     segment = segments.get(found.segment_id)
     place = f"{segment.document_id} · {segment.part}" if segment and segment.part else ""
     place = place or (segment.document_id if segment else "deleted")
@@ -480,8 +480,8 @@ def _segment_line(what: str, found: ScoredSegment, segments: Mapping[str, Segmen
 
 
 def usage_line(usage: Usage) -> str:
-    """Sum a run up in one line."""
-    # A stage may be in both: orientation reads segments again for a question.
+    """Summarize the usage of a run in one line."""
+    # A stage may occur in both phases: orientation reads segments again for a question.
     stages = [*usage.construction.items(), *usage.online.items()]
     if not usage.calls:
         return "no chat model was called"

@@ -1,4 +1,4 @@
-"""From the words of a command line to settings, an opened memory, sources and search options."""
+"""Turn parsed arguments into settings, an open memory, sources and search options."""
 
 import os
 import re
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def settings_of(arguments: Namespace) -> Settings:
-    """Return the settings of a command line: options beat environment beat file.
+    """Return the settings of a command line; options override environment and files.
 
-    An option with the name of a setting is that setting.
+    An option that has the name of a setting sets it.
     """
 
     def tell(line: str) -> None:
-        if not getattr(arguments, "has_told", False):  # settings are made several times
+        if not getattr(arguments, "has_told", False):  # settings are read several times
             arguments.has_told = True
             note(line, quiet=arguments.quiet)
 
@@ -35,7 +35,7 @@ def settings_of(arguments: Namespace) -> Settings:
 
 
 def given_settings(arguments: Namespace) -> dict[str, Any]:
-    """Return the settings that are given as options; `None` stands for those that are not."""
+    """Return the settings that have options; `None` means that the option was not given."""
     values = {one.name: getattr(arguments, one.name, None) for one in fields(Settings)}
     if values["stage_models"]:
         values["stage_models"] = ",".join(values["stage_models"])
@@ -43,7 +43,7 @@ def given_settings(arguments: Namespace) -> dict[str, Any]:
 
 
 def tell_misspelt(arguments: Namespace) -> None:
-    """Name variables that are nearly those of a setting; settings are made several times."""
+    """Warn, once, of variables whose names nearly match a setting's variable."""
     for name, suggestion in misspelt(os.environ).items():
         note(f"no setting is called {name}; did you mean {suggestion}?", quiet=arguments.quiet)
 
@@ -51,18 +51,18 @@ def tell_misspelt(arguments: Namespace) -> None:
 def opened(
     arguments: Namespace, *, create: bool = False, listener: Listener | None = None
 ) -> "Opening":
-    """Return the memory of a command line, to be used in an `async with` block.
+    """Open the memory of a command line; use the result in an `async with` block.
 
     Args:
         create: make the memory if there is none.
     """
-    from qrmem.memory import open  # help is shown without it
+    from qrmem.memory import open  # `--help` does not load it
 
     return open(settings=settings_of(arguments), create=create, listener=listener)
 
 
 def user_name(text: str) -> str:
-    """Take the name of a user; an empty one, such as a variable that is not set, means nobody.
+    """Return the name of a user; an empty one may come from a variable that is not set.
 
     Raises:
         ArgumentTypeError: it is empty.
@@ -73,7 +73,7 @@ def user_name(text: str) -> str:
 
 
 def agreed(question: str, command: str = "delete") -> bool:
-    """Ask before something is deleted by a command.
+    """Ask the user whether a command may delete something.
 
     Raises:
         UsageError: there is no terminal to ask on.
@@ -85,7 +85,7 @@ def agreed(question: str, command: str = "delete") -> bool:
 
 
 async def sources_of(arguments: Namespace) -> Any:
-    """Return what is to be added: paths, or one document with its id, title and metadata."""
+    """Return what to add: paths, or one document with its id, title and metadata."""
     from qrmem.io.sources import file_document
     from qrmem.io.web_fetch import fetched, is_address
     from qrmem.text import files
@@ -117,7 +117,7 @@ async def sources_of(arguments: Namespace) -> Any:
 
 
 def question_of(arguments: Namespace) -> str:
-    """Return the question: `-` is what standard input holds."""
+    """Return the question; `-` reads it from standard input."""
     if arguments.question != "-":
         return str(arguments.question)
     return _piped().text.strip()
@@ -130,7 +130,7 @@ def _piped() -> Document:
 
 
 def ask_options(arguments: Namespace) -> dict[str, Any]:
-    """Return the options of a question."""
+    """Return the options of `ask` from the parsed arguments."""
     return {
         "strategy": arguments.strategy,
         "choices": arguments.choice,
@@ -142,7 +142,7 @@ def ask_options(arguments: Namespace) -> dict[str, Any]:
 
 
 def narrowed(arguments: Namespace) -> Mapping[str, Any]:
-    """Return which documents a question is asked of."""
+    """Return the selection of documents that a question may use."""
     return {
         "documents": arguments.document,
         "where": _where(arguments.where) or None,
@@ -152,12 +152,12 @@ def narrowed(arguments: Namespace) -> Mapping[str, Any]:
 
 
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
-    """Turn `KEY=VALUE` words into metadata; numbers and true/false become such.
+    """Turn `KEY=VALUE` words into metadata; numbers, `true` and `false` get their types.
 
     A key that is given several times has a list of texts.
 
     Raises:
-        UsageError: no `=` in one of them.
+        UsageError: one of them has no `=`.
     """
     values_by_key: dict[str, list[str]] = {}
     for value in values or ():
@@ -172,14 +172,14 @@ def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
 
 
 _CONDITION = re.compile(r"(?P<key>.+?)(?P<operator>>=|<=|[=<>]| in | has )(?P<value>.*)", re.DOTALL)
-"""The first operator counts: `title=war in peace` asks for a title."""
+"""The first operator counts: `title=war in peace` selects by title."""
 
 
 def _where(values: Sequence[str] | None) -> dict[str, dict[str, Any]]:
     """Turn `year>=1851`, `tag in a,b` and the like into conditions.
 
     Raises:
-        UsageError: one is none, or says of a key twice what it is.
+        UsageError: a word is no condition, or two words give the same key and operator.
     """
     conditions: dict[str, dict[str, Any]] = {}
     for word in values or ():

@@ -34,20 +34,20 @@ _Group = argparse._ArgumentGroup
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are ours: one line, exit code 2."""
+    """A parser that reports errors as qrmem does: in one line, with exit code 2."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"formatter_class": Help, "allow_abbrev": False, **options})
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; what is not understood is an error of the command that was given it."""
+        """Parse a command line; unknown words are an error of the command that they belong to."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             _command_of(self, parsed).refuse(unknown)
         return parsed
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
-        """Refuse unknown words, and name a similar option."""
+        """Report unknown words as an error, with a similar option."""
         options = [option for action in self._actions for option in action.option_strings]
         alike = get_close_matches(words[0].partition("=")[0], options, n=1)
         hint = f"; did you mean {alike[0]}?" if alike else ""
@@ -83,7 +83,7 @@ def _command_of(parser: _Parser, found: argparse.Namespace) -> _Parser:
 
 
 class _Version(argparse.Action):
-    """Prints the version, which takes long to look up."""
+    """Prints the version, which is slow to find and so found only here."""
 
     def __call__(self, parser: argparse.ArgumentParser, *given: Any, **more: Any) -> NoReturn:
         import qrmem
@@ -93,7 +93,7 @@ class _Version(argparse.Action):
 
 
 def _plainer(message: str) -> str:
-    """Return argparse's error for a wrong word in one line, with a similar known word."""
+    """Return an error of argparse in plain words, with a similar known word."""
     missing = re.match(r"the following arguments are required: (.*)", message)
     if missing:
         return NO_COMMAND if missing[1] == "COMMAND" else f"missing: {missing[1]}"
@@ -164,10 +164,10 @@ def _describe(parser: argparse.ArgumentParser) -> None:
 
 
 def _common(default: str | None) -> Common:
-    """Return what gives the options that commands share; they stand before a command's name, too.
+    """Return a function that makes parsers of shared options; these may precede the command, too.
 
     Args:
-        default: of what is not given; `SUPPRESS` keeps what was given before the name.
+        default: value of options that are not given; `SUPPRESS` keeps one from before the command.
     """
 
     @cache
@@ -246,7 +246,7 @@ _SHARED: dict[str, tuple[str, Callable[[_Group], None]]] = {
     "reranker": ("reranker", _reranker_options),
     "output": ("output", _output_options),
 }
-"""What commands share: its name to the title of the group, and what adds it."""
+"""Shared options by name: the title of their group, and the function that adds them."""
 
 
 def _narrowing(parser: argparse.ArgumentParser) -> None:
@@ -430,7 +430,7 @@ def _looks(commands: Any, common: Common) -> None:
     documents.add_argument(
         "--turns", action="store_true", help="list each turn; default: a line for each conversation"
     )
-    # Options of its own: `--model` alone asks the model of the settings, and is no common option.
+    # `--model` is no shared option here: without a value it means the model of the settings.
     doctor = commands.add_parser(
         "doctor",
         parents=_common(argparse.SUPPRESS)("memory", "model", "embedder", "reranker"),

@@ -1,4 +1,4 @@
-"""Output on standard error while a command runs: progress, warnings, a reply as it is written."""
+"""Output on standard error while a command runs: progress, warnings, a streamed reply."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ from qrmem.cli.output import note
 from qrmem.types import Event, Words
 
 LONG = 10.0
-"""Seconds of embedding that are announced."""
+"""An estimate of embedding of at least so many seconds is announced."""
 PAUSE = 5.0
 """Seconds between two lines about retries: a storm of refusals has hundreds."""
 
@@ -45,7 +45,8 @@ class Progress:
         """Begin with nothing done.
 
         Args:
-            first: said before the first document is read; what cannot be read says its error only.
+            first: a note to print before the first document is read; an unreadable one prints only
+                its error.
         """
         self.done = 0
         self.total = 0
@@ -91,15 +92,15 @@ class Progress:
     def _name(self, phase: str) -> None:
         self._is_counted = phase != "merging"
         if self._bar is not None:
-            self._bar.remove_task(self._task)  # a total that is set once cannot be unknown again
+            self._bar.remove_task(self._task)  # rich cannot make a known total unknown again
             self._task = self._bar.add_task(phase, total=None, rate="")
 
     def _draw(self) -> None:
         elapsed = max(time.monotonic() - self._started, 1e-6)
         rate = self.done / elapsed
         if self._bar is not None:
-            # Merging comes after the last segment, and nobody knows how long it takes: a bar that
-            # stood at its end for that time would say that all is done.
+            # Merging comes after the last segment and takes an unknown time: a full bar would claim
+            # that everything is done.
             total = self.total if self._is_counted and self.total else None
             self._bar.update(self._task, total=total, completed=self.done, rate=f"{rate:,.1f}/s")
         elif self.total and not self._quiet and time.monotonic() - self._said > 10:
@@ -118,7 +119,7 @@ class _Embedding:
         self._began = time.monotonic()
 
     def after(self, count: int) -> str:
-        """Take how many segments were embedded; return what to say, if anything."""
+        """Count embedded segments; return a line to print, or None."""
         is_first, self._left = self._left == self._total, self._left - count
         if not is_first or not count:
             return ""
@@ -157,7 +158,7 @@ class Writing:
         self.end()
 
     def show(self, words: Words) -> None:
-        """Print a piece; a model's control characters do nothing to a terminal."""
+        """Print a piece, without control characters."""
         if words.field != self._field:
             self.end()
             self._field = words.field
@@ -166,7 +167,7 @@ class Writing:
         self._print("".join(c if c.isprintable() else " " for c in words.text))
 
     def end(self) -> None:
-        """End the line, if one was begun."""
+        """End the current line, if there is one."""
         if self._field:
             self._print("\n")
         self._field = ""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HOST, PORT = "127.0.0.1", 8321
 DOCS = ("/docs", "/openapi.json", "/static-offline-docs/")
-"""What describes the service needs no token: it holds nothing of a memory, and asks for it."""
+"""Paths that need no token: they describe the service and hold nothing of a memory."""
 
 
 def add_serving(commands: Any, common: Common) -> None:
@@ -78,7 +78,7 @@ def add_serving(commands: Any, common: Common) -> None:
 
 
 async def mcp(arguments: argparse.Namespace) -> int:
-    """Serve an MCP client until it goes away."""
+    """Serve an MCP client until it disconnects."""
     from qrmem.integrations.mcp import server
 
     require_extra("mcp", "an MCP server", "mcp")
@@ -89,18 +89,18 @@ async def mcp(arguments: argparse.Namespace) -> int:
 
             token = settings_of(arguments).token.reveal()
             check_host(arguments.host, token)
-            # On loopback, it refuses requests under another host name.
+            # On loopback it refuses requests for another host name.
             app = mcp_server.streamable_http_app(
                 host=arguments.host, stateless_http=True, max_request_body_size=LARGEST_DOCUMENT
             )
             await _serve(arguments, {digest(token): app}, "/mcp", large=("/mcp",))
         else:
-            # A thread waits for a line and cannot be told to stop: Ctrl-C ends the process at once.
+            # A thread that waits for a line cannot be stopped: Ctrl-C ends the process at once.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             try:
                 await mcp_server.run_stdio_async()
             except* BrokenPipeError:
-                raise BrokenPipeError from None  # the client went away
+                raise BrokenPipeError from None  # the client disconnected
     return 0
 
 
@@ -143,10 +143,10 @@ async def serve(arguments: argparse.Namespace) -> int:
 def _service(
     grant: "Grant", memory: "Memory", jobs: "Jobs", page: Callable[[], bytes] | None
 ) -> "ASGIApp":
-    """Return what a token lets in to.
+    """Return what a token gives access to.
 
     Args:
-        page: the figures of `/metrics`; `None`: the token does not read them.
+        page: the figures of `/metrics`; `None` if the token may not read them.
     """
     from qrmem.web.api import api
     from qrmem.web.guard import digest
@@ -159,7 +159,7 @@ def _service(
 
 
 def _when_asked(build: "Callable[[], ASGIApp]") -> "ASGIApp":
-    """Return an app that is built at its first request: a table may have thousands of tokens."""
+    """Return an app that is built on its first request: a table may have thousands of tokens."""
     built = cache(build)
 
     async def call(scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -169,7 +169,7 @@ def _when_asked(build: "Callable[[], ASGIApp]") -> "ASGIApp":
 
 
 def _table(arguments: argparse.Namespace, settings: Settings) -> "Sequence[Grant]":
-    """Return what each token lets in to; without a table the one token, or anybody, has a grant."""
+    """Return the grants by token; without a table the one token, or anybody, has a grant."""
     from qrmem.web.guard import Grant, check_host, digest, grants
 
     token = settings.token.reveal()
@@ -183,7 +183,7 @@ def _table(arguments: argparse.Namespace, settings: Settings) -> "Sequence[Grant
 
 
 def _jobs_folder(arguments: argparse.Namespace, memories: "Mapping[str, Memory]") -> Path | None:
-    """Return where jobs are kept: beside a memory that is a file, if nothing is said."""
+    """Return the folder for jobs; by default it is beside a memory that is a file."""
     if arguments.jobs:
         return Path(arguments.jobs).expanduser().absolute()
     file = Path(next((memory.location for memory in memories.values()), ""))
@@ -191,7 +191,7 @@ def _jobs_folder(arguments: argparse.Namespace, memories: "Mapping[str, Memory]"
 
 
 async def view(arguments: argparse.Namespace) -> int:
-    """Show the memory on a page until interrupted."""
+    """Serve the memory's web page until interrupted."""
     import secrets
     import webbrowser
 
@@ -200,7 +200,7 @@ async def view(arguments: argparse.Namespace) -> int:
 
     require_extra("serve", "the page", "fastapi")
     async with opened(arguments) as memory:
-        await memory.trails(1)  # refuses here what is no memory
+        await memory.trails(1)  # raises here if there is no memory
         with listening(HOST, arguments.port) as socket:
             port, token = socket.getsockname()[1], secrets.token_urlsafe(24)
             hosts = (f"{HOST}:{port}", f"localhost:{port}")

@@ -1,4 +1,4 @@
-"""`qrmem init` and `qrmem trust`: write a settings file, and say which ones count.
+"""`qrmem init` and `qrmem trust`: write a settings file, and trust one.
 
 The file has every setting with its default, commented out.
 """
@@ -73,7 +73,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "replay": "answer from this recorded file, without network",
     },
 }
-"""Setting to its comment; all others follow without one."""
+"""Comment by setting; all other settings follow without one."""
 
 _EXAMPLES: Mapping[str, str] = {
     "max_calls": "200",
@@ -81,7 +81,7 @@ _EXAMPLES: Mapping[str, str] = {
     "max_cost": "2.50",
     "max_seconds": "3600",
 }
-"""What is shown where there is no default."""
+"""Examples for settings without a default."""
 
 _STAGES = """\
 # Another model for some stages: a cheap one to read, a strong one to answer. A stage's own name
@@ -116,7 +116,7 @@ def add_settings(commands: Any, common: Common) -> None:
 
 
 async def init(arguments: Namespace) -> int:
-    """Write a settings file in which every setting stands, commented out, or a schema."""
+    """Write a settings file with every setting commented out, or an example schema."""
     if arguments.schema:
         return _init_schema(arguments)
     path = Path(arguments.path or SETTINGS_FILE)
@@ -141,10 +141,10 @@ def _init_schema(arguments: Namespace) -> int:
 def _write(path: Path, text: str, *, replace: bool) -> None:
     try:
         if replace:
-            path.unlink(missing_ok=True)  # a link, and not the file that it leads to
+            path.unlink(missing_ok=True)  # replaces a link, not the file behind it
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
-        path.chmod(0o600)  # a key may be filled in
+        path.chmod(0o600)  # the user may write a key into it
     except FileExistsError as exc:
         raise UsageError(f"{path} exists; --force replaces it") from exc
     except OSError as exc:
@@ -152,7 +152,7 @@ def _write(path: Path, text: str, *, replace: bool) -> None:
 
 
 async def trust(arguments: Namespace) -> int:
-    """Trust the settings file of a folder as it is now, trust it no more, or list what is."""
+    """Trust the current settings file of a folder, stop trusting it, or list trusted files."""
     if arguments.list:
         paths = [str(path) for path in settings_files.trusted(os.environ)]
         lines = [output.safe(one_line(path)) for path in paths]
@@ -171,7 +171,7 @@ async def trust(arguments: Namespace) -> int:
     values_in_words = (
         ", ".join(f"{name} = {value}" for name, value in values_shown.items()) or "nothing yet"
     )
-    # A value with a line break could write a line that looks like one of ours.
+    # A value with a line break could imitate a line of ours.
     lines = [
         output.safe(one_line(f"{path} is trusted until it changes; it sets: {values_in_words}"))
     ]
@@ -179,7 +179,7 @@ async def trust(arguments: Namespace) -> int:
 
 
 def file_text() -> str:
-    """Return the file's text; it can be read back as it is, and changes nothing."""
+    """Return the file's text; read back unchanged, it sets nothing."""
     defaults = {field.name: field.default for field in fields(Settings)}
     group_names = {name for group in _GROUPS.values() for name in group} | {"stage_models"}
     lines = [_HEAD]
@@ -189,7 +189,7 @@ def file_text() -> str:
         lines.append("")
     lines.append("# --- All others (docs/settings.md)\n")
     lines += [_line(name, value, "") for name, value in defaults.items() if name not in group_names]
-    # A table has to stand at the end: what follows one would belong to it.
+    # The table comes last: lines after it would belong to it.
     return "\n".join([*lines, "", _STAGES])
 
 

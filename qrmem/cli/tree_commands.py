@@ -38,7 +38,7 @@ def add_tree(commands: Any, common: Common) -> None:
 
 
 def add_build_options(build: ArgumentParser) -> None:
-    """Add what building trees takes, models and caps apart."""
+    """Add the options of building trees, except for models and caps."""
     _add_documents(build)
     build.add_argument(
         "--preset",
@@ -59,7 +59,7 @@ def _add_documents(action: ArgumentParser) -> None:
 
 
 async def tree(arguments: Namespace) -> int:
-    """Build or show; exit 1 if a cap was reached or a model broke the form."""
+    """Build or show trees; exit 1 if a cap was reached or a reply lacked the form."""
     return await (_build(arguments) if arguments.action == "build" else _show(arguments))
 
 
@@ -90,7 +90,7 @@ async def _show(arguments: Namespace) -> int:
 
 
 def tree_report_lines(report: TreeReport) -> list[str]:
-    """Say what building trees did."""
+    """Show what building trees did."""
     lines = [
         f"trees of {counted(len(report.documents), 'documents')}: "
         f"{counted(report.made, 'nodes')} made, {report.reused} kept, "
@@ -118,7 +118,7 @@ def outline(tree: Tree, depth: int) -> Iterator[str]:
 
 
 def _grouped(done: Grouping) -> str:
-    """Say how the nodes were grouped: by a reduction and clusters, or by the order of the text."""
+    """Describe how nodes were grouped: by reduction and clusters, or by the order of the text."""
     reduction = " and ".join(done.reduction.upper().split("+"))
     how = "not reduced" if done.reduction == "none" else f"reduced by {reduction}"
     return (
