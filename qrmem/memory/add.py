@@ -44,15 +44,15 @@ from qrmem.types.turns import speaker_of, turn_number
 from qrmem.workers import Crew
 
 BATCH_CHARACTERS = 16_000_000
-"""Documents are read and merged together until they have so many."""
+"""Characters of the documents that are read and merged as one batch."""
 AHEAD = 64
-"""Documents of a source that are looked up in the store together."""
+"""Number of a source's documents that are looked up in the store at once."""
 LEAST_CHARACTERS = 1000
-"""What a document counts for at least, as its names take room too."""
+"""Minimum characters that a document counts for in a batch: its names take room, too."""
 HELD_SEGMENTS = 256
-"""New and changed documents are written together until they have so many segments."""
+"""Segments of the new and changed documents that are written in one transaction."""
 BREATH = 16
-"""Documents that are cut while those wait who read what was cut before."""
+"""Number of documents, or batch size of segments, after which other tasks get a turn."""
 
 
 class Adder:
@@ -99,7 +99,7 @@ class Adder:
     async def add(self, source: Source) -> AddReport:
         """Read a source; see `Memory.add`."""
         began = time.monotonic()
-        self._models.tagger(self._run.reasoner)  # what is not there is said before anything is kept
+        self._models.tagger(self._run.reasoner)  # a missing source fails before anything is stored
         self._is_alone = await asyncio.to_thread(is_one_document, source)
         self._crew = None if self._is_chat else await self._models.crew()
         workers_lost = self._crew.lost if self._crew else 0
@@ -109,12 +109,12 @@ class Adder:
             if not self._tally.read:
                 await self._settle_names()
         except (CapReached, ModelUnavailable, ModelUnusable, AccessRefused) as exc:
-            # A turn that is kept is no failure: a caller told so would keep it again.
+            # A stored turn is no failure: after an error the caller would store it again.
             if not (self._tally.added if self._new else isinstance(exc, CapReached)):
                 raise
             await self._stop(str(exc))
         finally:
-            # A namespace that was not made, as the embedder failed, keeps no account either.
+            # If the embedder failed before the namespace was made, no calls can be recorded.
             if self._run.calls and await self._store.namespace(self._ns) is not None:
                 await self._store.record(self._ns, (), self._run.calls)
         if self._crew and (count := self._crew.lost - workers_lost):
@@ -151,7 +151,7 @@ class Adder:
             batch, ahead = ahead, []
             await self._take_some(batch)
         except Exception:
-            await self._take_some(ahead)  # what a source gave before it broke is kept
+            await self._take_some(ahead)  # documents that a source gave before its error are kept
             await self._flush()
             raise
 
@@ -167,9 +167,9 @@ class Adder:
                 await self._build()
 
     async def _look_at_yields(self) -> None:
-        """Warn of documents in this run that gave far fewer facts than usual."""
+        """Warn of documents that yielded far fewer facts than usual in this run."""
         tally = self._tally
-        waiting = tally.batch if tally.stopped else []  # they may not be merged
+        waiting = tally.batch if tally.stopped else []  # they may not be merged yet
         finished = [
             name for name in (*tally.added, *tally.updated, *tally.resumed) if name not in waiting
         ]
@@ -182,7 +182,7 @@ class Adder:
         self._listener(Event("warning", {"what": what, "message": message}))
 
     async def _take(self, found: Document | Refused | PassedOver) -> None:
-        """Write a document if it is new or changed; a refused one among several is a problem."""
+        """Store a document if it is new or changed; one of several that is refused is a problem."""
         if isinstance(found, PassedOver):
             self._tally.passed_over.update(found.reasons)
             return
@@ -246,7 +246,7 @@ class Adder:
         self._enlist(name, await self._states(name))
 
     async def _hold(self, name: str, document: Document) -> None:
-        """Hold a new or changed document, to write it with the next ones: each write has a cost."""
+        """Collect a new or changed document: one transaction for several is cheaper."""
         segments = self._checked_cut(name, document)
         self._tally.held.append((document, segments))
         self._tally.held_segments += len(segments)
@@ -262,7 +262,7 @@ class Adder:
             await self._put_held(documents)
 
     async def _put_held(self, written: Sequence[tuple[Document, list[Segment]]]) -> None:
-        """Write new and changed documents; if one of them is refused, write each separately."""
+        """Store the collected documents; if one of them is refused, store each separately."""
         changed = {document.id or "" for document, _ in written} & self._tally.changed
         await self._replace(changed, [s for _, segments_of_it in written for s in segments_of_it])
         try:
@@ -291,7 +291,7 @@ class Adder:
         anew: bool,
         only_new: bool = False,
     ) -> None:
-        """Write documents; the user's decisions on their statements outlive a new reading."""
+        """Store documents; the user's decisions on their statements survive a new reading."""
         store, ns = self._store, self._ns
         edits: Sequence[Contribution] = ()
         if anew:
@@ -306,7 +306,7 @@ class Adder:
             await store.record(ns, edit_rows)
 
     async def _replace(self, names: Collection[str], segments: Iterable[Segment]) -> None:
-        """Record the segments that some documents lose; drop summaries made from them."""
+        """Record the segments that some documents lose; delete summaries made from them."""
         if not names:
             return
         before = await self._store.segments(self._ns, documents=sorted(names))
@@ -314,7 +314,7 @@ class Adder:
         for segment in segments:
             document_of.pop(segment.id, None)
         self.replaced |= document_of.keys()
-        # A title alone that is another is not worth a call of a chat model.
+        # A new title alone is not worth a call of the chat model.
         changed_documents = names if self._run.reasoner.is_local else set(document_of.values())
         await self._store.record(self._ns, (), summaries=dict.fromkeys(changed_documents, ""))
 
@@ -330,7 +330,7 @@ class Adder:
         self._tally.reused += (await self._states(name))["ok"]
 
     def _trust(self, states: Counter[str]) -> None:
-        """Retry a model longer if a part of a document was read before."""
+        """Retry a model longer if it has read a part of a document before."""
         if self._run.meter and (states["extracted"] or states["ok"] or states["partial"]):
             self._run.meter.breaker.prove()
 
@@ -371,7 +371,7 @@ class Adder:
         self._tally.read += len(read)
 
     async def _read_turn(self, document: Document) -> None:
-        """Commit the facts of a turn that need no model, so that nobody waits for a reply."""
+        """Commit the facts of a turn that need no model, so that no caller waits for a reply."""
         from qrmem.answering.local import LocalReasoner
 
         reasoner = LocalReasoner(self._models.counter)
@@ -403,7 +403,7 @@ class Adder:
         return Counter(row.state for row in await self._store.ledger(self._ns, document_id))
 
     def _pass(self, document_id: str, segments: int) -> None:
-        """Count a complete document, because it affects which segments share a call."""
+        """Pass over a complete document; it still affects which segments share a call."""
         self._tally.states["ok"] += segments
         if segments == 1:
             self._tally.source.append(document_id)
@@ -421,7 +421,7 @@ class Adder:
         if not tally.batch:
             self._start_batch()
             return
-        # LangGraph takes a second to import; in a thread, as others may be reading already.
+        # LangGraph takes a second to import: in a thread, as other documents may be read already.
         await asyncio.to_thread(import_module, "qrmem.agents.building")
         from qrmem.agents import BuildDeps, build_documents
 
@@ -450,9 +450,9 @@ class Adder:
         self._start_batch()
 
     def _executor(self) -> Executor | None:
-        """Return the workers that read segments, if this process does not."""
+        """Return the workers that read segments; `None` if this process does."""
         if self._crew is None or not self._run.reasoner.is_local:
-            return None  # a chat model's calls stay with their cache, caps and limits
+            return None  # a chat model's calls stay in the process of their cache, caps and limits
         return self._models.by_workers(self._crew, self._run, open_entity=self._options.open_entity)
 
     def _start_batch(self) -> None:
@@ -493,6 +493,6 @@ class Adder:
 
 
 def worker_losses(count: int) -> str:
-    """Say how many workers were lost."""
+    """Return a message about lost workers."""
     were = "1 worker was" if count == 1 else f"{count} workers were"
     return f"{were} lost during the run; the work was repeated"

@@ -1,4 +1,4 @@
-"""The state of an `add`: the stored form of the given documents, and the work done so far."""
+"""The state of an `add`: the stored form of its documents, and the work done so far."""
 
 import asyncio
 import os
@@ -23,8 +23,8 @@ from qrmem.types.turns import USER_KEY, turn_number
 class IngestState:
     """The stored documents, their texts, and which of them are done.
 
-    A document is done when every segment is read and merged, and also embedded and its relations
-    folded where this is wanted.
+    A document is done when every segment is read and merged, and, if wanted, embedded and its
+    relations are folded.
     """
 
     def __init__(
@@ -33,8 +33,8 @@ class IngestState:
         """Begin with no documents.
 
         Args:
-            is_embedded: whether segments are to have vectors.
-            is_folded: whether a chat model is to fold relations.
+            is_embedded: whether segments should have vectors.
+            is_folded: whether a chat model should fold relations.
         """
         self._store = store
         self._ns = ns
@@ -67,11 +67,11 @@ class IngestState:
             self._done &= {keys[one.key] for one in folds}
 
     def info(self, document_id: str) -> DocumentInfo | None:
-        """Return a document as it was found; `None` if it was not."""
+        """Return a document as `look` found it; `None` if it does not exist."""
         return self._infos.get(document_id)
 
     def digest(self, document_id: str) -> str | None:
-        """Return the sha256 of a document's text as it was found; `None` if it was not."""
+        """Return the sha256 of a document's text as `look` found it; `None` if there is none."""
         info = self._infos.get(document_id)
         return info.digest if info else None
 
@@ -86,10 +86,10 @@ class IngestState:
         return set() if is_unread else self._readers.get(document_id, set())
 
     def check_turn(self, document_id: str, *, may_begin: bool) -> None:
-        """Refuse a turn that was never added, and one whose id belongs to another document.
+        """Refuse a turn that was not stored as one, and one whose id belongs to another document.
 
         Args:
-            may_begin: whether it may be a new one.
+            may_begin: whether a new turn is allowed.
 
         Raises:
             UsageError: it is one of these.
@@ -107,10 +107,10 @@ class IngestState:
             )
 
     def taken(self, document: Document, *, is_alone: bool) -> str:
-        """Say that another text has a document's id, from which file it is, and what to do.
+        """Return the error that another text has a document's id: its file, and what to do.
 
         Args:
-            is_alone: whether the document can be given another id.
+            is_alone: whether it is the only document, so that the user can give it another id.
         """
         info = self.info(document.id or "")
         was = info.metadata.get("source", "") if info else ""
@@ -125,11 +125,11 @@ class IngestState:
 
 Found = TypeVar("Found")
 _Known = tuple[str, str, str]
-"""The path, the sha256 and the user of the document that has an id."""
+"""Path, sha256 and user of the stored document with an id."""
 
 
 class FileIds:
-    """Gives the files of one run their ids; an id of another file gets one more parent folder.
+    """Assigns ids to the files of one run; if another file has the id, a parent folder is added.
 
     A document belongs to another file if it has another path and another text, whether that file
     still exists or not. A file of the same user with the same text was moved: it is the same
@@ -144,10 +144,10 @@ class FileIds:
         self._gone: set[str] = set()
 
     async def gone(self, source: Source, *, is_update: bool) -> tuple[str, ...]:
-        """Return ids of documents without a file, which the user may want to delete.
+        """Return ids of documents whose file no longer exists; the user may want to delete them.
 
-        These are documents below an updated folder, and documents with a new file of the same name,
-        which may be their file after a move.
+        These are documents below an updated folder, and documents for which a new file has the same
+        name: their file may have been moved.
         """
         folders = await asyncio.to_thread(_folders, source) if is_update else ()
         if not folders and not self._gone:
@@ -157,7 +157,7 @@ class FileIds:
             one
             for one in stored
             if (one.id in self._gone or _source(one).startswith(folders))
-            and one.id not in self._given  # a name that is not UTF-8 does not lead to its file
+            and one.id not in self._given  # the stored form of a name that is not UTF-8 is no path
         ]
         return tuple(await asyncio.to_thread(_without_file, asked))
 
@@ -172,7 +172,7 @@ class FileIds:
     async def _with_id(self, file: FileDocument) -> Document:
         id = await self._id(file)
         self._given[id] = _source(file), file.digest, _user(file)
-        title = id if file.title == file.id else file.title  # of source code it is the id
+        title = id if file.title == file.id else file.title  # the id of source code is its path
         return Document(file.text, title, id, file.metadata, file.parts)
 
     async def _id(self, file: FileDocument) -> str:
@@ -205,7 +205,7 @@ def _source(document: Document | DocumentInfo) -> str:
 
 
 def _ids(file: FileDocument) -> Iterator[str]:
-    """Yield a file's id, then ids with one more folder of its path each."""
+    """Yield a file's id, then ids with one parent folder more each."""
     id = file.id or ""
     yield id
     parts = Path(_source(file)).parts
@@ -214,14 +214,14 @@ def _ids(file: FileDocument) -> Iterator[str]:
 
 
 def _shorter_ids(file: FileDocument) -> Iterator[str]:
-    """Yield the ids of a file that is added from a folder below the given one."""
+    """Yield shorter ids, which the file has if it was added from a folder further down."""
     parts = (file.id or "").split("/")
     for size in range(1, len(parts)):
         yield "/".join(parts[-size:])
 
 
 def _is_another(known: str, own: str) -> bool:
-    """Whether two paths lead to two files; a file that no longer exists counts as another."""
+    """Return whether two paths name different files; one that no longer exists is different."""
     try:
         return bool(known) and not os.path.samefile(known, own)
     except OSError:
@@ -229,7 +229,7 @@ def _is_another(known: str, own: str) -> bool:
 
 
 def _folders(source: Source) -> tuple[str, ...]:
-    """Return the given folders, in the form in which paths of their files begin."""
+    """Return the given folders, in the form of their files' paths."""
     given = source if isinstance(source, list | tuple) else [source]
     paths = [os.path.abspath(one) for one in given if isinstance(one, str | Path)]
     return tuple(os.path.join(path, "") for path in paths if os.path.isdir(path))
@@ -270,12 +270,12 @@ class Tally:
 
 
 def is_one_document(source: object) -> bool:
-    """Whether a source is a single document, so that a problem with it is an error."""
+    """Return whether a source is a single document, so that a problem with it is an error."""
     if isinstance(source, str | Path):
-        return not os.path.isdir(source)  # also where a folder above may not be entered
+        return not os.path.isdir(source)  # raises also if a parent folder may not be entered
     return isinstance(source, Document | Mapping)
 
 
 def is_described_anew(document: Document, stored: DocumentInfo) -> bool:
-    """Whether title or metadata differ from the stored ones, with the same text."""
+    """Return whether title or metadata differ from the stored ones, with the same text."""
     return (stored.title, dict(stored.metadata)) != (document.title, dict(document.metadata))

@@ -1,4 +1,4 @@
-"""Searches, and runs one `ask`: its strategy gives an answer with a trail."""
+"""Search, and the run of one `ask`: its strategy gives an answer with a trail."""
 
 import time
 import uuid
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
 
 AnswerItems = AsyncGenerator[Step | Words | Answer, None]
-"""The steps of an answer and the words that a model writes, then the answer."""
+"""Steps, and words that a model writes; the answer comes last."""
 LOOKED_AT = 4
-"""Segments read whose documents tell who read the memory."""
+"""So many of the read segments are looked at to find out how the memory was read."""
 
 
 async def search(
@@ -63,7 +63,7 @@ async def search(
         return []
     from qrmem.answering.excerpts import scant, with_excerpts
 
-    # No passage holds a third of thousands of words.
+    # No passage contains a third of thousands of words.
     is_whole = not cut_note(question)
     if is_whole and (miss := scant(question, (f"{hit.title} {hit.text}" for hit in hits))):
         listener(Event("warning", {"what": "miss", "message": miss}))
@@ -76,13 +76,13 @@ async def search(
 async def searching(
     session: Session, reranker: str, listener: Listener
 ) -> "AsyncIterator[Searcher]":
-    """Yield a searcher with the named reranker; its calls are counted and recorded.
+    """Yield a searcher with a reranker whose calls are counted and recorded.
 
     Args:
-        reranker: as the setting; "": that of the settings.
+        reranker: named as in the setting; "": the one of the settings.
 
     Raises:
-        UsageError: money is capped, and its price is not known.
+        UsageError: money is capped, and the reranker's price is not known.
     """
     searcher, scorer = await session.searcher(), await session.reranker(reranker)
     if scorer is None:
@@ -102,13 +102,13 @@ async def searching(
 
 
 def note_length(question: str, listener: Listener) -> None:
-    """Warn that a question is longer than the part that a search uses."""
+    """Warn if a question is longer than the part that a search uses."""
     if note := cut_note(question):
         listener(Event("warning", {"what": "question", "message": note}))
 
 
 async def resolved(session: Session, options: AskOptions) -> AskOptions:
-    """Return options with defaults from the settings filled in.
+    """Return options in which the settings replace the missing values.
 
     Raises:
         NotFound: there is nothing to search.
@@ -147,7 +147,7 @@ async def stream(
                     tell(answer.text)
                 else:
                     yield item
-    # Last, and outside of the span: a caller who has the answer may leave the stream there.
+    # Last, and outside of the span: a caller may leave the stream once it has the answer.
     if answer is not None:
         yield answer
 
@@ -165,7 +165,7 @@ async def answer_of(items: AnswerItems) -> Answer:
 async def _question(
     session: Session, options: AskOptions, listener: Listener, *, words: bool
 ) -> "QuestionRun":
-    """Return the run of a question over an open memory; an interrupted run is resumed."""
+    """Return the run of a question; it resumes an interrupted run."""
     from qrmem.agents.search.state import interrupted
 
     await session.require_any()
@@ -197,15 +197,15 @@ def _ids(options: AskOptions) -> frozenset[str] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRun:
-    """One question and the parts of a memory that answer it.
+    """One question, and the parts of a memory that answer it.
 
     Attributes:
-        options: resolved: nothing in them is left to the settings.
-        scorer: the reranker that the options name, if they do.
-        is_watched: yield what a model writes while it writes it.
-        thread: id of the trail, and of the checkpointer's thread; "" for a trail without id.
-        begun: strategy of the interrupted run that goes on; "" where none does.
-        running: has the thread's id from the first step to the end.
+        options: resolved ones; see `resolved`.
+        scorer: the reranker that the options name, if any.
+        is_watched: whether to yield a model's words while it writes them.
+        thread: id of the trail and of the checkpointer's thread; "" for a trail without id.
+        begun: strategy of the interrupted run that this one resumes; "" if there is none.
+        running: ids of running threads; this run's is among them from its first step to its end.
     """
 
     store: GraphStore
@@ -255,10 +255,10 @@ class QuestionRun:
                 await writer.write(lambda: self.store.record(self.ns, (), run.calls))
 
     def search_of(self, run: Run, writer: BestEffortWriter | None = None) -> "Search":
-        """Return what all steps of the run are handed.
+        """Return the dependencies that all steps of the run share.
 
         Args:
-            writer: keeps what an answer can do without.
+            writer: stores rows whose loss would not change the answer.
         """
         from qrmem.agents import Search
         from qrmem.retrieval.similarity import EdgeScorer
@@ -313,14 +313,14 @@ class QuestionRun:
             self.listener(Event("warning", {"what": "readers", "message": message}))
 
     async def _put(self, trail: Trail) -> None:
-        """Write a trail; its date is never before the last one, because a clock may be set back."""
+        """Store a trail; its date is never before the last one, because a clock may be set back."""
         last = await self.store.trails(self.ns, 1)
         created = max([trail.created, *(earlier.created for earlier in last)])
         await self.store.put_trail(self.ns, replace(trail, created=created))
 
     @property
     def _user(self) -> str:
-        """Whose documents alone are asked; "" where they are no one user's."""
+        """Return the user to whose documents the question is limited; "" if there is none."""
         user_filter = normalise_where(self.options.where).get(USER_KEY, {})
         users = {*([user_filter["="]] if "=" in user_filter else ()), *user_filter.get("in", ())}
         return str(users.pop()) if len(users) == 1 else ""

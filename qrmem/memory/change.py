@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _ALL = 2**31 - 1
 _TOGETHER = 256
-"""Documents that are deleted in one transaction."""
+"""Number of documents that are deleted in one transaction."""
 
 
 async def add(
@@ -68,7 +68,7 @@ async def add(
             if adder.replaced:
                 try:
                     await session.forget_threads(adder.replaced)
-                except StoreUnavailable as exc:  # the documents are replaced
+                except StoreUnavailable as exc:  # `rebuild` replaces the documents
                     listener(Event("warning", {"message": str(exc)}))
                 await session.store.clean()
 
@@ -115,7 +115,7 @@ async def delete_all(
     is_there = await session.store.namespace(session.ns) is not None
     if is_there:
         await session.forget_threads(None, checkpointer)
-    await session.store.delete_namespace(session.ns)  # finishes what a killed run began, too
+    await session.store.delete_namespace(session.ns)  # also finishes a deletion that was killed
     if not is_there:
         await session.info()
     await session.store.clean()
@@ -131,7 +131,7 @@ async def forget_user(session: Session, user: str) -> int:
     ids = sorted(await store.document_ids(ns, where={USER_KEY: user}))
     theirs = {segment.id for segment in await store.segments(ns, documents=ids)}
     for trail in await store.trails(ns, _ALL):
-        # What was asked is theirs, too. The first trails did not say of whom they were.
+        # The questions are the user's, too. Old trails do not name a user.
         if trail.user == user or (not trail.user and seen(trail) and seen(trail) <= theirs):
             await store.put_trail(ns, emptied(trail))
     if ids:
@@ -240,7 +240,7 @@ async def _refresh_names(session: Session) -> None:
     await refresh_names(session.store, session.ns, similar=await session.similar())
 
 
-# What brings a memory in and out: archives, GraphML, notes, extractions made elsewhere.
+# Import and export: archives, GraphML, notes, extractions of other programs.
 
 
 async def load(session: Session, path: str | PathLike[str], listener: Listener) -> Archived:
@@ -355,7 +355,7 @@ async def markdown(session: Session, folder: str | PathLike[str]) -> int:
     store, ns = session.store, session.ns
     documents = await store.documents(ns)
     segments = await store.segments(ns, documents=[d.id for d in documents])
-    there = {segment.id for segment in segments}  # another process may delete one meanwhile
+    there = {segment.id for segment in segments}  # another process may delete a document meanwhile
     keys = sorted(entity.key for entity in await store.list_entities(ns, 2**31 - 1))
     facts = await statements.facts(session, superseded=True)
     contents = Contents(

@@ -57,9 +57,9 @@ class ChangeMethods(Handle):
             follow_links: whether to follow symbolic links out of a folder; otherwise they are
                 skipped and counted.
             question: shapes the graph (orientation `full`).
-            user: of messages: whose conversation it is.
-            session: of messages: their conversation.
-            extract: of messages: extract facts from them, see `add_messages`.
+            user: for messages: the user whose conversation it is.
+            session: for messages: name of the conversation.
+            extract: for messages: extract facts from them, see `add_messages`.
             caps: `max_calls`, `max_tokens`, `max_cost`, `max_seconds`, for this run alone.
 
         Returns:
@@ -69,8 +69,8 @@ class ChangeMethods(Handle):
         Raises:
             BadDocument: the one source given cannot be read.
             UsageError: a document exists with another text, and `update` is not set.
-            AccessRefused: key or model name refused.
-            ModelUnavailable: the model does not answer; what was read is kept.
+            AccessRefused: the server rejects the key or the model's name.
+            ModelUnavailable: the model does not answer; segments read so far are kept.
         """
         options = AddOptions(
             update=update,
@@ -98,7 +98,7 @@ class ChangeMethods(Handle):
         """Read a text into the memory, as `add` reads a file.
 
         Args:
-            id: of the document; `None`: derived from the text.
+            id: id of the document; `None`: derived from the text.
             metadata: primitive values, and lists of texts, to narrow `search` and `ask` by.
             update: replace a document of the same id.
             caps: see `add`.

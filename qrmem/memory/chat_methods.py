@@ -32,9 +32,9 @@ class ChatMethods(Handle):
         Args:
             role: `user`, `assistant`, or another role of chat messages.
             at: when it was said; `None`: now. Turns are kept in the order in which they arrive.
-            session: its conversation.
-            speaker: a name, if several people share a role.
-            user: whose conversation it is; see `recall` and `forget_user`.
+            session: name of the conversation.
+            speaker: name of the speaker, if several people share a role.
+            user: the user whose conversation it is; see `recall` and `forget_user`.
             extract: extract facts from it in the background, see `add_messages`.
 
         Raises:
@@ -64,11 +64,11 @@ class ChatMethods(Handle):
         Args:
             messages: LangChain's or LangGraph's, `{"role", "content"}` (optionally with `name`, a
                 time as `at`, `created_at`, `timestamp` or `date`, and a `session` or
-                `session_id`), or `(role, text)`. The listener is told which other keys were left
-                out.
+                `session_id`), or `(role, text)`. An event tells the listener which other keys
+                were left out.
             at: time of messages that have none; `None`: now.
             only_new: leave out messages with which the session already ends: for a log that grows.
-            user: whose conversation it is.
+            user: the user whose conversation it is.
             extract: let a chat model extract facts in the background: up to eight sentences a turn,
                 each a document (`fact-…`) with its turn's metadata and id (`noted_of`), which is
                 deleted with the turn. `wait` returns what was extracted.
@@ -124,13 +124,13 @@ class ChatMethods(Handle):
     async def standing(self, user: str | None = None) -> list[Turn]:
         """Return standing wishes of users, such as: always answer in metric units.
 
-        What their health or diet forbids stands among them ("I can't eat shellfish"). Both are
-        guessed from English words when a user's turn is kept. `recall` brings them back for prompts
-        that share no word with them. They are deleted with their turn (`delete`). `corrections`
+        Limits of health or diet ("I can't eat shellfish") are among them. Both are recognized by
+        English words when a user's turn is kept. `recall` returns them even for prompts that share
+        no word with them. They are deleted with their turn (`delete`). `corrections`
         returns the later turns that seem to correct them.
 
         Args:
-            user: whose; `None`: all users'.
+            user: only this user's; `None`: all users'.
 
         Returns:
             Turns in the order in which they arrived; each has only the sentences that state a wish.
@@ -163,7 +163,7 @@ class ChatMethods(Handle):
 
         Args:
             prompt: what the user says now; it need not be a turn yet.
-            tokens: upper bound of `text` and of the contents of `messages` together.
+            tokens: token limit of `text` and the contents of `messages` together.
             how: `turns`: by words, vectors, neighbours and speakers; `fragrel`: the eight best
                 turns by FragRel (its appendix B.3).
             fragments: settings of `fragrel`; `None`: the paper's for conversations.

@@ -1,4 +1,4 @@
-"""What makes a run dry: models that only count, and a store that forgets what is written to it."""
+"""Dry runs: models that only count their calls, and a store that ignores writes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOLDS = 0.25
-"""Folds of a real run for each of a dry one, whose relations repeat the commonest names."""
+"""Folds of a real run for each fold of a dry run, whose relations repeat few names."""
 DIMENSION = 8
-"""Of a stand-in's vectors, where the real dimension is not known."""
+"""Dimension of a stub's vectors if the real one is not known."""
 
 
 class DryModels(Models):
-    """Models whose runs are dry: real prompts, stubs for all that costs."""
+    """Models for dry runs: real prompts, and stubs for every paid call."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class DryModels(Models):
         embedder: Embedder | None = None,
         course: Course | None = None,
     ) -> None:
-        """Take the parts; `embedder` is one that works here, or none; `course`: see `StubChat`."""
+        """Take the parts; `embedder` runs on this machine, or is none; `course`: see `StubChat`."""
         self._longest: dict[str, int] = {}
         self._calls: list[Mapping[str, Any]] = []
-        # Nothing is started, kept or capped.
+        # A dry run starts no server, stores nothing and has no caps.
         settings = replace(
             settings,
             tagger="rules",
@@ -65,7 +65,7 @@ class DryModels(Models):
         super().__init__(store, info, settings, chat, embedder)
 
     def run(self, phase: Phase, listener: Listener, *args: Any, **options: Any) -> Run:
-        """Return what one dry run works with; its calls are counted here as it tells of them."""
+        """Return the parts of one dry run; its calls are counted here as they are reported."""
 
         def heard(event: Event) -> None:
             if event.kind == "call":
@@ -78,15 +78,15 @@ class DryModels(Models):
         return run
 
     def model_of(self, stage: str) -> str:
-        """Return the name of the model that a stage is sent to."""
+        """Return the name of the model that a stage uses."""
         return "" if self._chat is None else self._chat.name_of(stage)
 
     def used(self, weight: Callable[[str], float], stages: Dry | None = None) -> Dry:
-        """Return what all dry runs used by stage and model.
+        """Return the usage of all dry runs by stage and model.
 
         Args:
-            weight: how many real calls one of a stage stands for.
-            stages: what it is added to.
+            weight: number of real calls for one counted call, by stage.
+            stages: the usage to add it to.
         """
         stages = {} if stages is None else stages
         for call in self._calls:
@@ -99,9 +99,9 @@ class DryModels(Models):
 
 
 class StubEmbedder:
-    """Counts what a server's embedder would be sent; its vectors say nothing.
+    """Counts what an embedding server would receive; its vectors have no meaning.
 
-    Without a budget nothing is counted: an embedder on this machine costs time alone.
+    Without a budget nothing is counted: an embedder on this machine costs only time.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class StubEmbedder:
     async def embed(
         self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
     ) -> "NDArray[np.float32]":
-        """Count the requests; return rows that are all the same."""
+        """Count the requests; returns equal rows."""
         import numpy as np
 
         if self._budget is not None:
@@ -132,14 +132,14 @@ class StubEmbedder:
         return np.full((len(texts), self.dimension), self.dimension**-0.5, dtype=np.float32)
 
 
-# --- stores --------------------------------------------------------------------------------------
+# --- stores ---------------------------------------------------------------------------------------
 
 
 class DryStore:
-    """A store that can be read; what is written to it is forgotten.
+    """A store that reads another one and ignores writes.
 
-    By the protocol a method that returns nothing changes the store. The two changes that return
-    something are refused, as is whatever the protocol does not name.
+    In the protocol, methods that return nothing are writes. The two writes that return something
+    raise an error, and so does every method that the protocol does not have.
     """
 
     def __init__(self, store: GraphStore) -> None:
@@ -160,5 +160,5 @@ async def _forget(*args: Any, **options: Any) -> None:
 
 
 def dry_store(store: GraphStore) -> GraphStore:
-    """Return a store that can be read, and forgets what is written to it."""
+    """Return a store that reads the given one and ignores writes."""
     return cast("GraphStore", DryStore(store))

@@ -1,4 +1,4 @@
-"""The entity of a name: which one it is, and what the memory holds about it."""
+"""Find the entity of a name, and what the memory holds about it."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -14,9 +14,9 @@ from qrmem.text.names import name_key, normalise_name, split_key
 from qrmem.types import Entity, EntityView, Fact, Question, Relation
 
 MOST_NEAR = 100_000
-"""Number of entities that an unknown name is compared with, the most frequent ones."""
+"""Number of entities, the most frequent ones, that an unknown name is compared with."""
 MOST_HINTS, ALIKE = 5, 80
-"""Maximum number of names offered for an unknown one, and their least similarity, of 100."""
+"""Maximum number of names suggested for an unknown one, and their minimum similarity (0-100)."""
 
 
 async def view_entity(
@@ -28,7 +28,7 @@ async def view_entity(
     as_of: str = "",
     single_types: Collection[str] = (),
 ) -> EntityView:
-    """Return the entity of that name with what hangs on it; see `Memory.entity`."""
+    """Return the entity of a name with its relations and segments; see `Memory.entity`."""
     key = await entity_key(store, ns, name)
     part = slice(offset, None if limit is None else offset + limit)
     (stored_entity,) = await store.entities(ns, [key])
@@ -38,7 +38,7 @@ async def view_entity(
     replaced = await kept_endings(store, ns, facts_held, single_types, as_of)
     later = await store.entities(ns, sorted({ending.by.tail for ending in replaced.values()}))
     facts = dated(facts_held, replaced, {other.key: other.name for other in later}, as_of)
-    # A common name has thousands of relations: those that are shown alone are merged.
+    # A common name has thousands of relations: only those that are shown are merged.
     every = _by_relation(facts)
     largest = sorted(every, key=lambda pair: (-len(every[pair]), relation_id(*pair)))[part]
     stated_of = _by_relation(around.facts)
@@ -59,7 +59,7 @@ async def view_entity(
 
 
 def _by_relation(facts: Iterable[Fact]) -> dict[tuple[str, str, str], list[Fact]]:
-    """Return the facts of each pair, direction and type; an entity has no relation with itself."""
+    """Group facts by pair, direction and type; an entity has no relation with itself."""
     facts_by_relation: dict[tuple[str, str, str], list[Fact]] = {}
     for fact in facts:
         if fact.head != fact.tail:
@@ -68,12 +68,12 @@ def _by_relation(facts: Iterable[Fact]) -> dict[tuple[str, str, str], list[Fact]
 
 
 def _as_held(relation: Relation, facts: Sequence[Fact]) -> Relation:
-    """Return a relation as it is looked at.
+    """Return a relation as of the view's date.
 
-    Where a statement is marked, or was not said by then, the merged words would not say so.
+    If a statement is marked, or was said later, the merged description would hide this.
 
     Args:
-        facts: those that are looked at, marked where they do not hold.
+        facts: its statements in the view, with marks on those that are not true then.
     """
     facts_held = tuple(facts)
     if facts_held == relation.facts:
@@ -85,7 +85,7 @@ async def entity_key(store: GraphStore, ns: str, name: str) -> str:
     """Return the key of the entity of a name.
 
     Raises:
-        NotFound: there is none; the message names what comes near.
+        NotFound: there is none; the message lists similar names.
     """
     key = await _find_entity(store, ns, name) or await _stand_in_entity(store, ns, name)
     if not key:
@@ -94,7 +94,7 @@ async def entity_key(store: GraphStore, ns: str, name: str) -> str:
 
 
 async def _find_entity(store: GraphStore, ns: str, name: str) -> str:
-    """Return the entity with that key or name, of several the most frequent one; else ""."""
+    """Return the key of the most frequent entity with that key or name; else ""."""
     norm = normalise_name(name)
     rows = await store.names(ns, NameFilter(norms=[norm], entities=[name]))
     ranked = sorted(rows, key=lambda row: (row.entity != name, -row.count, row.key))
@@ -102,7 +102,7 @@ async def _find_entity(store: GraphStore, ns: str, name: str) -> str:
 
 
 async def _stand_in_entity(store: GraphStore, ns: str, name: str) -> str:
-    """Return the key of the entity that a name which no text uses would stand for, or ""."""
+    """Return the key of the entity that an unused form of a name would be merged with; else ""."""
     norm = normalise_name(name)
     if not norm or "|" in name:
         return ""
@@ -115,7 +115,7 @@ async def _stand_in_entity(store: GraphStore, ns: str, name: str) -> str:
 
 
 def _unknown(name: str, entities: Sequence[EntityCount]) -> NotFound:
-    """Return the error for a name that no entity has, with those that look like it."""
+    """Return the error for a name that no entity has, with similar names."""
     from rapidfuzz import fuzz, process
 
     normal_name = normalise_name(name)
@@ -136,7 +136,7 @@ def _unknown(name: str, entities: Sequence[EntityCount]) -> NotFound:
     ]
     offered = tuple(dict.fromkeys(suggestions))[:MOST_HINTS]
     hint = f"; near: {', '.join(offered)}" if offered else ""
-    shown = name.partition("|")[0] or name  # a key has a type behind the bar
+    shown = name.partition("|")[0] or name  # a key has its type after the bar
     return NotFound(f"no entity is called {shown!r}{hint}", near=offered)
 
 

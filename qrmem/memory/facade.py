@@ -1,4 +1,4 @@
-"""The facade of a memory: `search`, `ask`, `plan`, `stream`; its bases have the other methods."""
+"""The facade of a memory: `search`, `ask`, `plan`, `stream`; base classes have the rest."""
 
 from collections.abc import AsyncGenerator, Sequence
 from copy import copy
@@ -35,7 +35,7 @@ __all__ = ["EntityCount", "Memory", "open"]
 
 
 class Memory(ChangeMethods, ChatMethods, LookMethods):
-    """One namespace of a store: add documents to it, search it, ask it, look at it."""
+    """One namespace of a store: add documents to it, search it, ask it, inspect it."""
 
     async def search(
         self,
@@ -111,19 +111,18 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
                 (FragRel), `inner-loop` (ILM-TR), `raptor` or `raptor-layered` (RAPTOR), `temp-mem`
                 (the whole text, its middle left out), `overview` (notes on every part of the text,
                 then an answer) or `passages` (one search, read once). `None`, with a chat model:
-                everything is read in order if it fits the window, else `overview` of at most 12
-                parts for a question about the whole text, else `reflection`; without a model
-                `passages`.
-            window: L in tokens, a hard bound on every call; `None` or 0: that of the settings.
+                everything in order if it fits the window, else `overview` of at most 12 parts for
+                a question about the whole text, else `reflection`; without a model `passages`.
+                window: the paper's L: token limit of every call; `None` or 0: that of the settings.
             choices: options of a multiple-choice question.
             types: as for `search`; not for `fragment` and the strategies over trees.
-            as_of: the memory as of then, what had been said and was true: a date, `2026-05-03`,
-                `2026-05` or `2026`, or a moment; "": now.
+            as_of: use the memory as of a time: what had been said and was true then. A date,
+                `2026-05-03`, `2026-05` or `2026`, or a moment; "": now.
             orientation: `local` extracts the nearest segments again with the question, once.
-            share_orientation: let this run use what the orientation of other questions added.
+            share_orientation: let this run use statements that other questions' orientation added.
             max_trials: maximum number of readings.
             start: begin from search hits, or from entities named in the question.
-            on_exhausted: when the trials are used up, abstain or force an answer.
+            on_exhausted: after the last trial, abstain or force an answer.
             keep_trail: write the trail to the store; default: the setting `keep_trails`.
             fragments: settings of `fragment`; `None`: those of FragRel for text, code or turns.
             reranker: reorders the first 50 hits of a search; named as in the setting. `None`: the
@@ -135,9 +134,9 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
 
         Raises:
             CapReached: there is no answer yet; paid replies are kept, and the same call continues.
-            UsageError: empty question, unknown strategy, or fewer than two choices.
-            WindowTooSmall: question, options and skeleton alone exceed the window.
-            NotFound: a document named is not there, none fits `where`, or none was read yet.
+            UsageError: the question is empty, the strategy is unknown, or there is one choice.
+            WindowTooSmall: the question, its options and the prompt alone exceed the window.
+            NotFound: a named document does not exist, none matches `where`, or none was read yet.
         """
         options = AskOptions(
             question=question,
@@ -173,7 +172,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
     ) -> "Plan":
         """Estimate what `add(source, …)` or `ask(question, …)` would use, without any call.
 
-        An `add` is run dry: with real prompts, and a stub for the chat model and for a server's
+        An `add` runs dry: with real prompts, and a stub for the chat model and for a server's
         embedder. An `ask` is estimated from its first reading and the calls that its strategy makes
         on average. Nothing is written.
 
@@ -185,7 +184,7 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
             options: those of `add` or of `ask`.
 
         Raises:
-            UsageError: both or neither are given, or the run itself would refuse them.
+            UsageError: both or neither are given, or the run itself would raise it.
         """
         from qrmem.memory.plan import plan
 

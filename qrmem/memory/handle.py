@@ -1,4 +1,4 @@
-"""An open memory before its methods: its session, who listens to it, how it is closed."""
+"""The base of an open memory: its session, its listeners, and closing."""
 
 from pathlib import Path
 from typing import Self
@@ -12,7 +12,7 @@ from qrmem.types.shown import table
 
 
 class Handle:
-    """What all methods of a memory share."""
+    """The base class of all methods of a memory."""
 
     def __init__(
         self,
@@ -22,10 +22,10 @@ class Handle:
         *,
         made: Path | None = None,
     ) -> None:
-        """Make a memory of an open store; use `open`.
+        """Create a memory on an open store; use `open` instead.
 
         Args:
-            made: the file that was made for it, and goes again if nothing came into it.
+            made: the file that was created for it; it is deleted again if nothing was stored in it.
         """
         self._session = Session(store, settings, made)
         self._listener = listener
@@ -54,12 +54,12 @@ class Handle:
 
     @property
     def settings(self) -> Settings:
-        """What it was opened with."""
+        """The settings that it was opened with."""
         return self._session.settings
 
     @property
     def location(self) -> str:
-        """Where it is kept: its file, or its server without a password."""
+        """Its file, or its server's address without a password."""
         return self._session.store.location
 
     def _emit(self, event: Event) -> None:

@@ -23,7 +23,7 @@ __all__ = ["AskKeywords", "OpenOptions", "PlanKeywords"]
 
 
 class OpenOptions(TypedDict, total=False):
-    """Settings that `open` takes by name; `None` is as good as left out. See `Settings`."""
+    """Settings that `open` takes by name; `None` means "not given". See `Settings`."""
 
     model: str | None
     stage_models: str | None

@@ -37,7 +37,7 @@ class LookMethods(Handle):
         counts_now = await inspect.status(self._session)
         if not self._session.settings.model:
             return counts_now
-        from qrmem.memory import plan  # loads everything that reads
+        from qrmem.memory import plan  # loads all code for reading
 
         counts, price = await plan.cost_of_reading_again(self._session)
         if not counts:
@@ -49,7 +49,7 @@ class LookMethods(Handle):
         """Return the usage of all runs together, construction and online separately.
 
         Args:
-            by: `stage`, `run` or `day` (UTC).
+            by: the rows of the table: `stage`, `run` or `day` (UTC).
         """
         return await inspect.usage(self._session, by)
 
@@ -69,11 +69,11 @@ class LookMethods(Handle):
 
         Args:
             turns: `True`: only turns of conversations and facts of them, `False`: all others.
-            offset: how many are skipped.
+            offset: number of documents to skip.
             limit: maximum number of results; `None`: all.
 
         Returns:
-            A list; its `total` is how many there are without `offset` and `limit`.
+            A list; its `total` is the number without `offset` and `limit`.
         """
         return await inspect.documents(self._session, where, turns, offset, limit)
 
@@ -113,7 +113,7 @@ class LookMethods(Handle):
         Args:
             offset: number of relations, and of segments, to skip.
             limit: maximum number of each, with the questions of these segments; `None`: all.
-            as_of: names, relations and segments as of then; relations that were not true then are
+            as_of: names, relations and segments as of a time; relations that were not true then are
                 marked. A date, `2026-05-03`, `2026-05` or `2026`, or a moment; "": now.
 
         Raises:
@@ -126,7 +126,7 @@ class LookMethods(Handle):
         """Return an entity with its nearest neighbours and all edges between them, for drawing.
 
         Args:
-            name: of the entity; "": the most frequent one.
+            name: name of the entity; "": the most frequent one.
             limit: maximum number of neighbours, those with most statements; at least 1.
 
         Raises:
@@ -157,8 +157,8 @@ class LookMethods(Handle):
             limit: maximum number of statements; `None`: all.
 
         Returns:
-            A list of statements in the order of document ids, then of the text; its `total` is how
-            many there are without `offset` and `limit`.
+            A list of statements in the order of document ids, then of the text; its `total` is the
+            number without `offset` and `limit`.
 
         Raises:
             NotFound: no entity has this name; the message lists similar names.
@@ -202,7 +202,7 @@ class LookMethods(Handle):
         """Return ready queries to look at this namespace in Neo4j Browser.
 
         Args:
-            name: of an entity to look at, any of its names; "": the one that occurs most.
+            name: any name of the entity to look at; "": the most frequent entity.
 
         Raises:
             NotFound: no entity has this name; the message lists similar names.

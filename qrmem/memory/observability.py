@@ -1,8 +1,8 @@
-"""What happens in a run, for operators: lines of the logger `qrmem`, OpenTelemetry spans.
+"""Report the events of a run to operators: lines of the logger `qrmem`, OpenTelemetry spans.
 
-Spans are named by OpenTelemetry's conventions for generative AI. They need the extra `otel`;
-without it, or with no tracer provider set, there are none. What documents, questions and replies
-say is in no span, unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` asks for it.
+Spans have the names of OpenTelemetry's conventions for generative AI. They need the extra `otel`;
+without it, or without a tracer provider, there are none. Spans contain no text of documents,
+questions or replies, unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` enables it.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from qrmem.types import Event, Message
 T = TypeVar("T")
 
 logger = logging.getLogger("qrmem")
-# A library says nothing by itself: without this, warnings would go to standard error.
+# A library logs nothing by default: without this, warnings would go to standard error.
 logger.addHandler(logging.NullHandler())
 
 _LEVELS: Mapping[str, int] = {
@@ -34,7 +34,7 @@ _LEVELS: Mapping[str, int] = {
     "segment": logging.DEBUG,
 }
 _CONTENT = ("messages", "reply")
-"""What an event of a call has only where content is captured, and no line of a log ever."""
+"""Fields of a call's event that only captured content has; the log never has them."""
 _NOT_SENT = "cached"
 _REPLIES = frozenset(["ok", "repaired", "unparsable"])
 
@@ -47,7 +47,7 @@ def run(operation: str, asked: str = "", **attributes: str) -> Iterator[Callable
         asked: the question.
 
     Yields:
-        what is told the answer.
+        A function that takes the answer.
     """
     trace = _opentelemetry()
     if trace is None:
@@ -57,7 +57,7 @@ def run(operation: str, asked: str = "", **attributes: str) -> Iterator[Callable
     if operation == "ask":
         span_attributes |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "qrmem"}
     name = "invoke_agent qrmem" if operation == "ask" else f"qrmem.{operation}"
-    # An error's message can quote a reply or a document, so the span names its kind alone.
+    # An error's message can quote a reply or a document, so the span has only its class.
     with trace.get_tracer("qrmem").start_as_current_span(
         name, attributes=span_attributes, record_exception=False, set_status_on_exception=False
     ) as span:
@@ -70,10 +70,10 @@ def run(operation: str, asked: str = "", **attributes: str) -> Iterator[Callable
 
 
 async def in_one_context(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """Yield what a generator yields, and run all of it in one context.
+    """Yield the items of a generator that runs in one context from start to end.
 
     A generator runs in the context of the caller that asks for its next item. A span that it opens
-    would be current there, too, and would be lost where another task asks for the item after.
+    would be current there, too, and would be lost if another task asks for the item after it.
     """
     context = copy_context()
     try:
@@ -86,13 +86,13 @@ async def in_one_context(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, No
 
 
 def observe(event: Event) -> None:
-    """Take one event of a run: log it, and make a span of it if it is a call or a step."""
+    """Log one event of a run, and make a span of it if it is a call or a step."""
     _log(event)
     _trace_event(event)
 
 
 def _log(event: Event) -> None:
-    """Take one event; the words of a reply that is being written are not logged."""
+    """Log one event; streamed words of a reply are not logged."""
     level = _LEVELS.get(event.kind)
     if level is not None and logger.isEnabledFor(level):
         data = {name: value for name, value in event.data.items() if name not in _CONTENT}
@@ -120,7 +120,7 @@ def _event_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def _trace_event(event: Event) -> None:
-    """Take one event: calls and steps become spans that have ended just now."""
+    """Make a span, which ends now, of a call or a step."""
     if (trace := _opentelemetry()) is None:
         return
     if event.kind == "call" and event.data["outcome"] != _NOT_SENT:
@@ -136,7 +136,7 @@ def _trace_event(event: Event) -> None:
             "qrmem.verdict": step.verdict,
             "qrmem.segments.read": len(step.read),
             "qrmem.segments.dropped": len(step.dropped),
-            # Not `gen_ai.usage`: who sums that up would count the step's calls twice.
+            # Not `gen_ai.usage`: a sum over it would count the step's calls twice.
             "qrmem.tokens": step.tokens,
         }
         _end(trace, f"qrmem.step {step.action}", attributes, step.seconds, "INTERNAL")
@@ -146,7 +146,7 @@ def _of_call(operation: str, data: Mapping[str, Any]) -> dict[str, Any]:
     failed = {} if data["outcome"] in _REPLIES else {"error.type": data["outcome"]}
     return {
         "gen_ai.operation.name": operation,
-        # The protocol that is spoken; who serves it is not told by it.
+        # The name of the protocol, whatever server speaks it.
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": data["model"],
         "gen_ai.usage.input_tokens": data["tokens_in"],
@@ -162,7 +162,7 @@ def _of_call(operation: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(messages: Sequence[Message], reply: str) -> dict[str, str]:
-    """Return what was said in a call, in the form of the conventions; nothing unless asked for."""
+    """Return the messages of a call in the form of the conventions; none unless enabled."""
     if not captures_content():
         return {}
     messages_shown = [_message_content(message.role, message.content) for message in messages]
@@ -174,7 +174,7 @@ def _content(messages: Sequence[Message], reply: str) -> dict[str, str]:
 
 
 def _question_content(question: str, answer: str) -> dict[str, str]:
-    """Return what a question and its answer say: as messages, and as lists of traces show it."""
+    """Return a question or an answer as messages, and in the form that trace viewers list."""
     content = _content([Message("user", question)], answer)
     return {**content, "input.value": question, "output.value": answer} if content else {}
 
@@ -199,7 +199,7 @@ def _end(trace: Any, name: str, attributes: Mapping[str, Any], seconds: float, k
 
 @cache
 def _opentelemetry() -> Any:
-    """Return `opentelemetry.trace`, or `None` where the extra is not installed."""
+    """Return `opentelemetry.trace`, or `None` if the extra is not installed."""
     try:
         from opentelemetry import trace
     except ImportError:

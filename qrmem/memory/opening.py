@@ -52,7 +52,7 @@ _UNOPENED = "`async with qrmem.open(…) as memory` or `await`; `qrmem.sync.open
 
 
 class Opening:
-    """A memory that is about to be opened."""
+    """A memory that is not open yet."""
 
     def __init__(
         self, load: Callable[[], Settings], *, create: bool, listener: Listener | None
@@ -104,7 +104,7 @@ class Opening:
         try:
             store = await (opening if path is None else asyncio.shield(opening))
         except BaseException:
-            if path is not None:  # on a full disk, for example, or cancelled
+            if path is not None:  # for example on a full disk, or after a cancellation
                 await _ended(opening)
                 await withdraw(path)
             raise
@@ -134,7 +134,7 @@ class Opening:
 
 
 async def _ended(opening: "asyncio.Future[GraphStore]") -> None:
-    """Wait for an opening that creates a file, which a cancellation does not end, and close it."""
+    """Wait for an opening that creates a file, since a cancellation does not end it; close it."""
     while not opening.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait([opening])

@@ -1,8 +1,8 @@
-"""What a run would cost, before its first call.
+"""Estimate what a run would cost, before its first call.
 
-For an `add` and for trees the real code is run dry: real prompts, counted as they would be sent,
-and a stub that replies at the mean length of real replies (`qrmem.llm.forecast`). What a question
-uses is estimated (`qrmem.memory.plan_ask`). Nothing is written, and no server is asked.
+For `add` and trees the real code runs dry: real prompts, counted as they would be sent,
+and a stub whose replies have the mean length of real replies (`qrmem.llm.forecast`). The usage of
+a question is estimated (`qrmem.memory.plan_ask`). Nothing is written, and no server is called.
 """
 
 import math
@@ -39,28 +39,28 @@ from qrmem.types.usage import Course, Plan, Price, StagePlan
 from qrmem.workers.processes import cores
 
 SAMPLE = 48_000
-"""Tokens that are read dry at most; of a larger text so many stand for the whole."""
+"""Maximum number of tokens that are read dry; a larger text is sampled down to so many."""
 LEAST = 1_200
-"""Tokens of a document that stand for it at least, if it has so many."""
+"""Minimum number of tokens in the sample of a document, if it has so many."""
 EXTRACTING = frozenset({"extract", "entities", "relations", "questions"})
-"""Stages that a segment which is half read has behind it."""
+"""Stages that are done for a segment that was extracted but not merged."""
 MOST_PLANNED = 8
-"""Documents that stand for all that were read otherwise, evenly chosen."""
+"""Number of documents, evenly chosen, that represent all that other settings read."""
 CALLS_DRIVEN = 200
-"""Calls of a chat model that one process drives in a second."""
+"""Chat calls in a second that one process can drive."""
 READ, HANDED, MERGED = 0.00105, 0.00014, 0.0047
-"""Seconds of the processor for a short segment without a chat model, on SQLite: to read it, to hand
-it to a worker and take it back, and for all the rest; see docs/scaling.md."""
+"""Processor seconds for a short segment without a chat model, on SQLite: to read it, to pass it
+to a worker and back, and for all the rest; see docs/scaling.md."""
 STARTED = 0.5
-"""Seconds of the processor that a worker takes to start."""
+"""Processor seconds that a worker takes to start."""
 LEAST_GAIN = 1.05
-"""How many times as fast an `add` has to get for workers to be named."""
+"""Minimum factor by which workers must speed up `add` for a plan to recommend them."""
 COURSES: tuple[Course | None, ...] = ("shortest", None, "longest")
-"""On which trees are built dry; `None`: with clusters of the stub's summaries, as is likely."""
+"""Courses of dry tree building; `None`, the likely one, clusters the stub's summaries."""
 Courses = tuple[Dry, Dry, Dry]
-"""What a run uses on each."""
+"""Usage of a run on each course."""
 Cut = Callable[[str], list[Segment]]
-"""From a document's id to its segments."""
+"""Takes a document's id; returns its segments."""
 
 
 async def plan(session: Session, options: PlanOptions) -> Plan:
@@ -82,11 +82,11 @@ async def plan_add(
     """Return what reading a source will use.
 
     Args:
-        tree: whether each document gets a tree of summaries, those too that are read already.
+        tree: whether each document, even one that was read before, gets a tree of summaries.
 
     Raises:
         BadDocument: the one source given cannot be read.
-        UsageError: a document is there with another text, and `update` is not set.
+        UsageError: a document exists with another text, and `update` is not set.
     """
     async with scratch_store() as shadow:
         return await _plan_add(session, shadow, source, options, tree=tree)
@@ -112,10 +112,10 @@ async def _plan_add(
     problems = [(one.name, str(one.error)) for one in items if isinstance(one, Refused)]
     adder = Adder(shadow, info.name, models, silent, options)
     of_id = {document.id or "": document for document in documents_given}
-    cut = cache(lambda name: adder.cut(name, of_id[name]))  # once, for the texts and for the trees
+    cut = cache(lambda name: adder.cut(name, of_id[name]))  # read once, for both texts and trees
     dry_run = await _choose(store, shadow, models.info, documents_given, cut, options)
     documents_read_dry, weight = dry_run.shown, dry_run.weight
-    # A refused document is an error where it is the only one, as in the run itself.
+    # A refused document is an error if it is the only one, as in the run itself.
     is_alone = len(items) == len(documents_read_dry) == 1 and not isinstance(items[0], PassedOver)
     report = await adder.add(
         cast("Source", documents_read_dry[0] if is_alone else documents_read_dry)
@@ -128,7 +128,7 @@ async def _plan_add(
 
     courses: Courses = models.used(stands_for), models.used(stands_for), models.used(stands_for)
     if tree:
-        is_rebuild = options.rebuild  # which leaves no node
+        is_rebuild = options.rebuild  # which leaves no nodes
         await _trees(None if is_rebuild else store, info, settings, of_id, cut, courses)
     return await _plan(
         session,
@@ -150,15 +150,15 @@ async def plan_tree(
     kind: TreeKind = "ilm",
     preset: TreePreset = "default",
 ) -> Plan:
-    """Return what building the trees of some documents, or all, will use.
+    """Return what building trees of some documents, or of all, will use.
 
-    Nodes that are there are not made again. Which clusters there are above the segments depends on
-    the summaries: the range is from as few as there can be to as many, with those of the stub's
-    summaries between.
+    Existing nodes are not made again. The clusters above the segments depend on the summaries: the
+    range goes from the fewest possible to the most, and the likely number comes from the stub's
+    summaries.
 
     Raises:
         MissingError: the extra `tree` is not installed.
-        NotFound: one of the documents is not there.
+        NotFound: one of the documents does not exist.
     """
     info, settings, store = await session.info(), session.settings, session.store
     require_known(kind, preset)
@@ -186,9 +186,9 @@ async def _grow_dry(
     kind: TreeKind = "ilm",
     preset: TreePreset = "default",
 ) -> None:
-    """Build trees dry on each course, and add what they use to what each uses already.
+    """Build trees dry on each course, and add their usage to that of the course.
 
-    A stub of the embedder has its name, by which nodes are found.
+    The stub of the embedder has the real one's name, because keys of nodes contain it.
     """
     require_tree_extra()
     store = dry_store(stored)
@@ -204,7 +204,7 @@ async def _grow_dry(
 
 
 async def plan_ask(session: Session, options: AskOptions) -> Plan:
-    """Return what a question will use: if it is answered at once, as is likely, or never."""
+    """Return what a question will use: if answered at once, in the likely case, or never."""
     info = await session.info()
     question = await plan_question(session, info, options)
     counts = await session.store.counts(info.name)
@@ -245,11 +245,11 @@ async def _plan(
 
 
 def worth_of_workers(settings: Settings, segments: int, rate: float, cores: int) -> str:
-    """Say whether more workers would make an `add` faster, and by how much.
+    """Return in words whether more workers would make `add` faster, and by how much.
 
     Args:
-        rate: calls of a chat model in a second, with the concurrency of the settings.
-        cores: that a pool of processes would use.
+        rate: chat calls in a second, with the concurrency of the settings.
+        cores: number of cores that a pool of processes would use.
     """
     if settings.model:
         so_many = (
@@ -277,16 +277,16 @@ def worth_of_workers(settings: Settings, segments: int, rate: float, cores: int)
 
 @dataclass(frozen=True, slots=True)
 class _DryReading:
-    """What is read dry.
+    """The part of a source that is read dry.
 
     Attributes:
-        shown: documents; parts of them instead of a large text.
-        weight: how many real calls one of theirs stands for.
-        waiting: documents of which something is to be read.
-        segments: of a large text, that are to be read; else the dry run counts them.
-        half_read: share of a large text's segments of which what they say is extracted.
-        readers: who read the documents of which nothing is to be read.
-        unread_again: the ids of those.
+        shown: documents to read; of a large text, a sample.
+        weight: number of real calls for one call of the dry run.
+        waiting: number of documents with unread segments.
+        segments: number of unread segments of a large text; `None`: the dry run counts them.
+        half_read: share of a large text's segments that are extracted but not merged.
+        readers: readers of the complete documents.
+        unread_again: ids of the complete documents.
     """
 
     shown: list[Document]
@@ -306,9 +306,9 @@ async def _choose(
     cut: Cut,
     options: AddOptions,
 ) -> _DryReading:
-    """Choose what is read dry, and copy to `shadow` what is known of it."""
+    """Choose what to read dry, and copy its stored state to `shadow`."""
     waiting, documents_known, by = await _waiting(stored, info, given, is_rebuild=options.rebuild)
-    # What the run itself refuses is given to it whole, beside what it knows of it.
+    # Documents that the run will refuse go to it unsampled, with their stored state.
     unchanged = tuple(sorted({one.id or "" for one in given} - {one.id or "" for one in waiting}))
     refused = {name for name, is_same in documents_known.items() if not (is_same or options.update)}
     unread, half = [], 0
@@ -335,7 +335,7 @@ async def _choose(
 
 
 async def _otherwise(session: Session, ids: Sequence[str]) -> dict[str, Any]:
-    """Return what a plan says of documents that are not read again."""
+    """Return the fields of a plan about documents that are not read again."""
     if not ids:
         return {}
     cost, price = await cost_of_reading_again(session, ids)
@@ -345,10 +345,10 @@ async def _otherwise(session: Session, ids: Sequence[str]) -> dict[str, Any]:
 async def cost_of_reading_again(
     session: Session, ids: Sequence[str] | None = None
 ) -> tuple[Mapping[str, int], Price | None]:
-    """Return how many segments were read otherwise than now, and what reading them again takes.
+    """Return how many segments other settings read, and what reading them again costs.
 
     Args:
-        ids: of documents; `None`: all.
+        ids: ids of documents; `None`: all.
     """
     infos = await session.store.documents(session.ns, ids)
     causes, affected = await read_otherwise(session.store, session.ns, session.settings, infos)
@@ -357,7 +357,7 @@ async def cost_of_reading_again(
     sampled = affected[:: -(-len(affected) // MOST_PLANNED)]
     sample_documents = [await session.store.document(session.ns, info.id) for info in sampled]
     price = None
-    with suppress(QrmemError):  # a window too small for the prompts is no reason to say nothing
+    with suppress(QrmemError):  # a window may be too small for the prompts
         plan = await plan_add(
             session, [one for one in sample_documents if one], AddOptions(rebuild=True)
         )
@@ -371,7 +371,7 @@ async def cost_of_reading_again(
 async def _mark_embedded(
     stored: GraphStore, shadow: GraphStore, info: NamespaceInfo, document_id: str
 ) -> None:
-    """Give the segments that have vectors some that say nothing, so that no others are planned."""
+    """Give embedded segments stub vectors, so that the plan does not embed them again."""
     import numpy as np
 
     ids = [s.id for s in await stored.segments(info.name, documents=[document_id])]
@@ -383,11 +383,11 @@ async def _mark_embedded(
 async def _waiting(
     stored: GraphStore, info: NamespaceInfo, given: Sequence[Document], *, is_rebuild: bool
 ) -> tuple[list[Document], dict[str, bool], tuple[str, ...]]:
-    """Return the documents of which something is to be read.
+    """Return the documents with unread segments.
 
     Returns:
-        Also of those that are stored, by id, whether their text is the same; and who read the
-        others.
+        These documents; by id, whether the stored ones among them have the same text; and the
+        readers of the other documents.
     """
     state = IngestState(stored, info.name, is_embedded=False)
     await state.look([document.id or "" for document in given])
@@ -408,7 +408,7 @@ async def _waiting(
 async def _unread(
     stored: GraphStore, ns: str, name: str, cut: Cut, *, is_rebuild: bool
 ) -> tuple[list[Segment], int]:
-    """Return the segments of a document that are not read to the end; how many are half read."""
+    """Return a document's incomplete segments, and how many are extracted but not merged."""
     rows = () if is_rebuild else await stored.ledger(ns, name)
     states = {row.segment_id: row.state for row in rows}
     segments_left = [segment for segment in cut(name) if states.get(segment.id) != "ok"]
@@ -423,11 +423,11 @@ async def _trees(
     cut: Cut,
     courses: Courses,
 ) -> None:
-    """Build the trees of documents dry, as if all was read; a node that is there is not made.
+    """Build the trees of documents dry, as if all were read; existing nodes are not made again.
 
     Args:
-        stored: where nodes may be; `None` if all are made again.
-        courses: what each uses already; see `_grown`.
+        stored: the store with existing nodes; `None` if all are made again.
+        courses: the usage so far; see `_grow_dry`.
     """
     ns = info.name
     whole = {id: (document, cut(id)) for id, document in given.items() if cut(id)}
@@ -443,7 +443,7 @@ async def _trees(
 async def _copy_nodes(
     stored: GraphStore, shadow: GraphStore, ns: str, id: str, there: set[str]
 ) -> None:
-    """Copy the nodes of a document's tree whose segments are all there."""
+    """Copy the nodes of a document's tree whose segments all exist."""
     keys = await stored.cached_keys(ns, "tree")
     nodes = [key for key in keys if key.startswith(prefix_of("ilm", id))]
     for node_row in await stored.cached(ns, "tree", nodes):
@@ -456,12 +456,12 @@ async def _copy_nodes(
 def _sampled(
     given: Sequence[tuple[Document, Sequence[Segment]]],
 ) -> tuple[list[Document], float]:
-    """Return documents that stand for all, and how many real calls one of theirs stands for.
+    """Return a sample of documents, and the number of real calls for one call of the sample.
 
-    Of many every n-th is read, of long ones segments evenly chosen.
+    Of many documents every n-th is taken, and of long ones evenly chosen segments.
 
     Args:
-        given: documents with their unread segments, one at least.
+        given: documents with their unread segments, at least one each.
     """
     sizes = [sum(segment.tokens for segment in segments) for _, segments in given]
     share = max(LEAST, SAMPLE // len(given))

@@ -1,7 +1,7 @@
-"""What a question would cost: its first reading as it would be, times the mean calls of a strategy.
+"""Estimate what a question would cost: its first reading, times the mean calls of its strategy.
 
-The strategy's own first step finds what is read first, which asks no chat model. How often one is
-asked then is what strategies were measured to ask it (`Strategy.calls`); at most, in every trial.
+The strategy's own first step finds the first reading without a chat model. The likely number of
+calls was measured for each strategy (`Strategy.calls`); the most is a call in every trial.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,32 +29,32 @@ from qrmem.types.options import AskOptions
 from qrmem.types.usage import Range, StagePlan, total
 
 QUERY_TOKENS, RELATION_TOKENS, EXPANSIONS = 60, 30, 40
-"""Tokens of a query and of a relation as they are embedded; queries that a search makes at most."""
+"""Tokens of an embedded query and relation; maximum number of queries of a search."""
 ENTITIES = Calls("query", tokens=70, reply=10)
-"""The question's own entities (`start="entities"`)."""
+"""The call that extracts the question's entities (`start="entities"`)."""
 FORCED = Calls("answer", mean=0.5, least=0, growth=1.25)
-"""The answer that is forced where no reading answers."""
+"""The call that forces an answer if no reading gives one."""
 EXTRACT_TOKENS, EXTRACT_REPLY = 950, 420
-"""Tokens of a prompt that reads a segment again, and of its reply."""
+"""Tokens of the prompt that reads a segment again, and of its reply."""
 EMPTY, LABEL = 40, 20
-"""Tokens of a prompt that holds the question alone, and of a passage's marks."""
+"""Tokens of a prompt with only the question, and of a passage's label."""
 SMALLER, LARGER = 0.5, 3.0
-"""How far prompts may be from the first reading that is planned."""
+"""Range of a prompt's size, as factors of the planned first reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionPlan:
-    """The strategy that a question is answered by, and what its stages will use."""
+    """The strategy that answers a question, and what its stages will use."""
 
     strategy: str
     stages: list[StagePlan]
 
 
 async def plan_question(session: Session, info: NamespaceInfo, options: AskOptions) -> QuestionPlan:
-    """Return what a question will use; no chat model and no server's embedder is asked.
+    """Return what a question will use, without calling a chat model or an embedding server.
 
     Args:
-        options: resolved; see `qrmem.memory.ask.resolved`.
+        options: resolved ones; see `qrmem.memory.ask.resolved`.
     """
     is_remote = info.embedder.startswith("openai:")
     store, settings = dry_store(session.store), session.settings
@@ -71,7 +71,7 @@ async def plan_question(session: Session, info: NamespaceInfo, options: AskOptio
         listener=silent,
     )
     name, strategy = await strategy_of(run.search_of(models.run("online", silent)))
-    # Reading segments again with the question is counted, not done.
+    # Local orientation is counted, not done.
     plain = replace(run.options, orientation="none", share_orientation=False)
     search = replace(run, options=plain).search_of(models.run("online", silent))
     stages: list[StagePlan] = []
@@ -90,14 +90,14 @@ async def plan_question(session: Session, info: NamespaceInfo, options: AskOptio
 
 @dataclass(frozen=True, slots=True)
 class _FirstReading:
-    """What is read first.
+    """The first reading of a question.
 
     Attributes:
-        frame: tokens of a prompt beside the passages.
-        passages: tokens of all passages that are read first, and of the notes on them.
-        most: tokens that a prompt may have: no more than the window, or than all there is.
-        parts: prompts that they are spread over; 0 where there is nothing to read.
-        joins: calls that join what was noted of the parts.
+        frame: tokens of a prompt without its passages.
+        passages: tokens of all passages in it, and of the notes on them.
+        most: maximum tokens of a prompt, limited by the window and the memory's size.
+        parts: number of prompts for the passages; 0 if there is nothing to read.
+        joins: number of calls that join notes on the parts.
     """
 
     frame: int
@@ -110,7 +110,7 @@ class _FirstReading:
 async def _first_reading(
     search: Search, begin: Step, info: NamespaceInfo, reserve: int
 ) -> _FirstReading:
-    """Return what a strategy's first step finds to read."""
+    """Return the first reading that a strategy's first step finds."""
     state = await begin(search, {})
     window, room = search.context.window, search.room
     frame = max(1, window - room - min(reserve, window // 4))
@@ -131,7 +131,7 @@ async def _first_reading(
 def _all_calls(
     options: AskOptions, own: Sequence[Calls], mode: BuildMode, reading: _FirstReading
 ) -> Iterator[Calls]:
-    """Yield what is called: before the first reading, by the strategy, and in the end."""
+    """Yield all calls: before the first reading, by the strategy, and at the end."""
     if options.orientation == "local":
         stages = ("extract",) if mode == "compact" else ("entities", "relations")
         count = options.nearest
@@ -145,7 +145,7 @@ def _all_calls(
             count = reading.parts + reading.joins
             yield replace(calls, mean=count, least=count, most=count)
         elif calls.stage == "judge" and options.on_exhausted == "force":
-            yield replace(calls, least=0)  # where everything is answered at once by force
+            yield replace(calls, least=0)  # an answer may be forced at once
         else:
             yield calls
     if judges and options.on_exhausted == "force":
@@ -155,13 +155,13 @@ def _all_calls(
 def _stage(
     calls: Calls, reading: _FirstReading, trials: int, model: str, prices: Prices
 ) -> StagePlan:
-    """Return the ranges of a stage: answered at once, as is usual, and never."""
+    """Return the ranges of a stage: answered at once, in the likely case, and never."""
     most = trials if calls.most is None else calls.most
     prompt, smallest = float(calls.tokens), float(EMPTY)
     if not calls.tokens:
         prompt = reading.frame + reading.passages / max(1, reading.parts + reading.joins)
         smallest = prompt * SMALLER * min(1.0, calls.growth)
-    is_made = reading.parts or calls.tokens  # where nothing is found to read, nothing is asked
+    is_made = reading.parts or calls.tokens  # without a passage there is no call
     least, mean = (calls.least, calls.mean) if is_made else (0, 0)
     largest = min(reading.most, prompt * calls.growth * LARGER) if reading.parts else reading.most
     tokens_in = Range(
@@ -184,7 +184,7 @@ def _stage(
 async def _embedding(
     stored: GraphStore, info: NamespaceInfo, stages: Sequence[StagePlan], prices: Prices
 ) -> StagePlan:
-    """Return what a server's embedder will be sent: queries, and relations that lack vectors."""
+    """Return the usage of an embedding server: queries, and relations without vectors."""
     model = info.embedder.partition(":")[2]
     facts = (await stored.counts(info.name)).get("facts", 0)
     missing = max(0, facts - len(await stored.owners(info.name, "relation")))
@@ -202,7 +202,7 @@ async def _embedding(
 
 
 def _reranking(info: NamespaceInfo, model: str, run: Search, prices: Prices) -> StagePlan:
-    """Return what a server's reranker will be sent: the first hits of each search."""
+    """Return the usage of a rerank server: the first hits of each search."""
     compared = len(sides(run.context.question))
     calls = Range(1, 1 + compared, 2 + compared)
     size = Reranker.depth * info.segment_tokens

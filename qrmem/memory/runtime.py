@@ -1,4 +1,4 @@
-"""What a memory reads and answers with: its models, and the parts of one run."""
+"""The models of a memory, and the parts of one run."""
 
 import asyncio
 import uuid
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 
 def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
-    """Refuse another embedder than the one that the namespace was embedded by.
+    """Refuse an embedder other than that of the namespace.
 
     Raises:
-        EmbedderMismatch: with what to do.
+        EmbedderMismatch: they differ; the message says what to do.
     """
     wanted = settings.embedder
     if info is not None and wanted and wanted != info.embedder:
@@ -58,11 +58,11 @@ def check_embedder(settings: Settings, info: NamespaceInfo | None) -> None:
 def namespace_embedder(info: NamespaceInfo, settings: Settings) -> Embedder | None:
     """Open the embedder of a namespace.
 
-    A file from somebody else could name any: one that loads files or a hub's model, or sends texts
-    to a server, is opened only if the settings name it, too.
+    A file from somebody else could name any embedder. One that loads files or a hub's model, or
+    sends texts to a server, is opened only if the settings name it, too.
 
     Raises:
-        MissingError: they do not.
+        MissingError: the settings do not name it.
     """
     if info.embedder not in (*PLAIN_EMBEDDERS, settings.embedder):
         raise MissingError(
@@ -73,7 +73,7 @@ def namespace_embedder(info: NamespaceInfo, settings: Settings) -> Embedder | No
 
 
 def new_namespace(settings: Settings) -> NamespaceInfo:
-    """Return what a new namespace is made with, but for the dimension: see `measured`."""
+    """Return the properties of a new namespace, without the dimension; see `measured_info`."""
     return NamespaceInfo(
         name=settings.namespace,
         tokenizer=open_tokenizer(settings.tokenizer).name,
@@ -83,10 +83,10 @@ def new_namespace(settings: Settings) -> NamespaceInfo:
 
 
 async def measure_dimension(embedder: Embedder | None) -> int:
-    """Return the length of an embedder's vectors, 0 without one; a server has to be asked for it.
+    """Return the dimension of an embedder, 0 without one; this may call a server.
 
     Raises:
-        CapReached: that would exceed a cap.
+        CapReached: the call would exceed a cap.
         ModelUnavailable: the server does not answer.
     """
     if embedder is None:
@@ -98,14 +98,14 @@ async def measure_dimension(embedder: Embedder | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One `add`, `ask` or `reembed`: its reasoner and embedder, and what they use.
+    """One `add`, `ask` or `reembed`: its reasoner and embedder, and their usage.
 
     Attributes:
-        meter: of the chat model; `None` for the local reasoner.
-        caller: sends it prompts that are not the reasoner's own, counted as that counts.
-        calls: those that are not yet in the store.
-        budget: of everything that the run uses.
-        embedder: of the namespace, in the same budget.
+        meter: the chat model's meter; `None` without a chat model.
+        caller: sends the chat model prompts other than the reasoner's, on the same meter.
+        calls: records of calls that are not in the store yet.
+        budget: the budget of all calls in the run.
+        embedder: the namespace's embedder, in the same budget.
     """
 
     reasoner: Reasoner
@@ -116,27 +116,27 @@ class Run:
     embedder: Embedder | None
 
     def take(self, segment_id: str) -> list[CallRecord]:
-        """Return the calls about a segment that were not taken yet, to be committed with it."""
+        """Take and return the calls about a segment, to commit them with it."""
         calls = [call for call in self.calls if call.segment_id == segment_id]
         self.calls[:] = [call for call in self.calls if call.segment_id != segment_id]
         return calls
 
     def take_all(self) -> list[CallRecord]:
-        """Return all calls that were not taken yet."""
+        """Take and return all remaining calls."""
         calls, self.calls[:] = list(self.calls), []
         return calls
 
     @property
     def usage(self) -> Usage:
-        """What the run has used so far."""
+        """Usage of the run so far."""
         return self.budget.usage()
 
 
 def caps_of(settings: Settings, **chosen: Unpack[CapOptions]) -> Caps:
-    """Return the caps of a run: those of the settings, with those chosen for it.
+    """Return the caps of a run: chosen ones override those of the settings.
 
     Raises:
-        UsageError: a cap is no number, or there is none of that name.
+        UsageError: a cap is no number, or has an unknown name.
     """
     if unknown := chosen.keys() - CapOptions.__annotations__.keys():
         raise UsageError(f"there is no option {sorted(unknown)[0]!r}")
@@ -161,7 +161,7 @@ def open_budget(
 
     Args:
         calls: takes the records of its calls.
-        caps: of this run; those of the settings where there are none.
+        caps: caps of this run; `None`: those of the settings.
     """
     return Budget(
         run=uuid.uuid4().hex[:12],
@@ -189,8 +189,8 @@ class Models:
         """Take the parts.
 
         Args:
-            within: a wider run's budget, whose caps hold as well; the chat model's, if it has one.
-            shared_tagger: returns a wider run's tagger, which is not closed with the others.
+            within: budget of an outer run, whose caps apply too; `None`: the chat model's, if any.
+            shared_tagger: returns the tagger of an outer run, which this object does not close.
         """
         self.settings = settings
         self.info = info
@@ -206,7 +206,7 @@ class Models:
 
     @cached_property
     def cutter(self) -> Tokenizer:
-        """What cuts the namespace's documents; who only asks need not have its file."""
+        """The cutter of the namespace's documents; questions do not need its tokenizer file."""
         return open_tokenizer(self.info.tokenizer)
 
     @classmethod
@@ -217,15 +217,15 @@ class Models:
         settings: Settings,
         embedder: Embedder | None,
     ) -> Self:
-        """Open what the settings name; a model is not called yet.
+        """Open the parts that the settings name, without calling a model.
 
         Args:
-            embedder: of the namespace; it is not closed with the others.
+            embedder: the namespace's embedder; this object does not close it.
         """
         from qrmem.llm.routing import open_models
         from qrmem.prompts import stage_names
 
-        # In a thread, as both read files: prompts, certificates, prices, a tokenizer.
+        # In a thread, since both read files: prompts, certificates, prices, a tokenizer.
         chat = await asyncio.to_thread(lambda: open_models(settings, stage_names()))
         if chat is None and settings.base_url and not info.embedder.startswith("openai:"):
             raise UsageError(
@@ -249,11 +249,11 @@ class Models:
             await self._tagger.close()
 
     def tagger(self, reasoner: Reasoner) -> EntityTagger | None:
-        """Return the entity tagger that the settings name, or `None` where it adds nothing.
+        """Return the entity tagger of the settings; `None` if it would add nothing.
 
         Raises:
-            UsageError: there is none of that name.
-            MissingError: where to find it is not said.
+            UsageError: there is no tagger of that name.
+            MissingError: the settings do not say where it is.
         """
         if self.settings.tagger == "rules" and reasoner.is_local:
             return None
@@ -271,7 +271,7 @@ class Models:
         return self._tagger
 
     async def crew(self) -> Crew | None:
-        """Return the workers that the settings name, `None` for this process alone.
+        """Return the workers of the settings; `None` if this process works alone.
 
         Raises:
             MissingError: the extra is not installed.
@@ -282,13 +282,13 @@ class Models:
         try:
             return await asyncio.shield(self._crew)
         except QrmemError:
-            self._crew = None  # the next `add` tries again
+            self._crew = None  # the next `add` opens them again
             raise
 
     def by_workers(self, crew: Crew, run: Run, *, open_entity: bool) -> Executor | None:
-        """Return what reads by rules elsewhere.
+        """Return a reasoner that reads by rules in workers, or `None`.
 
-        `None` with a CoreNLP that is started here: each worker would start its own.
+        It is `None` if qrmem starts CoreNLP itself, because each worker would start its own.
         """
         settings = self.settings
         if settings.tagger == "corenlp":
@@ -308,10 +308,10 @@ class Models:
         return ByWorkers(crew, how, run.budget.check)
 
     async def measured_info(self, embedder: Embedder | None) -> NamespaceInfo:
-        """Return what the namespace is, or is to be, made with: the length of its vectors too.
+        """Return the properties of the namespace, or of a new one, with its dimension.
 
         Raises:
-            CapReached: a server would have to be asked, and that would exceed a cap.
+            CapReached: a call for the dimension would exceed a cap.
             ModelUnavailable: the server does not answer.
         """
         if not self.info.dimension and embedder is not None:
@@ -327,12 +327,12 @@ class Models:
         *,
         is_watched: bool = False,
     ) -> Run:
-        """Return what one run works with.
+        """Return the parts of one run.
 
         Args:
-            best_effort: takes the replies to keep, where losing one is no reason to stop.
-            caps: of this run; those of the settings where there are none.
-            is_watched: tell the listener of answers as they are written.
+            best_effort: stores replies if losing one is no reason to stop.
+            caps: caps of this run; `None`: those of the settings.
+            is_watched: send answers to the listener while they are written.
 
         Raises:
             UsageError: money is capped, and a price is not known.
@@ -374,13 +374,13 @@ class Models:
         )
 
     def _counted(self, budget: Budget) -> Embedder | None:
-        """Return the embedder in the budget of a run."""
+        """Return the embedder with the budget of a run."""
         if self.embedder is None:
             return None
         return counted_embedder(self.embedder, budget, self.counter)
 
     def _cache(self, best_effort: BestEffortWriter | None) -> "ReplyCache":
-        """Return where the replies of a chat model are kept: in the store."""
+        """Return the cache of chat replies, which is in the store."""
         from qrmem.llm.meter import ReplyCache
 
         ns = self.info.name
@@ -402,10 +402,10 @@ class Models:
 async def reembed(
     store: GraphStore, ns: str, settings: Settings, name: str, listener: Listener, caps: Caps
 ) -> int:
-    """Change a namespace's embedder, embed what lacks vectors; returns how many segments.
+    """Change a namespace's embedder and embed again; return the number of embedded segments.
 
     Raises:
-        CapReached: what was embedded is kept, and the same call goes on from there.
+        CapReached: what was embedded is kept, and the same call continues from there.
     """
     from qrmem.agents.embedding import embed_segments
 

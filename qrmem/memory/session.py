@@ -1,4 +1,4 @@
-"""An open memory: its store, and parts that are made when first needed."""
+"""An open memory: its store, and parts that are created when first needed."""
 
 import asyncio
 from collections import Counter
@@ -32,9 +32,9 @@ OTHER_LOOP = (
     " qrmem.sync.open, which any thread and loop can call"
 )
 _LOOKED_AT = 64
-"""Documents that are looked at together for one that has been read."""
+"""Number of documents that are looked up at once to find one that has been read."""
 _MOST_TYPES = 50
-"""Types that one question may name, as many as a schema has."""
+"""Maximum number of types in one question, as many as a schema may have."""
 
 
 class BackgroundWork(Protocol):
@@ -50,18 +50,18 @@ class Session:
 
     Attributes:
         ns: the namespace's name.
-        settings: what it was opened with.
-        turns: held while turns are numbered and kept.
-        checkpointers: LangGraph's, which questions were asked with.
-        running: ids of trails of questions that are being answered.
-        facts: what draws facts from turns, once it was needed.
+        settings: the settings that it was opened with.
+        turns: lock that is held while turns are numbered and stored.
+        checkpointers: LangGraph's checkpointers that questions used.
+        running: ids of the trails of running questions.
+        facts: extracts facts from turns; `None` until needed.
     """
 
     def __init__(self, store: GraphStore, settings: Settings, made: Path | None = None) -> None:
-        """Take an open store.
+        """Create a session on an open store.
 
         Args:
-            made: the file that was made for it, which is deleted again if it stays empty.
+            made: the file that was created for it; it is deleted again if it stays empty.
         """
         self._made = made
         self.ns = settings.namespace
@@ -90,19 +90,19 @@ class Session:
         """
         if self._store is None:
             raise UsageError(CLOSED)
-        with suppress(RuntimeError):  # no loop runs: only its address is asked for
+        with suppress(RuntimeError):  # no loop runs, so the caller wants only its address
             if asyncio.get_running_loop() is not self._loop:
-                raise UsageError(OTHER_LOOP)  # its locks would wait for ever
+                raise UsageError(OTHER_LOOP)  # its locks would wait forever
         return self._store
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether it is closed."""
         return self._store is None
 
     @property
     def single_types(self) -> frozenset[str]:
-        """The relation types of which an entity has one at a time."""
+        """Relation types of which an entity has only one at a time."""
         schema = self.settings.schema
         return schema.single if schema else frozenset()
 
@@ -112,7 +112,7 @@ class Session:
         return f"namespace {self.ns!r} of {self.store.location}"
 
     async def close(self) -> None:
-        """Close the store and the model's connections; a second time does nothing.
+        """Close the store and the model's connections; a second call does nothing.
 
         Waits for facts that are still being extracted.
         """
@@ -132,7 +132,7 @@ class Session:
 
                 await withdraw(self._made)
 
-    # --- what is there --------------------------------------------------------------------------
+    # --- documents --------------------------------------------------------------------------------
 
     async def known(self) -> NamespaceInfo | None:
         """Return the properties of the namespace, if it exists.
@@ -153,7 +153,7 @@ class Session:
         """Return the properties of the namespace.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: there is no namespace of that name.
             UsageError: it holds part of an archive.
         """
         info = await self.known()
@@ -166,12 +166,12 @@ class Session:
         return info
 
     def require_writable(self) -> None:
-        """Refuse to change a store that is open for reading only."""
+        """Raise an error if the store is open only for reading."""
         if self.store.is_read_only:
             raise StoreUnavailable(f"{self.store.location} is read-only; nothing was changed")
 
     async def require_documents(self, document_ids: Sequence[str]) -> list[str]:
-        """Return ids in their stored form; refuse ids of unknown documents."""
+        """Return ids in their stored form; raise `NotFound` for unknown documents."""
         await self.known()
         ids = [normalise_id(given) for given in document_ids]
         known_ids = {info.id for info in await self.store.documents(self.ns, ids)}
@@ -192,12 +192,12 @@ class Session:
         through this memory.
 
         Args:
-            documents: only these.
-            where: only those of this metadata.
-            as_of: only those that were said by then, and undated ones; "": all.
+            documents: only documents with these ids.
+            where: only documents with this metadata.
+            as_of: only documents that were said by then, and undated ones; "": all.
 
         Raises:
-            NotFound: a document named is not there, none fits `where`, or none was read yet.
+            NotFound: a named document does not exist, none matches `where`, or none was read yet.
         """
         if isinstance(documents, str):
             raise UsageError("documents are a list of ids, not one text")
@@ -210,7 +210,7 @@ class Session:
                 await self._require_read(narrowed)
                 return narrowed
             except NotFound:
-                await asyncio.sleep(0)  # an `add` that was called together with this may begin
+                await asyncio.sleep(0)  # lets an `add` that was called at the same time begin
                 if self._adding:
                     await asyncio.wait(set(self._adding), return_when=asyncio.FIRST_COMPLETED)
                 elif ended == self._ended:
@@ -245,7 +245,7 @@ class Session:
         return found
 
     async def said_by(self, documents: frozenset[str] | None, as_of: str) -> frozenset[str] | None:
-        """Return those of some documents that were said by a time, and undated ones.
+        """Return the documents that were said by a time, and undated ones.
 
         Raises:
             NotFound: there is none.
@@ -262,11 +262,11 @@ class Session:
         """Return the ids of the segments with some types, `None` for all.
 
         Args:
-            types: of entities or relations, as a schema or `TYPES` calls them.
+            types: types of entities or relations, as named in a schema or in `TYPES`.
 
         Raises:
-            UsageError: a type is in no schema and in nothing that was read.
-            NotFound: nothing that was read has these types.
+            UsageError: a type is neither in the schema nor in the graph.
+            NotFound: nothing in the graph has these types.
         """
         if types is None:
             return None
@@ -290,9 +290,10 @@ class Session:
         """Refuse a search if nothing was read yet: an empty result would be misleading."""
         info = await self.info()
         if documents is None and info.revision:
-            return  # something was merged; what has gone since is said by `require_any`
+            return  # something was merged; `require_any` reports if it was deleted since
         ids = sorted(documents or ())
-        for start in range(0, len(ids), _LOOKED_AT):  # nearly always the first have been read
+        # The first documents have nearly always been read.
+        for start in range(0, len(ids), _LOOKED_AT):
             if await merged_segments(self.store, self.ns, *ids[start : start + _LOOKED_AT]):
                 return
         await self.require_any()
@@ -300,7 +301,7 @@ class Session:
         raise NotFound(f"nothing has been read yet of {where}: run the same `add` again")
 
     async def require_any(self) -> None:
-        """Refuse a namespace without a document."""
+        """Raise `NotFound` if the namespace has no document."""
         if not await self.store.document_ids(self.ns, last=1):
             raise NotFound(f"there is no document in {self.where}; use `add` first")
 
@@ -318,7 +319,7 @@ class Session:
             f"{missing} of {states.total()} segments are not read, or only in part: run `add` again"
         )
 
-    # --- parts that are made when first needed --------------------------------------------------
+    # --- parts that are created when first needed -------------------------------------------------
 
     async def models(self, *, create: bool = False) -> "Models":
         """Return reasoner, embedder and tokenizers; made once, also for concurrent calls.
@@ -335,7 +336,7 @@ class Session:
             return self._models
 
     async def searcher(self) -> "Searcher":
-        """Return the searcher, which loads no chat model."""
+        """Return the searcher; it loads no chat model."""
         async with self._making:
             if self._searcher is None:
                 from qrmem.retrieval.searcher import Searcher
@@ -345,19 +346,19 @@ class Session:
             return self._searcher
 
     def _opened_embedder(self, info: NamespaceInfo) -> Embedder | None:
-        """Return the embedder of the namespace; all parts share one, for it may be large."""
+        """Return the embedder of the namespace; all parts share it, since it may be large."""
         if self._embedder is None:
             self._embedder = namespace_embedder(info, self.settings)
         return self._embedder
 
     async def reranker(self, name: str) -> "Scorer | None":
-        """Return what reads candidates again, by its name as in the settings; "": theirs.
+        """Return a reranker by its name, as in the setting; "": the one of the settings.
 
         It is opened once, and closed with the memory.
 
         Raises:
             MissingError: the extra `local` is not installed.
-            UsageError: it looks like a URL and is none.
+            UsageError: it looks like a URL but is not valid.
         """
         address = self.settings.reranker if name == "" else Address(name)
         if address in ("", "none"):
@@ -379,12 +380,12 @@ class Session:
         return self._fragments
 
     async def settle(self) -> None:
-        """Wait for facts that are being extracted: a change of the memory closes their models."""
+        """Wait until facts are extracted: a change of the memory closes their models."""
         if self.facts is not None and not self.is_closed:
             await self.facts.rest()
 
     async def renew(self) -> None:
-        """Discard all parts, so that they are made again: the namespace changed or was closed."""
+        """Close and discard all parts, since the namespace changed or is closed."""
         await self.settle()
         async with self._making:
             models, self._models, self._searcher = self._models, None, None
@@ -398,7 +399,7 @@ class Session:
                 await models.close()
 
     async def similar(self) -> "Similar | None":
-        """Return the finder of similar names by vectors, if the settings enable it."""
+        """Return the search for similar names by vectors, if the settings enable it."""
         if not self.settings.similar_names:
             return None
         from qrmem.agents.embedding import alike_by
@@ -407,10 +408,11 @@ class Session:
         return alike_by(self.store, self.ns, embedder, self.settings.similar_names)
 
     async def forget_threads(self, segment_ids: Collection[str] | None, also: Any = None) -> None:
-        """Delete the threads in LangGraph's checkpointers of runs that read some segments, or any.
+        """Delete checkpointer threads of runs that read any of some segments, or all threads.
 
         Raises:
-            StoreUnavailable: one does not answer; one used before counts only if none is given.
+            StoreUnavailable: a checkpointer does not answer. If the caller gives one, those used
+                before may fail.
         """
         checkpointers = self.checkpointers | ({also} if also is not None else set())
         if checkpointers:
@@ -421,13 +423,13 @@ class Session:
                     await forget(checkpointer, self.ns, segment_ids)
                 except Exception as exc:
                     if also not in (None, checkpointer):
-                        continue  # closed since, and what it kept is kept by the one given
+                        continue  # it was closed since; the given one has the same threads
                     raise StoreUnavailable(
                         f"the runs in a checkpointer cannot be deleted ({exc}): open it"
                         " again, then delete(…, checkpointer=…)"
                     ) from exc
 
     async def follow_embedder(self) -> None:
-        """Use the embedder that the namespace has now."""
+        """Use the present embedder of the namespace."""
         self.settings = self.settings.with_(embedder=(await self.info()).embedder)
         await self.renew()

@@ -1,4 +1,4 @@
-"""Statements of a memory: lists them with times and sources, and judges and edits them."""
+"""Statements of a memory: list them with times and sources, judge them, edit them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -81,12 +81,12 @@ async def facts(
     around = await _statements_of(session, entity, user_segments)
     facts_held = held_by(around.facts, at)
     ends = await kept_endings(session.store, session.ns, facts_held, session.single_types, at)
-    if user_segments is not None:  # what others said is not told
+    if user_segments is not None:  # texts of other users are not shown
         ends = {
             place: ending for place, ending in ends.items() if ending.by.segment_id in user_segments
         }
     names = await _names(session, around, ends.values())
-    if user_segments is not None:  # an entity may have its name from them, too
+    if user_segments is not None:  # an entity's name may come from them
         segment_ids = {
             f.segment_id for f in (*facts_held, *(ending.by for ending in ends.values()))
         }
@@ -191,7 +191,7 @@ async def restore(session: Session, fact_id: str) -> FactView:
     return await _one(session, fact_id)
 
 
-# --- what is there -------------------------------------------------------------------------------
+# --- stored statements ----------------------------------------------------------------------------
 
 
 async def _statements_of(session: Session, entity: str, within: Collection[str] | None) -> Around:
@@ -203,7 +203,7 @@ async def _statements_of(session: Session, entity: str, within: Collection[str] 
         except NotFound:
             if within is None:
                 raise
-            keys = []  # the error names what comes near, in the texts of others too
+            keys = []  # its error would list names from other users' texts, too
     elif within is not None:
         keys_of = await entities_in(store, ns, sorted(within))
         keys = sorted({key for segment_keys in keys_of.values() for key in segment_keys})
@@ -266,14 +266,14 @@ def _quotation(text: str, description: str, ends: Sequence[str]) -> str:
     return line
 
 
-@lru_cache(maxsize=8)  # the statements of a segment come after each other
+@lru_cache(maxsize=8)  # statements of the same segment follow each other
 def _lines(text: str) -> list[tuple[str, set[str]]]:
     """Return the sentences of a text, each with its terms."""
     lines = (" ".join(text[first:last].split()) for first, last in sentences(text))
     return [(line, set(terms(line))) for line in lines]
 
 
-# --- decisions -----------------------------------------------------------------------------------
+# --- decisions ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class _StoredStatement:
     now: FactRow | None
 
     def said(self, description: str, valid: Validity) -> Statement:
-        """Return it in these words, with these times."""
+        """Return the statement with other words or times."""
         first = self.first
         head, tail, _ = statement_key(first.head, first.tail, "")
         return Statement(
@@ -351,16 +351,16 @@ async def _one(session: Session, fact_id: str) -> FactView:
     return _view(fact, ends.get(place_of(fact)), names, segment)
 
 
-# Statements that may clash, judged by a chat model: which later one replaces an earlier one.
+# A chat model judges statements that may clash: which later one replaces an earlier one?
 #
-# A judgement is kept by its pair and goes with the segment of either statement.
+# A judgement is stored under its pair, and deleted with the segment of either statement.
 
 TOGETHER = 8
-"""Pairs that share a call."""
+"""Maximum number of pairs in a call."""
 PER_DOCUMENT = 0.8
-"""Pairs that are judged for each turn or dated document, so that it takes 0.1 calls at most."""
+"""Maximum number of pairs for each turn or dated document, so that it costs 0.1 calls at most."""
 _LONGEST = 300
-"""Characters of a statement that a model is shown."""
+"""Maximum number of characters of a statement in a prompt."""
 Pair = tuple[Fact, Fact]
 
 
@@ -368,7 +368,8 @@ async def judge(
     session: Session, listener: Listener, caps: CapOptions, *, is_plan: bool
 ) -> JudgeReport:
     """See `Memory.judge_facts`."""
-    from qrmem.answering.with_model import PromptedReasoner  # a search does without pydantic
+    # Loads pydantic, which a search does not need.
+    from qrmem.answering.with_model import PromptedReasoner
 
     await session.settle()
     await session.info()
@@ -402,7 +403,7 @@ async def judge(
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Pairs to judge, the names of their ends, and how many are left for later."""
+    """Pairs to judge, the names of their ends, and how many pairs are left for later."""
 
     pairs: Sequence[Pair]
     names: Mapping[str, str]
@@ -417,7 +418,7 @@ async def _waiting(session: Session) -> _Waiting:
     around = await _stated_by_users(session, sorted(user_of))
     pairs: dict[str, Pair] = {}
     for old, new in may_clash(fact for fact in around.facts if fact.segment_id in user_of):
-        # Of one sentence several pairs of names are statements: one of them stands for all.
+        # One sentence may give statements about several pairs of names: one represents all.
         if user_of[old.segment_id] == user_of[new.segment_id]:
             pairs.setdefault(pair_key(old, new), (old, new))
     judged = await judged_pairs(store, ns)
@@ -443,7 +444,7 @@ class _Judging:
     listener: Listener
 
     async def of(self, batch: Sequence[Pair], report: JudgeReport) -> JudgeReport:
-        """Judge some pairs with one call; report pairs without a judgement and ask them again."""
+        """Judge some pairs with one call; retry and then report pairs without a judgement."""
         store, ns = self.session.store, self.session.ns
         segments = sorted({fact.segment_id for pair in batch for fact in pair})
         from qrmem.extraction.fact_extraction import VERDICTS
@@ -477,11 +478,11 @@ class _Judging:
 
 
 _MARKS = 12
-"""Tokens of the marks around a pair."""
+"""Tokens of the labels around a pair."""
 
 
 def _pair_in_words(pair: Pair, names: Mapping[str, str]) -> str:
-    """Return an earlier and a later statement in the form for a model."""
+    """Return an earlier and a later statement in the form of the prompt."""
     lines = []
     for word, fact in zip(("earlier", "later"), pair, strict=True):
         head, tail = names.get(fact.head, fact.head), names.get(fact.tail, fact.tail)

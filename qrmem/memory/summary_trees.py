@@ -1,4 +1,4 @@
-"""Builds and shows summary trees over the documents of a memory."""
+"""Build and show summary trees over the documents of a memory."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -34,8 +34,8 @@ async def build(
 
     Raises:
         MissingError: the extra `tree` is not installed.
-        UsageError: no such kind or preset.
-        NotFound: one of the documents is not there.
+        UsageError: the kind or preset is unknown.
+        NotFound: one of the documents does not exist.
     """
     from qrmem.retrieval.trees.clustering import require_tree_extra
 
@@ -73,11 +73,11 @@ async def run_build(
     summary_tokens: int = 300,
     course: "Course | None" = None,
 ) -> TreeReport:
-    """Build trees with the parts of a run; a cap that is reached is in the report.
+    """Build trees with the parts of a run; the report says if a cap was reached.
 
     Args:
-        summary_tokens: of a node's summary at most.
-        course: of a plan; see `TreeDeps`.
+        summary_tokens: token limit of a node's summary.
+        course: the course of a plan; see `TreeDeps`.
     """
     from qrmem.agents.tree_building import PAPER, TreeDeps, TreeSettings, build_tree
 

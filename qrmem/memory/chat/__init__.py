@@ -1,1 +1,1 @@
-"""A memory of conversations: turns, what is recalled of them, and facts drawn from them."""
+"""A memory of conversations: turns, recall, and facts extracted from turns."""

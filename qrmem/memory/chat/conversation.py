@@ -22,7 +22,7 @@ from qrmem.types import AddReport, DocumentInfo, Event, Listener, Scalar, Turn
 from qrmem.types.turns import CHAT_KEY, TURN, USER_KEY, as_message, numbered, turn_id
 
 _BATCH = 64
-"""Turns of the conversation's end that are looked at together."""
+"""Number of turns that are read at once from the end of a conversation."""
 _SHOWN_KEYS = 8
 
 
@@ -42,7 +42,7 @@ async def add_messages(
     See `Memory.add_messages`.
     """
     if extract:
-        # With the prompts, which recalling does without.
+        # Loads the prompts, which recall does not need.
         from qrmem.memory.chat.facts import drawing
 
         await drawing(memory, listener).require_model()
@@ -55,7 +55,7 @@ async def add_messages(
     when = dialog.moment(at)
     read = [dialog.read_message(message) for message in messages]
     warnings = _left_out(read)
-    # What is nothing but control characters could not be kept.
+    # A text of only control characters cannot be stored.
     spoken = [message for message in read if normalise(message.text).strip()]
     if session:
         spoken = [message._replace(session=session) for message in spoken]
@@ -76,7 +76,7 @@ async def add_messages(
 
 
 def _left_out(read: Sequence[dialog.Message]) -> list[str]:
-    """Name the keys of messages that are not stored."""
+    """Report the keys of messages that are not stored."""
     counts = Counter(key for message in read for key in message.left_out)
     if not counts:
         return []
@@ -87,7 +87,7 @@ def _left_out(read: Sequence[dialog.Message]) -> list[str]:
 
 
 async def _news(memory: Session, said: Sequence[dialog.Message], user: str) -> list[dialog.Message]:
-    """Return the messages that do not already end a session, in order."""
+    """Return the messages with which the session does not already end, in order."""
     known = Counter[str]()
     for session in dict.fromkeys(message.session for message in said):
         own = [message for message in said if message.session == session]
@@ -110,7 +110,7 @@ async def _keep(
     listener: Listener,
     user: str,
 ) -> tuple[list[Turn], AddReport | None]:
-    """Store turns, and complete earlier turns whose storing was interrupted."""
+    """Store turns, and complete earlier turns after an interruption."""
     turns_kept: list[Turn] = []
     async with memory.turns:
         await memory.known()
@@ -136,7 +136,7 @@ async def _keep(
             turns_kept += [turn for turn in turns if turn.id in report.added]
             refused = {id: why for id, index, why in report.problems if index < 0 and id in new}
             answered_for = {*report.added, *refused}
-            # Where another process took a number, this turn and those after it get new ones.
+            # If another process took a number, this turn and those after it get new ones.
             said = [m for turn, m in zip(turns, said, strict=True) if turn.id not in answered_for]
             if not said or refused or report.stopped:
                 break
@@ -149,7 +149,7 @@ async def _keep(
 
 
 async def _unfinished_turns(memory: Session, last: int, *, is_embedded: bool) -> list[Turn]:
-    """Return the turns from the last one back that are kept, but not read, merged and embedded."""
+    """Return the last turns that are stored, but not read, merged and embedded."""
     state = IngestState(memory.store, memory.ns, is_embedded=is_embedded)
     unfinished: list[DocumentInfo] = []
     end, size = last, 1
@@ -171,7 +171,7 @@ async def turns(
     """Return the turns of a session and a user, or of all, in order of arrival.
 
     Args:
-        last: how many at most, from the end; 0: all.
+        last: maximum number of turns, from the end; 0: all.
     """
     filters = ((CHAT_KEY, session, "session"), (USER_KEY, user, "user"))
     where = {key: clean_name(name, what) for key, name, what in filters if name is not None}
@@ -180,7 +180,7 @@ async def turns(
 
 
 async def standing(memory: Session, user: str | None) -> list[Turn]:
-    """Return the turns that say how a user wants things; see `Memory.standing`."""
+    """Return the turns with standing wishes; see `Memory.standing`."""
     where: dict[str, Scalar] = {dialog.STANDING_KEY: True}
     if user is not None:
         where[USER_KEY] = clean_name(user, "user")
@@ -192,15 +192,15 @@ async def standing(memory: Session, user: str | None) -> list[Turn]:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A namespace with turns, and what finds them.
+    """A namespace with turns, and the means to find them.
 
     Attributes:
         count: tokens of a text.
-        user: whose turns are looked at; `None`: all users'.
-        as_of: only what was said by then; "": all.
-        among: the only documents of turns, and of what was noted of them, each with the number of
-            its turn; `None`: all.
-        is_printed: whether a budget counts what `Recalled.text` prints; else what turns say.
+        user: only this user's turns; `None`: all users'.
+        as_of: only turns said by then; "": all.
+        among: the only documents of turns and facts to use, each with the number of its turn;
+            `None`: all.
+        is_printed: whether a budget counts all of `Recalled.text`; else only the turns' words.
     """
 
     store: GraphStore
@@ -214,19 +214,19 @@ class Chat:
     among: Mapping[str, int] | None = None
 
     def may_say(self, number: int) -> bool:
-        """Whether a turn is among those that are looked at."""
+        """Return whether a turn may be used."""
         return self.among is None or number in self.among.values()
 
     def said(self, turn: Turn) -> int:
-        """Return the tokens of a turn as it is shown to the model."""
+        """Return the number of tokens of a turn in a prompt."""
         return self.count(as_message(turn)["content"] if self.is_printed else turn.text)
 
 
-# --- what is kept -------------------------------------------------------------------------------
+# --- stored turns ---------------------------------------------------------------------------------
 
 
 async def last_of(memory: "Session | Chat") -> int:
-    """Return the number of the last turn; 0 where there is none."""
+    """Return the number of the last turn; 0 if there is none."""
     last = await dialog.last_turns(memory.store, memory.ns, 1)
     return dialog.number_of(last[0]) if last else 0
 
@@ -242,7 +242,7 @@ async def infos_of(
     """Return the documents of turns by their numbers, in order; deleted ones are left out.
 
     Args:
-        user: whose; `None`: all users'.
+        user: only this user's; `None`: all users'.
     """
     ids = [turn_id(number) for number in numbers]
     turns = await dialog.turn_infos(memory.store, memory.ns, ids)
@@ -253,17 +253,17 @@ async def infos_of(
 
 
 async def read(memory: "Session | Chat", infos: Sequence[DocumentInfo]) -> list[Turn]:
-    """Return the turns that some documents hold."""
+    """Return the turns in some documents."""
     return await dialog.read_turns(memory.store, memory.ns, infos)
 
 
 def is_of(info: DocumentInfo, session: str | None) -> bool:
-    """Whether a document holds a turn of a session."""
+    """Return whether a document is a turn of a session."""
     return session is None or info.metadata.get(CHAT_KEY) == session
 
 
 def of_user(chat: Chat) -> dict[str, Scalar]:
-    """Return the metadata of the turns that are looked at."""
+    """Return the metadata that selects the user's turns."""
     return {} if chat.user is None else {USER_KEY: chat.user}
 
 
@@ -279,10 +279,11 @@ async def only_of(chat: Chat) -> frozenset[str] | None:
 
 
 async def said_in(chat: Chat, times: Sequence[tuple[date, date]]) -> frozenset[str]:
-    """Return the ids of all turns of some days."""
+    """Return the ids of all turns in some periods."""
     ids: set[str] = set()
     for first, last in times:
-        days = ("at", str(first), f"{last}~")  # a tilde comes after all that may follow a day
+        # A tilde sorts after everything that may follow a day.
+        days = ("at", str(first), f"{last}~")
         ids |= {
             *await chat.store.document_ids(chat.ns, where=of_user(chat), between=days, prefix=TURN)
         }
@@ -290,7 +291,7 @@ async def said_in(chat: Chat, times: Sequence[tuple[date, date]]) -> frozenset[s
 
 
 async def marked(chat: Chat, key: str, last: int | None = None) -> set[int]:
-    """Return the numbers of the last turns whose metadata have a mark; `None`: of all."""
+    """Return the numbers of the last turns whose metadata have a mark; limit `None`: of all."""
     where = {**of_user(chat), key: True}
     marked_ids = await chat.store.document_ids(chat.ns, where=where, prefix=TURN, last=last)
     return set(map(numbered, marked_ids))

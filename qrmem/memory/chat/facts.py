@@ -1,7 +1,7 @@
-"""Extracts facts from turns with a chat model, in the background: short sentences with their turn.
+"""Extract facts from turns with a chat model, in the background, as short sentences.
 
-A fact is a separate document with the metadata of its turn, read without a model, as a turn is. So
-it is found, recalled, corrected, exported and forgotten like a turn, and deleted with its turn.
+A fact is a separate document with the metadata of its turn, and is read without a model. So it is
+found, recalled, corrected, exported and forgotten like a turn, and deleted with its turn.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from qrmem.types.options import AddOptions
 from qrmem.types.turns import FACT_KEY, fact_id, turn_id
 
 TOGETHER = 8
-"""Turns that share a call at most."""
+"""Maximum number of turns in a call."""
 EARLIER = 4
-"""Turns before them that the model sees, too."""
+"""Number of earlier turns that the model sees, too."""
 
 
 class Facts:
@@ -54,7 +54,7 @@ class Facts:
         await self._begin_run()
 
     async def _begin_run(self) -> tuple[Run, PromptedReasoner]:
-        """Begin a run with the present models of the memory."""
+        """Begin a run with the memory's present models."""
         models = await self._session.models(create=True)
         caps = caps_of(self._session.settings)
         run = models.run("construction", self._listener, caps=caps)
@@ -73,9 +73,9 @@ class Facts:
             self._task = asyncio.create_task(self._work())
 
     async def rest(self) -> None:
-        """Wait until nothing is left to do."""
+        """Wait until no turn is left."""
         while self._task is not None:
-            # An interrupted caller does not end the work: `close` waits again.
+            # Cancelling the caller does not end the work: `close` waits for it.
             await asyncio.shield(self._task)
 
     async def wait(self) -> AddReport:
@@ -106,7 +106,7 @@ class Facts:
                     await self._try(run, reasoner, batch)
             finally:
                 self._used.append(run.usage)
-        except QrmemError as exc:  # there are no models any more
+        except QrmemError as exc:  # the models are closed
             self._lose(self._waiting, exc)
             self._waiting = []
         finally:
@@ -116,7 +116,7 @@ class Facts:
         try:
             await self._draw(run, reasoner, batch)
         except (OutOfReach, CapReached) as exc:
-            # Those that wait would fare no better.
+            # The waiting turns would fail, too.
             self._lose([*batch, *self._waiting], exc)
             self._waiting = []
             self._stopped = str(exc) if isinstance(exc, CapReached) else ""
@@ -134,7 +134,8 @@ class Facts:
         segment_of = {
             s.document_id: s.id for s in await store.segments(ns, documents=[t.id for t in batch])
         }
-        turns = [turn for turn in batch if turn.id in segment_of]  # without those deleted meanwhile
+        # Without turns that were deleted meanwhile.
+        turns = [turn for turn in batch if turn.id in segment_of]
         if not turns:
             return
         try:
@@ -173,7 +174,7 @@ class Facts:
 
 
 def key(turn_id: str) -> str:
-    """Return the store's key for the record that facts were extracted from a turn."""
+    """Return the key of the row that records the extraction of a turn's facts."""
     return f"facts:{turn_id}"
 
 
@@ -185,7 +186,7 @@ def fact_document(turn: Turn, n: int, text: str) -> Document:
 
 
 async def without_facts(store: GraphStore, ns: str, turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns from which no facts were extracted yet."""
+    """Return the turns whose facts were not extracted yet."""
     with_facts = {
         entry.key for entry in await store.cached(ns, "facts", [key(turn.id) for turn in turns])
     }

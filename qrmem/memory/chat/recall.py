@@ -1,4 +1,4 @@
-"""Recall for a prompt of a conversation: the last turns, and parts of the others."""
+"""Recall for a prompt in a conversation: the last turns, and parts of others."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,30 +46,30 @@ from qrmem.types.turns import (
 )
 
 _BATCH = 64
-"""Turns of the conversation's end that are looked at together."""
+"""Number of turns that are read at once from the end of a conversation."""
 _FAR = 512
-"""Turns back from the end that are looked through for the last ones."""
+"""How far back from the end, in turns, the session's last turns are looked for."""
 _CANDIDATES = 300
-"""Parts that are nearest by their words, and as many by their vectors."""
+"""Number of nearest parts by words, and again by vectors."""
 _STATED = 300
-"""The last turns that state something of the user."""
+"""Number of the last turns in which users state something about themselves."""
 _WIDENED = 150
-"""The best of their turns, whose neighbours are looked at, too."""
+"""Number of the best turns whose neighbours are considered, too."""
 _RECENT_SHARE = 4
-"""The last turns take at most one part of so many of the budget."""
+"""The last turns take at most one such part (a quarter) of the budget."""
 _CHECKED = 4
-"""Best turns that are looked up for corrections."""
+"""Number of the best turns whose corrections are looked up."""
 _SPARE = 2
-"""How many times the budget is read before the best parts are chosen."""
+"""Multiple of the budget that is read before the best parts are chosen."""
 _LINE = 12
-"""Tokens of what stands before a turn: who said it, and when."""
+"""Tokens of the words before a turn: speaker and time."""
 
 
 async def recall(memory: Session, options: RecallOptions, searcher: Searcher) -> Recalled:
     """Return the context for a prompt; see `Memory.recall`.
 
     Args:
-        searcher: of the memory, for this run.
+        searcher: the memory's searcher for this run.
     """
     chat = Chat(
         memory.store,
@@ -86,7 +86,7 @@ async def recall(memory: Session, options: RecallOptions, searcher: Searcher) ->
 
 
 async def _of_types(memory: Session, types: Sequence[str] | None) -> dict[str, int] | None:
-    """Return the documents that speak of some types, each with the number of its turn."""
+    """Return the documents in which some types occur, each with the number of its turn."""
     segments = await memory.of_types(types)
     if segments is None:
         return None
@@ -131,17 +131,17 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """What may be shown of a conversation.
+    """Turns from which the recalled ones are chosen.
 
     Attributes:
-        recent: turns that are shown as messages.
-        turns: that belong to the prompt, best first.
-        scores: of these, by id.
-        corrections: a turn's id to those of later turns that seem to correct it.
-        by_id: these later turns.
-        facts: what was noted of turns, by their ids.
-        days: what their time words mean, as far as they were looked for.
-        sizes: tokens that turns take, as far as they were counted.
+        recent: the session's last turns, which are shown as messages.
+        turns: turns that match the prompt, best first.
+        scores: scores of these turns by id.
+        corrections: ids of later turns that seem to correct a turn, by its id.
+        by_id: these later turns by id.
+        facts: extracted facts by turn id.
+        days: cache of the meaning of turns' time words.
+        sizes: cache of turns' sizes in tokens.
     """
 
     chat: Chat
@@ -155,7 +155,7 @@ class _Candidates:
     sizes: dict[Turn, int] = field(default_factory=dict)
 
     def within(self, left: int) -> Recalled:
-        """Return the best of it that takes no more tokens than are left by the recent turns."""
+        """Return the best turns that fit the tokens left by the recent turns."""
         recent_tokens = sum(map(self.chat.said, self.recent))
         room = left
         while True:
@@ -174,7 +174,7 @@ class _Candidates:
             )
             if tokens_needed <= left:
                 return replace(recall, tokens=recent_tokens + tokens_needed)
-            room -= tokens_needed - left  # lines may take more together than one by one
+            room -= tokens_needed - left  # joined lines may have more tokens than the sum of lines
 
     def _recalled(self, kept: Mapping[str, Turn]) -> Recalled:
         recent_ids = {turn.id for turn in self.recent}
@@ -201,12 +201,12 @@ class _Candidates:
         )
 
     def _times(self, turn: Turn) -> tuple[tuple[str, str, str], ...]:
-        if turn not in self.days:  # looked for once, though a turn is measured several times
+        if turn not in self.days:  # cached, because a turn is measured several times
             self.days[turn] = _times(turn)
         return self.days[turn]
 
     def _size(self, turn: Turn) -> int:
-        if turn not in self.sizes:  # a turn is measured several times
+        if turn not in self.sizes:  # cached, because a turn is measured several times
             self.sizes[turn] = self._counted(turn)
         return self.sizes[turn]
 
@@ -214,7 +214,7 @@ class _Candidates:
         turn_facts = self.facts.get(turn.id, ())
         if not self.chat.is_printed:
             return sum(map(self.chat.count, (turn.text, *turn_facts)))
-        if any(turn.id == one.id for one in self.recent):  # it is a message, and no line
+        if any(turn.id == one.id for one in self.recent):  # it is shown as a message, not as a line
             return 0
         at = [self.by_id[id].at for id in self.corrections.get(turn.id, ())]
         return (
@@ -236,10 +236,10 @@ async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Tur
 async def _best(
     chat: Chat, prompt: str, last: int, known: set[str], tokens: int
 ) -> tuple[dict[Turn, float], int]:
-    """Return turns for a prompt with their scores, each as those of its parts that belong to it.
+    """Return turns for a prompt with their scores, each reduced to its matching parts.
 
-    Somewhat more than fits is returned, and how many tokens of the given ones belong to them: few
-    where the prompt may be about nothing that was said.
+    It returns somewhat more than fits, and how many of the given tokens they may take: few if the
+    prompt may be about nothing that was said.
     """
     only = await only_of(chat)
     today = next((_day(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
@@ -252,7 +252,7 @@ async def _best(
     wishes = await marked(chat, dialog.STANDING_KEY)
     stated: set[int] = set()
     if share < 1 and prompt_terms.is_of_own_state:
-        # The answer may have none of its words: "I moved to Bergen".
+        # The answer may share no word with the prompt: "I moved to Bergen".
         share, stated = 1.0, await marked(chat, dialog.STATED_KEY, _STATED)
     best: dict[int, float] = {}
     for (number, _), worth in scores.items():
@@ -268,7 +268,7 @@ async def _best(
     more = 0
     if share < 1:
         tokens = int(LITTLE * tokens)
-        more = turn_ranking.PART_TOKENS + _LINE  # one part goes beyond what is asked for
+        more = turn_ranking.PART_TOKENS + _LINE  # one part may exceed the limit
     if not share:
         wishes = wishes if prompt_terms.is_for_oneself else set()
         return await _wished(chat, wishes, best, known, tokens - more), tokens
@@ -276,7 +276,7 @@ async def _best(
     bound = {
         n: best.get(n, 0.0) + context[n] + (n in wishes) + STATED * (n in stated) for n in places
     }
-    # What little matches leaves room for the newest.
+    # If little matches, the newest turns fill the room.
     newest = range(last, max(0, last - _FAR), -1)
     numbers_in_order = dict.fromkeys([*sorted(bound, key=lambda n: (-bound[n], n)), *newest])
     numbers = [n for n in numbers_in_order if turn_id(n) not in known and chat.may_say(n)]
@@ -291,7 +291,7 @@ async def _best(
             place for place, one in enumerate(segments) if scores.get((number, one.id))
         } or {0}
         is_users = number in places and places[number].is_users
-        fact_score = scores.get((number, ""), 0.0)  # a fact counts for its turn
+        fact_score = scores.get((number, ""), 0.0)  # a fact's score counts for its turn
         for place in sorted(matching_places | wished | said):
             score = max(scores.get((number, segments[place].id), 0.0), fact_score)
             score += context.get(number, 0.0)
@@ -305,7 +305,7 @@ async def _best(
 async def _wished(
     chat: Chat, wishes: set[int], best: Mapping[int, float], known: set[str], tokens: int
 ) -> dict[Turn, float]:
-    """Return the wishes that fit: the best scores first, then health and diet, then the newest."""
+    """Return the wishes that fit: best scores first, then health and diet, then the newest."""
     ill = await marked(chat, dialog.HEALTH_KEY) if wishes else set()
     nearest = sorted(wishes, key=lambda n: (-best.get(n, 0.0), n not in ill, -n))
     numbers = [n for n in nearest if turn_id(n) not in known and chat.may_say(n)]
@@ -322,7 +322,7 @@ async def _wished(
 async def _reranked(
     chat: Chat, prompt: str, parts: Mapping[int, Sequence[Segment]], ordered: Iterator[Part]
 ) -> Iterable[Part]:
-    """Return parts, the first of them in the order of the reranker, if there is one."""
+    """Return parts; a reranker, if there is one, orders the first of them."""
     reranker = chat.searcher.reranker
     if reranker is None:
         return ordered
@@ -339,7 +339,7 @@ def _excerpts(
     ordered: Iterable[Part],
     tokens: int,
 ) -> dict[Turn, float]:
-    """Return turns as their best parts, until they say somewhat more than fits, with scores."""
+    """Return turns, reduced to their best parts, with scores: somewhat more than fits."""
     places_shown: dict[int, set[int]] = {}
     scores: dict[int, float] = {}
     for part in ordered:
@@ -357,7 +357,7 @@ def _excerpts(
 
 
 def _excerpt(parts: Sequence[Segment], places: Collection[int]) -> str:
-    """Return some parts of a turn; an ellipsis marks omitted parts."""
+    """Return a turn with only some parts; an ellipsis marks omitted ones."""
     text, before = "", -1
     for place in sorted(places):
         text += ("" if place == before + 1 else " … ") + parts[place].text.rstrip("\n")
@@ -368,7 +368,7 @@ def _excerpt(parts: Sequence[Segment], places: Collection[int]) -> str:
 async def _around(
     chat: Chat, best: Mapping[int, float], others: Collection[int]
 ) -> dict[int, DocumentInfo]:
-    """Return what is known of turns and of those beside the best of them, by number."""
+    """Return the documents of turns, and of neighbours of the best ones, by number."""
     first = sorted(best, key=lambda n: (-best[n], n))[:_WIDENED]
     beside = {neighbour for n in first for neighbour in turn_ranking.neighbours(n) if neighbour > 0}
     infos = await infos_of(chat, {*best, *beside, *others}, chat.user)
@@ -384,10 +384,10 @@ def _place(info: DocumentInfo) -> Place:
 async def _up_to(
     chat: Chat, numbers: Sequence[int], known: Mapping[int, DocumentInfo], tokens: int
 ) -> tuple[dict[int, Turn], dict[int, list[Segment]]]:
-    """Return turns and their parts, by number, until they say as much as is wanted.
+    """Return turns and their parts, by number, until they reach a number of tokens.
 
     Args:
-        known: what is known of some turns already.
+        known: documents of turns that were read already, by number.
     """
     turns: dict[int, Turn] = {}
     parts: dict[int, list[Segment]] = {}
@@ -402,7 +402,7 @@ async def _up_to(
                 turns[number], read[number] = dialog.as_turn(info.id, info.metadata, ""), []
             read[number].append(segment)
         parts |= read
-        # Of a long turn one part is counted: more of them may be worth less than other turns.
+        # A long turn counts as one part: its other parts may be worth less than other turns.
         sizes = (sum(one.tokens for one in of) for of in read.values())
         tokens -= sum(min(size, turn_ranking.PART_TOKENS) for size in sizes)
         if tokens < 0:
@@ -413,13 +413,13 @@ async def _up_to(
 async def _scored(
     chat: Chat, asked: PromptTerms, only: Collection[str] | None
 ) -> tuple[dict[tuple[int, str], float], float]:
-    """Return what the words and vectors of parts say, up to 1 each, and the share of the budget.
+    """Return the scores of parts by words and vectors, up to 1 each, and their share of the budget.
 
     Args:
-        only: ids of the only documents to look at; `None`: all.
+        only: ids of the only documents to use; `None`: all.
 
     Returns:
-        Scores by a turn's number and a segment's id, "" for a fact that was noted of the turn.
+        Scores by a turn's number and a segment's id ("" for a fact of the turn), and the share.
     """
     nearby = await chat.searcher.near(asked.text, _CANDIDATES, only)
     scores: dict[tuple[int, str], float] = {}
@@ -465,7 +465,7 @@ def _day(at: object) -> date | None:
 async def _by_fragments(
     chat: Chat, query: str, last: int, known: set[str], settings: FragmentSettings
 ) -> list[Turn]:
-    """Return the best turns by FragRel (B.3), best first; it looks at all of them."""
+    """Return the best turns by FragRel (B.3), best first; it scores all turns."""
     turns = await dialog.last_turns(chat.store, chat.ns, 0, of_user(chat))
     turns = [info for info in turns if is_said_by(said_at(info.metadata), chat.as_of)]
     turns = [info for info in turns if chat.may_say(dialog.number_of(info))]
@@ -479,7 +479,7 @@ async def _by_fragments(
 
 
 async def _recent(chat: Chat, last: int, session: str, tokens: int) -> tuple[list[Turn], str]:
-    """Return the last turns, which go to the model unchanged, and the text of the very last."""
+    """Return the last turns, which are shown unchanged, and the text of the very last one."""
     tail: list[Turn] = []
     for end in range(last, max(0, last - _FAR), -_BATCH):
         infos = await infos_of(chat, range(max(1, end - _BATCH + 1), end + 1), chat.user)
@@ -493,5 +493,5 @@ async def _recent(chat: Chat, last: int, session: str, tokens: int) -> tuple[lis
 async def _corrected(
     searcher: Searcher, turns: Sequence[Turn], others: Sequence[Turn] = ()
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
-    """Return which of some turns others seem to correct, and these and those by their ids."""
+    """Return corrections of some turns by id, and all these turns by id."""
     return await dialog.corrected(searcher, turns, others) if turns else ({}, {})
