@@ -20,8 +20,8 @@ from qrmem.agents.search.run import Packed, Search, scored
 from qrmem.agents.search.start import start
 from qrmem.agents.search.state import Outcome, SearchState, config_of, steps_of, usage_of
 from qrmem.answering import citations as quotes
-from qrmem.graph import dialog
 from qrmem.graphstore.codec import from_plain, to_plain
+from qrmem.retrieval import dialog
 from qrmem.types import Citation, Event, Passage, Verdict
 from qrmem.types.tree_nodes import TreeKind
 

@@ -20,8 +20,8 @@ from qrmem.text.numbers import counted
 from qrmem.types import AddReport, Recalled, Turn
 
 if TYPE_CHECKING:
-    from qrmem.graph.dialog import Message
     from qrmem.memory import Memory
+    from qrmem.retrieval.dialog import Message
 
 _INDENT = " " * 4
 _LISTS = ("messages", "conversations")
@@ -243,7 +243,8 @@ def messages(source: str) -> tuple[list["Message"], list[str]]:
         UsageError: there is no such file.
         BadDocument: it contains no message.
     """
-    from qrmem.graph.dialog import read_message  # loads the search, which others do not need
+    # Loads the search, which other commands do without.
+    from qrmem.retrieval.dialog import read_message
 
     messages_read: list[Message] = []
     broken: list[str] = []
@@ -299,7 +300,7 @@ def _items(text: str, source: str) -> Iterator[tuple[str, Any]]:
 
 def _with_shared(item: Any, shared: Mapping[str, Any]) -> Any:
     """Return a message; where it has no time or session of its own, it gets that of the log."""
-    from qrmem.graph.dialog import SESSION_KEYS, TIME_KEYS
+    from qrmem.retrieval.dialog import SESSION_KEYS, TIME_KEYS
 
     if not isinstance(item, Mapping):
         return item

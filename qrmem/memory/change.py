@@ -50,7 +50,7 @@ async def add(
     session: Session, source: Source, options: AddOptions, listener: Listener
 ) -> AddReport:
     """See `Memory.add`."""
-    from qrmem.graph.dialog import are_messages
+    from qrmem.retrieval.dialog import are_messages
 
     if are_messages(source):
         return await _add_messages(session, cast(Iterable[Any], source), options, listener)
@@ -226,7 +226,7 @@ async def trees(session: Session, document_ids: Sequence[str], kind: TreeKind) -
 
 async def _with_facts(session: Session, document_ids: Sequence[str]) -> tuple[str, ...]:
     """Return ids of documents, with those of facts that were extracted from turns among them."""
-    from qrmem.graph import dialog
+    from qrmem.retrieval import dialog
 
     infos = await dialog.turn_infos(session.store, session.ns, document_ids)
     numbers = [dialog.number_of(info) for info in infos if FACT_KEY not in info.metadata]

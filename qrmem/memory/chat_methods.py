@@ -40,7 +40,7 @@ class ChatMethods(Handle):
         Raises:
             UsageError: the role or the text is empty, or they are swapped, or `at` is not a time.
         """
-        from qrmem.graph.dialog import require_role_first
+        from qrmem.retrieval.dialog import require_role_first
 
         require_role_first(role, text)
         message = {"role": role, "content": text, "name": speaker}

@@ -18,8 +18,8 @@ from langchain_core.messages import (
 import qrmem
 import qrmem.sync
 from qrmem.errors import UsageError
-from qrmem.graph import corrections, dialog
 from qrmem.graphstore.sqlite import SqliteStore
+from qrmem.retrieval import corrections, dialog
 from qrmem.retrieval.turn_ranking import overlapping
 from qrmem.text.words import terms
 from qrmem.types import DocumentInfo, Event, Segment, Turn

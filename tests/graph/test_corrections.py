@@ -14,8 +14,8 @@ import qrmem
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.steps import with_corrections
 from qrmem.answering.with_model import block
-from qrmem.graph import corrections
 from qrmem.integrations.toolset import Toolset
+from qrmem.retrieval import corrections
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.types import Turn
 from qrmem.types.options import AskOptions

@@ -12,7 +12,7 @@ from qrmem.errors import UsageError
 from qrmem.eval.datasets.data_files import dataset_of, each, read_json, text_of
 from qrmem.eval.items import Context, Dataset, Item
 from qrmem.eval.registry import dataset
-from qrmem.graph import dialog
+from qrmem.retrieval import dialog
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, Turn
 from qrmem.types.turns import turn_id

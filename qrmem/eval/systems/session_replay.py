@@ -11,7 +11,6 @@ from qrmem.eval.items import Build, Context, Item, Prediction, Round
 from qrmem.eval.memories import OpenMemory, new_space
 from qrmem.eval.registry import system
 from qrmem.eval.systems.passage_reader import answer_from, ranking
-from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.llm.prompting import Caller
 from qrmem.memory.add import Adder
@@ -19,6 +18,7 @@ from qrmem.memory.chat.conversation import Chat
 from qrmem.memory.chat.recall import recalled
 from qrmem.memory.runtime import Models
 from qrmem.prompts import fenced
+from qrmem.retrieval import dialog
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher
 from qrmem.types import Listener, ScoredSegment, Step, Turn

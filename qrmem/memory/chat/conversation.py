@@ -8,12 +8,11 @@ from itertools import takewhile
 from typing import Any
 
 from qrmem.errors import UsageError, clean_name
-from qrmem.graph import dialog
 from qrmem.graphstore import GraphStore
 from qrmem.memory.add import Adder
 from qrmem.memory.add_state import IngestState
 from qrmem.memory.session import Session
-from qrmem.retrieval import Searcher, turn_ranking
+from qrmem.retrieval import Searcher, dialog, turn_ranking
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.normalise import normalise

@@ -6,7 +6,6 @@ from datetime import date
 from itertools import chain, islice
 
 from qrmem.errors import require_ids
-from qrmem.graph import dialog
 from qrmem.llm.parallel import in_batches
 from qrmem.memory.chat.conversation import (
     Chat,
@@ -20,7 +19,7 @@ from qrmem.memory.chat.conversation import (
     said_in,
 )
 from qrmem.memory.session import Session
-from qrmem.retrieval import Searcher, turn_ranking
+from qrmem.retrieval import Searcher, dialog, turn_ranking
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
 from qrmem.retrieval.turn_ranking import (
     LITTLE,

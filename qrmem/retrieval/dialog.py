@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qrmem.errors import UsageError, clean_name
-from qrmem.graph.corrections import (
+from qrmem.graphstore.protocol import GraphStore
+from qrmem.retrieval.corrections import (
     NAMED,
     REPLY,
     Rarity,
@@ -14,7 +15,6 @@ from qrmem.graph.corrections import (
     may_be_corrected,
     shared_terms,
 )
-from qrmem.graphstore.protocol import GraphStore
 from qrmem.retrieval.turn_ranking import is_of_health, is_standing, is_stated, overlapping
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, DocumentInfo, Turn, Where
