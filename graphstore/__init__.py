@@ -1,4 +1,4 @@
-"""Databases of memories behind one protocol; `protocol` has all that goes in and out of them."""
+"""Databases of memories behind one protocol; `protocol` has its types."""
 
 from qrmem.graphstore.address import missing_file, open_store, scratch_store, withdraw
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo

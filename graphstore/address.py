@@ -1,4 +1,4 @@
-"""Opens the store at an address that the user gave."""
+"""Open the store at an address."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ async def open_store(
             of a Neo4j server.
         create: create the database if it is missing.
         settings: user name and password for Neo4j.
-        superseding: gives a store that displays edges (Neo4j) the dates on which they end.
+        superseding: computes the end dates of edges for a store that displays them (Neo4j).
 
     Raises:
         NotFound: the database is missing and `create` is not set.
@@ -79,7 +79,7 @@ def missing_file(uri: str) -> Path | None:
     if separator and scheme != "sqlite":
         return None
     name = rest.partition("?")[0] if separator else uri
-    path = Path(name).expanduser().absolute()  # the process may change its folder
+    path = Path(name).expanduser().absolute()  # the process may change its working folder
     return path if name and not path.exists() else None
 
 

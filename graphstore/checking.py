@@ -1,4 +1,4 @@
-"""Checks that every store makes before it writes."""
+"""Checks that every store makes before a write."""
 
 from collections.abc import Collection, Iterable, Sequence
 

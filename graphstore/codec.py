@@ -120,7 +120,7 @@ def _default(field: Any) -> Any:
 
 @cache
 def _converter(kind: Any) -> _Convert:
-    """Return the function that makes a value of a type out of plain JSON."""
+    """Return the function that converts plain JSON to a type."""
     if is_dataclass(kind):
         return _record(cast(type, kind))
     origin, args = get_origin(kind), get_args(kind)
@@ -214,7 +214,7 @@ def _any_of(kinds: tuple[Any, ...]) -> _Convert:
     def make(value: Any) -> Any:
         if value is None and NoneType in kinds:
             return None
-        # A whole number may stand where a number with a part may.
+        # An integer is allowed for a float.
         kind = float if type(value) is int and int not in inners else type(value)
         if kind not in inners:
             raise DecodeError(f"is a {type(value).__name__}")
@@ -250,7 +250,7 @@ def _truth(value: Any) -> Any:
 
 
 def _anything(value: Any, depth: int = 0) -> Any:
-    """Look at numbers and depth only: what is kept under a key may have any form."""
+    """Check only numbers and depth: a cached value may have any form."""
     if depth > _DEEPEST:
         raise DecodeError("is nested too deeply")
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""The interface of a store.
+"""The protocol of a store.
 
 A store keeps sources (documents, segments, contributions, ledger, merge decisions), the view that
 is derived from them (names, entities, mentions, facts, search indexes, vectors) and the records of
@@ -144,7 +144,7 @@ class FactStore(Protocol):
 
         Args:
             written: documents with distinct ids, each with its segments.
-            anew: delete the old documents first, in the same transaction, so nothing is kept.
+            anew: first delete the old documents, in the same transaction, so that nothing is kept.
             only_new: replace no document.
 
         Raises:
@@ -183,7 +183,7 @@ class FactStore(Protocol):
         """Return the number of segments in each state of the ledger."""
 
     async def delete_documents(self, ns: str, /, *document_ids: str) -> None:
-        """Delete documents with all that depends on them, cached replies too; blank their words.
+        """Delete documents with all dependent data and cached replies; blank their words in trails.
 
         `qrmem.graphstore.redaction` says what is blanked in trails. Unknown ids are ignored.
         """

@@ -61,7 +61,7 @@ async def names_said(
 
 
 async def entity_said_by(store: GraphStore, ns: str, entity: Entity, as_of: str) -> Entity:
-    """Return an entity with only what was said of it by a time; undated texts count as before.
+    """Return an entity with only statements made by a time; undated texts count as earlier.
 
     Args:
         as_of: a date or moment in ISO form; "": all.
@@ -144,7 +144,7 @@ async def copy_document(source: GraphStore, target: GraphStore, ns: str, documen
     await target.record(ns, read, summaries=summaries)
 
 
-# Writes that an answer does not need: its trail, its calls, cached replies.
+# Writes that an answer does not depend on: its trail, its calls, cached replies.
 
 
 class BestEffortWriter:

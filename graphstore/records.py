@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_TITLED = 40
-"""A title that more documents than this have is not a name of any of them."""
+"""If more documents than this share a title, it is no name for any of them."""
 FIRST_TITLED = 3
 """Number of a document's first segments that its title leads to."""
 
 MERGED = ("extraction", "supplement", "edit")
-"""Kinds of the contributions that the graph is built from."""
+"""Kinds of contributions that the graph is built from."""
 
 VectorKind = Literal["segment", "relation"]
 
@@ -342,10 +342,10 @@ def relation_key(first: str, second: str) -> str:
 
 
 class Superseding(Protocol):
-    """Tells a store that shows edges which statements are replaced; see `graph.superseding`.
+    """Tells a store that displays edges which statements are replaced; see `graph.superseding`.
 
     Attributes:
-        single: relation types of which an entity has one at a time.
+        single: relation types of which an entity has only one at a time.
     """
 
     @property
@@ -353,14 +353,14 @@ class Superseding(Protocol):
         """See above."""
 
     def asked(self, facts: Sequence[Fact]) -> Collection[str]:
-        """Return the keys under which a chat model's word on pairs of some facts is kept."""
+        """Return the cache keys of a chat model's verdicts on pairs of some facts."""
 
     def since(
         self, facts: Sequence[Fact], verdicts: Mapping[str, Mapping[str, Any]]
     ) -> Mapping[tuple[str, int], str]:
-        """Return from when on which facts are replaced, by segment and number.
+        """Return the dates from which facts are replaced, by segment and number.
 
         Args:
-            facts: all of their heads that may replace each other.
-            verdicts: what is kept of pairs.
+            facts: all facts of some heads; they may replace each other.
+            verdicts: cached verdicts on pairs, by key.
         """

@@ -1,4 +1,4 @@
-"""Blanks the words of deleted segments in recorded runs; it keeps their ids, scores and counts."""
+"""Blank the words of deleted segments in trails; ids, scores and counts are kept."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from qrmem.types import Citation, ScoredEdge, ScoredSegment, Step, Trail
 
 REMOVED = "[removed]"
-"""Replaces the words of a deleted document in a trail."""
+"""Replacement for the words of a deleted document in a trail."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class Chain:
 
     Attributes:
         document_id: id of the document.
-        told: the statements of each segment that no earlier segment has, in order.
+        told: statements of each segment, in order, without those of earlier segments.
         facts: all statements.
     """
 
@@ -190,12 +190,12 @@ def relations_of(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) 
 
 
 def times_of(relation: Relation, since: Mapping[tuple[str, int], str]) -> dict[str, str]:
-    """Return when a relation was said last, and from when until when it holds; "" if unknown.
+    """Return the last date of a relation's statements, and the dates from and until it holds.
 
-    It holds as long as one of its statements does.
+    Unknown dates are "". A relation holds as long as one of its statements does.
 
     Args:
-        since: from when on statements, by segment and number, are replaced.
+        since: dates from which statements, by segment and number, are replaced.
     """
     starts = [fact.valid_from for fact in relation.facts if fact.valid_from]
     ends = [f.valid_until or since.get((f.segment_id, f.n), "")[:10] for f in relation.facts]

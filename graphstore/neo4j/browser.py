@@ -1,4 +1,4 @@
-"""Queries for a person in Neo4j Browser; each one is bounded and shows names, not ids."""
+"""Ready queries for Neo4j Browser; each one is bounded and shows names, not ids."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ PARAMETERS: Mapping[str, str] = {
 """What may be filled in, and what is shown if it is not."""
 
 AS_ASKED = ":config autoComplete: false"
-"""Keeps the Browser from drawing, between the nodes of a view, edges that it did not ask for."""
+"""Keeps the Browser from drawing edges between the shown nodes that the query did not return."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedQuery:
-    """A query to look at a memory with.
+    """A ready query.
 
     Attributes:
         text: Cypher.
-        parameters: those that it uses; all but `ns` may be empty.
+        parameters: names of its parameters; all but `ns` may be empty.
     """
 
     title: str

@@ -36,7 +36,7 @@ from qrmem.graphstore.protocol import Superseding
 
 # Cypher by name: files in `cypher/`, several statements in each, all of it constant text.
 #
-# A statement starts with a line `// :: name` and is asked for as `file.name`.
+# A statement starts with a line `// :: name`; its full name is `file.name`.
 
 _NAME = re.compile(r"^// :: (.+)$", re.MULTILINE)
 
@@ -60,7 +60,7 @@ def statements(file: str) -> dict[str, str]:
     return dict(zip(pieces[1::2], (text.strip() for text in pieces[2::2]), strict=True))
 
 
-# The driver's and the server's errors in our words; the one place that knows them.
+# Translation of the driver's and the server's errors; no other module handles them.
 
 LEAST = (5, 26)
 """Oldest server that is known to work."""
@@ -79,7 +79,7 @@ _ONE_LINE = 300
 
 @contextmanager
 def translated(location: str) -> Iterator[None]:
-    """Re-raise the driver's errors as ours, one line each, cause kept."""
+    """Re-raise the driver's errors as ours, in one line, with their cause."""
     try:
         yield
     except Neo4jError as exc:
@@ -99,7 +99,7 @@ def too_old(location: str, agent: str) -> MissingError:
 
     Args:
         agent: the server's name; "" if the connection failed at the handshake's first four bytes.
-            The driver does not say what answered; it may be TLS in front of a server.
+            Then the driver does not report what answered; it may be TLS in front of a server.
     """
     least = ".".join(map(str, LEAST))
     runs = agent or "an older server, or one that wants TLS (neo4j+s://, bolt+s://)"
@@ -107,7 +107,7 @@ def too_old(location: str, agent: str) -> MissingError:
 
 
 def is_too_old(agent: str) -> bool:
-    """Say whether a server's name, e.g. `Neo4j/5.26.20`, is too old or not Neo4j's."""
+    """Return whether a server's name, e.g. `Neo4j/5.26.20`, is too old or not Neo4j's."""
     product, _, version = agent.partition("/")
     numbers = [int(part) for part in version.split("-")[0].split(".")[:2] if part.isdigit()]
     return product != "Neo4j" or tuple(numbers) < LEAST
@@ -180,20 +180,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Row = list[Any]
 Properties = dict[str, Any]
-"""A row that is sent to the database."""
+"""A row to send to the database."""
 Step = tuple[str, Iterable[Any]]
-"""A named statement, and the rows that it runs on."""
+"""A named statement with its rows."""
 
 MAX_WRITERS = 4
-"""Transactions of this process that may write at once; more only wait for each other's locks."""
+"""Maximum number of parallel writes of this process; more would only wait for locks."""
 
 MAX_BYTES = 1 << 20
-"""About how much one statement carries."""
+"""Approximate maximum size of a statement's rows."""
 
 MAX_ROWS = 5_000
 
 _AT_ONCE = ("EquivalentSchemaRule", "IndexAlreadyExists", "ConstraintAlreadyExists")
-"""What the server says to the later of two clients that make the same index at once."""
+"""The server's error for the later of two clients that create the same index at once."""
 
 _LONGEST_PAUSE = 1.0
 
@@ -224,7 +224,7 @@ class Work:
         return next(iter(await self.rows(name, **values)), None)
 
     async def run(self, name: str, **values: Any) -> None:
-        """Run a named statement for its effect."""
+        """Run a named statement that returns nothing."""
         result = await self._tx.run(_text(name), ns=short(self.ns), all=values)
         await result.consume()
 
@@ -236,7 +236,7 @@ class Work:
         return result
 
     async def together(self, steps: Sequence[Step]) -> None:
-        """Run named statements for their effect, each on its own `$all.rows`, in order.
+        """Run named statements that return nothing, each on its own `$all.rows`, in order.
 
         They go to the server as one statement, or as a few if there are many rows. The round trip
         is most of the cost of an ordinary change.
@@ -276,7 +276,7 @@ class Work:
 
 
 class Connection:
-    """A driver on one database; every call is one transaction, repeated where that may help.
+    """A driver on one database; every call is one transaction, and is retried if that may help.
 
     Args:
         patience: seconds for which statements outside a transaction are retried; the driver has its
@@ -329,7 +329,7 @@ class Connection:
                 )
 
     async def outside(self, text: str, **values: Any) -> list[Row]:
-        """Run a statement that cannot run in a transaction (schema, deletion in batches).
+        """Run a statement that cannot run in a transaction (schema changes, deletion in batches).
 
         It is retried like a transaction, so it must be safe to run twice.
         """
@@ -352,11 +352,11 @@ class Connection:
         with translated(self.location):
             try:
                 return (await self._driver.get_server_info()).agent
-            except ConfigurationError as exc:  # its protocol lacks what the driver was asked for
+            except ConfigurationError as exc:  # the server's protocol lacks a requested feature
                 raise too_old(self.location, "") from exc
 
     async def settle(self) -> None:
-        """Find out the database that calls go to, and use it from now on."""
+        """Find the name of the default database, and use it from now on."""
         with translated(self.location):
             async with self._session() as session:
                 summary = await (await session.run("RETURN 1")).consume()
@@ -384,7 +384,7 @@ def _text(name: str) -> LiteralString:
 
 @cache
 def _joined(names: tuple[str, ...]) -> LiteralString:
-    """Join named statements into one; the rows of each are `$all.rows0` and so on."""
+    """Join named statements into one; their rows are `$all.rows0`, `$all.rows1` and so on."""
     texts = (statement(name).replace("$all.rows", f"$all.rows{n}") for n, name in enumerate(names))
     return "\n".join(f"CALL () {{\n{text}\n}}" for text in texts)
 
@@ -418,7 +418,7 @@ def _weight(value: Any) -> int:
 
 
 def _may_help(exc: BaseException) -> bool:
-    """Say whether a statement that failed with this error may succeed if it is run again."""
+    """Return whether a statement that failed with this error may succeed on a retry."""
     if isinstance(exc, Neo4jError) and any(word in (exc.code or "") for word in _AT_ONCE):
         return True
     return isinstance(exc, DriverError | Neo4jError) and exc.is_retryable()

@@ -30,10 +30,10 @@ LABELS = (
     "QrmemCall",
     "QrmemReply",
 )
-"""Labels of everything that belongs to a namespace; the namespace's own node first."""
+"""Labels of all nodes of a namespace, its own node first."""
 
 VIEW_LABELS = ("Question", "Statement", "QrmemStale", "QrmemBlock", "Name", "Entity")
-"""Labels of what follows from the facts."""
+"""Labels of nodes that are derived from the facts."""
 
 TYPES = (
     "ABOUT",
@@ -61,7 +61,7 @@ TYPES = (
 """Types of all relationships."""
 
 RELATES = "RELATES"
-"""The type of a statement's relationship, unless the schema of the memory has one for it."""
+"""Relationship type of a statement, unless the memory's schema has one for it."""
 
 
 def entity_labels(type: str) -> list[str]:
@@ -82,7 +82,7 @@ SHOWN = (
     *("strategy", "summary", "surface", "surprise", "taken", "text", "title", "tokens", "type"),
     *("usage", "valid_from", "valid_until", "verdict", "via", "window"),
 )
-"""Properties that ready queries for people may ask for."""
+"""Properties that ready queries may use."""
 
 STATEMENTS = (
     *(
@@ -93,7 +93,7 @@ STATEMENTS = (
     "CREATE FULLTEXT INDEX qrmem_terms IF NOT EXISTS FOR (s:Segment)"
     " ON EACH [s.qrmem_terms, s.qrmem_space]"
     " OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace'}}",
-    # For people; a change need not wait for it.
+    # For people only; writes need not wait for it.
     "CREATE FULLTEXT INDEX qrmem_text IF NOT EXISTS FOR (n:Segment|Entity|Statement)"
     " ON EACH [n.text, n.name, n.description]"
     " OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}}",
@@ -103,10 +103,10 @@ STATEMENTS = (
 
 
 async def prepare(connection: Connection, *, create: bool) -> None:
-    """Check that the database has this version's schema; make it if there is none.
+    """Check that the database has this version's schema; create it if there is none.
 
     Raises:
-        NotFound: there is none, and none is to be made.
+        NotFound: there is none, and `create` is not set.
         MissingError: it was made by another version of qrmem.
     """
     version = await connection.read(_version, "")
@@ -123,7 +123,7 @@ async def prepare(connection: Connection, *, create: bool) -> None:
     for text in STATEMENTS:
         await connection.outside(text)
     await connection.outside(statement("database_schema.await"))
-    # What the server does not know it warns of, in queries for people, too.
+    # The server warns of unknown labels and properties, also in ready queries.
     await connection.write(_name_all, "")
     await connection.write(_set_version, "")
 

@@ -1,7 +1,7 @@
 """The edges between entities: one for each pair, direction and type, made from its statements.
 
-They are written in the transaction that changes the statements, so that nobody sees an outdated
-edge.
+They are written in the transaction that changes the statements, so that no reader sees an
+outdated edge.
 """
 
 from collections import Counter, defaultdict
@@ -24,7 +24,7 @@ Pair = tuple[str, str]
 async def draw(work: Work, pairs: Collection[Pair]) -> None:
     """Rewrite the edges of some pairs from their present statements.
 
-    A statement and the one that replaces it have the same head. Where statements may be replaced,
+    A statement and the one that replaces it have the same head. If statements may be replaced,
     the other edges from the same heads are rewritten, too.
     """
     pairs_wanted = {pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1]}
@@ -42,7 +42,7 @@ async def draw(work: Work, pairs: Collection[Pair]) -> None:
 
 
 async def misdrawn(work: Work) -> int:
-    """Return how many edges differ from the statements about their ends, or are missing."""
+    """Return the number of edges that are missing or differ from their statements."""
     ((edges_drawn, edges_stated),) = await work.rows("view_writes.drawn")
     edges_counted = Counter(
         _comparable(head, tail, type_, dict(properties))
@@ -69,7 +69,7 @@ async def _is_judged(work: Work) -> bool:
 
 
 async def _edges(work: Work, wanted: Collection[Pair], is_judged: bool) -> list[Properties]:
-    """Return the edges of some pairs as they are written, by head."""
+    """Return the edges of some pairs in the form to write, by head."""
     superseding = work.superseding
     facts, document_of = await _facts_of_pairs(work, sorted(wanted))
     chains_found = chains(facts, document_of)
@@ -123,7 +123,7 @@ async def put_cached(
     segments: Sequence[str] = (),
     calls: Sequence[CallRecord] = (),
 ) -> None:
-    """Cache a value; a text that a chat model made from statements is written to their edges."""
+    """Cache a value; a description that a chat model merged is also written to its edge."""
     await runs.put_cached(work, kind, key, value, segments=segments, calls=calls)
     if kind == "judgement" or (kind == "fold" and "description" in value):
         await _draw_stated(work, segments)

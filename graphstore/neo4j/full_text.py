@@ -17,7 +17,7 @@ from qrmem.text.words import terms
 from qrmem.types import Document
 
 METADATA = "meta_"
-"""What the properties of a document that hold its metadata begin with."""
+"""Prefix of a document's properties that hold its metadata."""
 
 
 def _space(work: Work) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 MAX_BYTES = 1500
-"""Longest key that is kept as it is, in UTF-8."""
+"""Maximum length in bytes (UTF-8) of a key that is stored unchanged."""
 
 _HEAD = 200
 

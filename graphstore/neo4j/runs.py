@@ -15,11 +15,11 @@ from qrmem.graphstore.redaction import Removal, blanked
 from qrmem.types import CallRecord, Step, Trail
 
 _FIELD = 4_000
-"""Characters of a drawn step's or trail's text; `qrmem_body` has all of it."""
+"""Maximum length in characters of the text on a step's or trail's node; `qrmem_body` has all."""
 
 
 TREE = "tree:"
-"""What the keys of trees and of their nodes start with (`qrmem.retrieval.trees.nodes`)."""
+"""Prefixes of the keys of trees and of their nodes (`qrmem.retrieval.trees.nodes`)."""
 
 
 async def put_trail(work: Work, trail: Trail) -> None:
@@ -98,7 +98,7 @@ async def trails(work: Work, limit: int = 20, *, id: str | None = None) -> list[
 
 
 async def has_trails(work: Work) -> bool:
-    """Say whether any run was recorded."""
+    """Return whether any run was recorded."""
     return bool(await work.rows("runs.has_trails"))
 
 
@@ -159,7 +159,7 @@ def _cache_key(kind: CacheKind, key: str) -> str:
 
 
 async def _draw_node(work: Work, node: str, value: Mapping[str, Any]) -> None:
-    """Write a node of a summary tree as a node, with links to what it covers, for people."""
+    """Write a node of a summary tree with links to what it covers, for people."""
     node_properties = {
         "level": value["level"],
         "summary": value["summary"],
@@ -196,7 +196,7 @@ async def drop_cached_about(work: Work, segments: Collection[str]) -> None:
     """Delete cached values that depend on one of the segments, or on no segment.
 
     Args:
-        segments: their short keys.
+        segments: short keys of the segments.
     """
     await work.each("runs.drop_cached_about", segments)
     await work.run("runs.drop_untied")

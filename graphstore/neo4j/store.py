@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# From an address and settings to a store that is ready: reached, let in, of the right version.
+# Opening: reach the server, authenticate, check versions.
 
 CONNECT_SECONDS = 10.0
 ACQUIRE_SECONDS = 30.0
-"""How long opening may take, whatever the other side does."""
+"""Maximum seconds for opening, whatever the server does."""
 
 
 async def open_neo4j(uri: str, settings: Settings, *, create: bool = True) -> "Neo4jStore":
@@ -49,16 +49,16 @@ async def open_neo4j(uri: str, settings: Settings, *, create: bool = True) -> "N
     Args:
         uri: `neo4j://HOST[:PORT]`, `bolt://…`, with `+s` for TLS, `+ssc` for TLS that
             does not verify the certificate; without user and password.
-        create: make what is missing (constraints, an index).
+        create: create missing constraints and indexes.
 
     Raises:
         UsageError: the address is not valid.
-        AccessRefused: user or password are wrong.
+        AccessRefused: the user or the password is wrong.
         MissingError: the server is too old, or has no such database.
-        NotFound: the database holds no memory and none is to be made.
-        StoreUnavailable: nothing answers there, or not over (or not without) TLS.
+        NotFound: the database holds no memory, and `create` is not set.
+        StoreUnavailable: no server answers, or it needs TLS, or has none.
     """
-    # what the driver logs is said by our errors; without a handler Python would print it
+    # our errors have what the driver logs; without a handler Python would print it
     logging.getLogger("neo4j").addHandler(logging.NullHandler())
     location = _location(uri)
     with translated(location):
@@ -126,7 +126,7 @@ R = TypeVar("R")
 def _reads(
     work: Callable[Concatenate[Work, P], Awaitable[R]],
 ) -> "Callable[Concatenate[Neo4jStore, str, P], Coroutine[Any, Any, R]]":
-    """Return the method that runs some work in a transaction that only reads."""
+    """Return a method that runs a function in a read transaction."""
 
     async def method(self: "Neo4jStore", ns: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self.db.read(work, ns, *args, **kwargs)
@@ -137,7 +137,7 @@ def _reads(
 def _writes(
     work: Callable[Concatenate[Work, P], Awaitable[R]],
 ) -> "Callable[Concatenate[Neo4jStore, str, P], Coroutine[Any, Any, R]]":
-    """Return the method that runs some work in a transaction."""
+    """Return a method that runs a function in a write transaction."""
 
     async def method(self: "Neo4jStore", ns: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self.db.write(work, ns, *args, **kwargs)
@@ -161,11 +161,11 @@ class Neo4jStore:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator["Neo4jStore"]:
-        """Yield the store itself: in Neo4j, every statement reads what is committed by then."""
+        """Yield the store itself: Neo4j has no snapshots, each statement reads committed data."""
         yield self
 
     async def check(self) -> None:
-        """Do nothing: the server looks after its files."""
+        """Do nothing: the server checks its own files."""
 
     async def clean(self, *, wholly: bool = False) -> None:
         """Do nothing: files and logs are the server's."""
@@ -175,7 +175,7 @@ class Neo4jStore:
         return await self.db.read(texts.namespaces, "")
 
     async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
-        """Make a namespace unless it exists; finish its deletion first if that was interrupted."""
+        """Create a namespace unless it exists; an interrupted deletion is finished first."""
         info_found = await self.namespace(ns)
         if info_found is not None:
             return info_found
@@ -230,7 +230,7 @@ class Neo4jStore:
     async def put_vectors(
         self, ns: str, kind: VectorKind, owners: Sequence[str], matrix: "NDArray[np.float32]"
     ) -> None:
-        """Add rows; an index over vectors of their length is made first."""
+        """Write vectors; an index over vectors of their dimension is created first."""
         if kind == "segment" and len(owners) and (length := int(matrix.shape[-1])):
             await arrays.prepare(self.db, length)
         await self.db.write(arrays.put, ns, kind, owners, matrix)

@@ -22,7 +22,7 @@ from qrmem.types import Document, DocumentInfo, MetaValue, Part, Scalar, Segment
 from qrmem.types.documents import RANGES, Conditions, Where, conditions
 
 _BOUNDS = {"<": "below", "<=": "most", ">": "above", ">=": "least"}
-"""What the bounds of a range are called in a statement."""
+"""Names of a range's bounds in a statement."""
 
 
 async def namespaces(work: Work) -> list[str]:
@@ -297,7 +297,7 @@ async def drop_segments(work: Work, segments: Collection[str]) -> None:
     await vectors.drop_relations(work)
     await runs.drop_cached_about(work, keys)
     await work.each("stored_documents.drop_segments", keys)
-    # Where a person deleted an entity, nothing says whose names they were.
+    # If a person deleted an entity's node, its names have no entity.
     await work.run("stored_documents.drop_loose_names")
     if has_trails:
         spoken = {word for entity in names_gone for word in entity}
@@ -321,7 +321,7 @@ async def _clear_digests(work: Work) -> None:
 
 
 async def _delete_nodes(connection: Connection, ns: str, labels: Iterable[str]) -> None:
-    # An entity that was made by hand may have no key. Both properties are indexed.
+    # An entity that a person created may have no key. Both properties are indexed.
     for label, name in [*((label, "key") for label in labels), ("Entity", "name")]:
         await connection.outside(
             f"MATCH (n:{label}) WHERE n.ns = $ns AND n.{name} IS NOT NULL"
@@ -333,7 +333,7 @@ async def _delete_nodes(connection: Connection, ns: str, labels: Iterable[str]) 
 async def delete_namespace(connection: Connection, ns: str, importing: str | None = None) -> None:
     """Remove everything of a namespace, in batches; does nothing if there is none.
 
-    The namespace counts as deleted from the start; making it again first finishes the deletion.
+    The namespace counts as deleted from the start; creating it again first finishes the deletion.
     """
     if not await connection.write(_mark_deleted, ns, importing):
         return
@@ -356,5 +356,5 @@ async def _drop_namespace(work: Work) -> None:
 
 
 async def is_half_deleted(work: Work) -> bool:
-    """Say whether a deletion of the namespace was interrupted."""
+    """Return whether a deletion of the namespace was interrupted."""
     return bool(await work.rows("namespaces.is_half_deleted"))

@@ -15,7 +15,7 @@ from qrmem.text.names import meant_name
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision, Segment
 
 _PASS = attrgetter("kind", "asked")
-"""What the contributions of one segment are ordered by."""
+"""Sort keys of a segment's contributions."""
 
 
 async def record(

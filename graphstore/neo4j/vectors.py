@@ -1,8 +1,8 @@
 """Vectors: a node for each window of a segment, under a vector index for its dimension.
 
 The vector index of Community Edition filters by namespace only after its first k. So a namespace
-below `FEW` vectors is scored exactly. For a larger one, the index is asked for more until enough
-vectors of the namespace come back.
+with fewer than `FEW` vectors is scored exactly. For a larger one, k grows until the index returns
+enough vectors of the namespace.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     _Matrix = NDArray[np.float32]
 
 FEW = 10_000
-"""Vectors of a namespace from which on the index is asked; fewer are all compared."""
+"""Minimum number of vectors in a namespace to use the index; fewer are scored exactly."""
 _ASKED = 10
-"""How many times what is wanted the index is asked for at first; it is approximate."""
+"""First k of an index query, as a multiple of the limit: the index is approximate."""
 _LEAST = 1_000
-"""The index is asked for so many at the least: of few it misses every fourth."""
+"""Minimum k of an index query: with a small k the index misses a quarter."""
 _MOST = 200_000
 
 
@@ -34,7 +34,7 @@ def index_name(dimension: int) -> str:
 
 
 async def prepare(connection: Connection, dimension: int) -> None:
-    """Make the index over vectors of one length unless it is there."""
+    """Create the index over vectors of one dimension unless it exists."""
     await connection.outside(
         f"CREATE VECTOR INDEX {index_name(dimension)} IF NOT EXISTS FOR (w:QrmemWindow)"
         f" ON (w.{_property(dimension)}) OPTIONS {{indexConfig: {{"
@@ -73,7 +73,7 @@ async def put(work: Work, kind: VectorKind, owners: Sequence[str], matrix: "_Mat
     of_owner: dict[str, list[list[float]]] = {}
     for owner, row in zip(owners, rows.tolist(), strict=True):
         of_owner.setdefault(owner, []).append(row)
-    if kind == "relation":  # its rows stand one after the other in one list
+    if kind == "relation":  # an owner's rows are one flat list
         for owner, owner_vectors in of_owner.items():
             values = [value for row in owner_vectors for value in row]
             ready.append({"key": joined(owner, "1"), "owner": owner, "vector": values})
@@ -161,7 +161,7 @@ async def nearest(
 
 
 async def _by_index(work: Work, vector: Any, limit: int) -> list[list[Any]]:
-    """Ask the index for more and more, until enough vectors of the namespace come back."""
+    """Query the index with a growing k until it returns enough vectors of the namespace."""
     k = max(_ASKED * limit, _LEAST)
     while True:
         rows = await work.rows(

@@ -22,9 +22,9 @@ _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
 
 _STEP = 40
-"""Blocks are asked for so many names, or a multiple: what is asked alike goes in one statement.
+"""Limits of blocks are rounded up to a multiple of this, so that equal limits share a statement.
 
-To resolve a name takes 33 of a block, and one more for each name that changed in it.
+Resolving a name needs 33 names of a block, and one more for each changed name in it.
 """
 
 
@@ -81,7 +81,7 @@ def _entity(
 
 
 async def list_entities(work: Work, limit: int = 100) -> list[EntityCount]:
-    """Return entities by falling number of segments, then key.
+    """Return entities by descending number of segments, then by key.
 
     The database counts relationships first. An entity is rarely named twice in one segment, so the
     entities in the most segments are among twice as many with the most relationships.

@@ -34,7 +34,7 @@ class Name:
         now: its entity after the change.
         forms: surface form to count.
         mentions: segments that mention it.
-        is_stale: whether its mentions changed, so that it is to be resolved again.
+        is_stale: whether its mentions changed, so that it must be resolved again.
     """
 
     was: str = ""
@@ -390,7 +390,7 @@ def _fact_properties(row: FactRow) -> Properties:
         "n": row.n,
         "description": row.description,
         "question": row.question,
-        # A date that nobody says is no property: `WHERE f.valid_until IS NULL`.
+        # A missing date is no property, so that `WHERE f.valid_until IS NULL` works.
         "said_at": row.said_at or None,
         "valid_from": row.valid_from or None,
         "valid_until": row.valid_until or None,

@@ -1,4 +1,4 @@
-"""Compact storage of extracted facts: only what they add to the text of their passage is kept.
+"""Compact storage of extracted facts: only what they add to their passage's text is stored.
 
 A contribution repeats the sentences of its passage many times, once for each pair of names. It is
 compressed with the text as the dictionary, so that a sentence costs a few bytes. A fact's
@@ -18,10 +18,10 @@ from qrmem.graphstore.sqlite.lookup import rows_in
 from qrmem.text.names import split_key
 from qrmem.types import Properties
 
-_RAW = -zlib.MAX_WBITS  # no header, no checksum: SQLite's pages are what can be damaged
+_RAW = -zlib.MAX_WBITS  # without header and checksum: damage would be in SQLite's pages
 
 Place = tuple[int, int, str]
-"""Start and length of a description in the text on one line, and ""; or 0, 0 and itself."""
+"""A description as (start, length, "") in the text on one line, or as (0, 0, description)."""
 
 
 def texts(db: sqlite3.Connection, segments: Collection[int]) -> dict[int, str]:
@@ -36,7 +36,7 @@ def packed(record: str, text: str) -> bytes:
 
 
 def unpacked(body: bytes, text: str) -> str:
-    """Return a record that was packed with this text."""
+    """Return the record that `packed` compressed with this text."""
     return zlib.decompressobj(_RAW, zdict=_bytes(text)).decompress(body).decode()
 
 
@@ -50,7 +50,7 @@ def forms_kept(forms: Sequence[tuple[str, int]], name: str) -> str:
     """Return the stored form of a mention's surface forms; nearly all mentions have one, used once.
 
     Args:
-        name: its key. A form that is its words with capitals, as most are, is kept as "".
+        name: key of the name. A form that equals its capitalized words, as most do, becomes "".
     """
     if len(forms) == 1 and forms[0][1] == 1 and forms[0][0] and not forms[0][0].startswith("["):
         return "" if forms[0][0] == _capitalised(name) else forms[0][0]
@@ -69,7 +69,7 @@ def _capitalised(name: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return a text as places speak of it."""
+    """Return a text on one line, as stored places count characters."""
     return " ".join(text.split())
 
 
@@ -100,7 +100,7 @@ def properties_told(kept: str) -> Properties:
 
 
 def change_texts(db: sqlite3.Connection, changed: Mapping[int, str]) -> None:
-    """Give segments other texts; what was read out of them says the same as before."""
+    """Replace texts of segments; extracted descriptions keep their words."""
     before = texts(db, changed)
     sql = "SELECT body, segment, kind, asked FROM contribution WHERE segment IN ({})"
     db.executemany(

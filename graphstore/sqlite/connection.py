@@ -1,4 +1,4 @@
-"""Opens a file, and runs work on it in the one thread that uses the connection."""
+"""Open a file, and run work on it in the only thread that uses the connection."""
 
 import asyncio
 import os
@@ -21,39 +21,39 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 IN_MEMORY = "memory://"
-"""Where a database is that stands in no file."""
+"""Location of a database in memory."""
 _SMALLEST = 512
-"""Bytes of the smallest page that SQLite knows."""
+"""Size in bytes of SQLite's smallest page."""
 PAGE_SIZE = 8192
-"""A segment's text is about 2.4 KB: three to a page, where pages of 4096 would hold one."""
+"""Page size: a segment's text has about 2.4 KB, so a page holds three; one of 4096 holds one."""
 
 _PATIENCE = 1000
-"""Milliseconds to wait for readers of the log before it is emptied; else it stays."""
+"""Milliseconds to wait for readers before emptying the log; after that it stays."""
 
 _PRAGMAS: Mapping[str, int | str] = {
     "foreign_keys": "ON",
-    "synchronous": "NORMAL",  # with WAL a commit outlives the process; power loss may undo it
-    "secure_delete": "ON",  # a deleted document's text does not stay in free pages
+    "synchronous": "NORMAL",  # with WAL a commit survives the process; power loss may undo it
+    "secure_delete": "ON",  # overwrites a deleted document's text in free pages
     "temp_store": "MEMORY",
-    "cache_size": -16384,  # each trail that is written fills it further, until it is full
+    "cache_size": -16384,  # bounds the cache, which grows with each written trail
     "journal_size_limit": 64 << 20,
 }
 
 
 _IDLE = 4
-"""Connections that are kept for the next snapshots."""
+"""Number of idle connections that are kept for the next snapshots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenMode:
-    """How a file is opened.
+    """How to open a file.
 
     Attributes:
-        create: make the file if it is missing.
+        create: create the file if it is missing.
         read_only: refuse writes even if the file may be written.
-        is_fixed: show the file as it is at the first read, whatever others write, until `end`.
+        is_fixed: show the file as of the first read, whatever others write, until `end`.
         timeout: seconds to wait for another program's lock.
-        pragmas: for this connection, after the usual ones.
+        pragmas: further pragmas for this connection.
     """
 
     create: bool = True
@@ -63,7 +63,7 @@ class OpenMode:
     pragmas: Mapping[str, int | str] | None = None
 
     def of_reader(self) -> "OpenMode":
-        """Return how a connection for snapshots is opened; there are several: small caches."""
+        """Return the mode of a connection for snapshots; caches are small, as there are several."""
         pragmas = {**(self.pragmas or {}), "cache_size": -16384}
         return replace(self, create=False, read_only=True, is_fixed=True, pragmas=pragmas)
 
@@ -72,27 +72,27 @@ class Worker:
     """One connection on one thread of its own; the event loop never waits for the disk.
 
     Attributes:
-        path: the file, or `None` for a database in memory, which goes with the connection.
+        path: the file, or `None` for a database in memory, which ends with the connection.
     """
 
     def __init__(self, path: Path | None, opening: OpenMode) -> None:
         self.location = IN_MEMORY if path is None else str(path.expanduser())
-        # The process may change its folder.
+        # The process may change its working folder.
         self.path = None if path is None else path.expanduser().absolute()
         self.is_read_only = False
         self._opening = opening
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="qrmem-sqlite")
         self._db: sqlite3.Connection | None = None
-        self._files: Sequence[_File] = ()  # which were opened: the database and its log
-        self._readers: list[Worker] = []  # those that nobody uses now
+        self._files: Sequence[_File] = ()  # identity of the open files: the database and its log
+        self._readers: list[Worker] = []  # idle ones
         self._holders, self._is_free = 0, asyncio.Event()
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator["Worker"]:
-        """Yield a worker that shows the database as it is at the first read.
+        """Yield a worker that shows the database as of the first read.
 
-        Each snapshot of a file has a connection and a thread of its own, so that they are read side
-        by side. A database in memory has one connection: writes wait until the last snapshot ends.
+        Each snapshot of a file has its own connection and thread, so that snapshots are read in
+        parallel. A database in memory has one connection: writes wait until the last snapshot ends.
         """
         if self._opening.is_fixed:
             yield self
@@ -131,11 +131,11 @@ class Worker:
                 self._is_free.set()
 
     async def end(self) -> None:
-        """End the transaction of a worker that shows one snapshot; the next read begins another."""
+        """End the transaction of a snapshot's worker; the next read begins another one."""
         await self._submit(self._end)
 
     async def open(self) -> None:
-        """Open the file; tables are made if need be."""
+        """Open the file, and create its tables if they are missing."""
         try:
             await self._submit(self._open)
         except BaseException:
@@ -143,7 +143,7 @@ class Worker:
             raise
 
     async def close(self) -> None:
-        """Close after the work that is under way; twice is harmless."""
+        """Close after the running work; a second call does nothing."""
         while self._readers:
             await self._readers.pop().close()
         if self._db is not None:
@@ -165,7 +165,7 @@ class Worker:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> R:
-        """Run work in one transaction; nothing of it is kept if it raises."""
+        """Run work in one transaction, which is rolled back if it raises."""
         while self._holders:
             await self._is_free.wait()
         return await self._submit(self._transact, "BEGIN IMMEDIATE", work, args, kwargs)
@@ -174,14 +174,14 @@ class Worker:
         """Empty the log, which still holds old versions of pages.
 
         Args:
-            wholly: write the file anew, too: where a page was split, a copy of what was deleted can
-                be left in the room between its rows; and the file gets as small as it can be.
+            wholly: also rewrite the file (`VACUUM`): a split page can keep a copy of deleted data
+                between its rows. The file also shrinks to its minimum.
         """
         await self._submit(self._clean, wholly)
 
     def _clean(self, wholly: bool) -> None:
         db = self._ready()
-        if self.path is None:  # there is no log, and what is deleted is overwritten
+        if self.path is None:  # there is no log, and deleted data is overwritten
             return
         if wholly:
             db.execute("VACUUM")
@@ -214,10 +214,10 @@ class Worker:
         if self.path is None:
             self._db = in_memory(self._opening)
         else:
-            if self._files:  # of the worker whose snapshot this one shows
+            if self._files:  # the snapshot's worker
                 self._require_files()
             self._db, self.is_read_only = connect(self.path, self._opening)
-            # Where nothing is written, another program makes and removes the log.
+            # In a read-only file another program creates and removes the log.
             logs = () if self.is_read_only else (_log(self.path),)
             self._files = self._files or [_file_of(path) for path in (self.path, *logs)]
 
@@ -253,9 +253,9 @@ class Worker:
         return result
 
     def _require_files(self) -> None:
-        """Refuse work on deleted or replaced files: anything written there would be lost.
+        """Raise an error if the files were deleted or replaced: writes to them would be lost.
 
-        SQLite looks for that only where it keeps no log.
+        SQLite itself checks this only without a log.
         """
         if self.path is not None and any(
             was is None or _file_of(path) != was
@@ -289,13 +289,13 @@ def connect(path: Path, opening: OpenMode) -> tuple[sqlite3.Connection, bool]:
         db, is_read_only = _connected(path, opening)
         if path.exists():
             return db, is_read_only
-        db.close()  # its maker kept nothing in it and removed it just now
+        db.close()  # the process that created it stored nothing and has just removed it
 
 
 def _connected(path: Path, opening: OpenMode) -> tuple[sqlite3.Connection, bool]:
     exists = _is_there(path, opening)
     is_read_only = opening.read_only or not _may_write(path)
-    # Only SQLite opens the file: to close it once more would drop the locks of this process.
+    # Only SQLite may open the file: closing another handle would drop this process's locks.
     if is_read_only and not exists:
         raise StoreUnavailable(f"{path} cannot be created: its folder is not writable")
     db = _connection(path, "ro" if is_read_only else "rwc" if opening.create else "rw", opening)
@@ -308,7 +308,7 @@ def _connected(path: Path, opening: OpenMode) -> tuple[sqlite3.Connection, bool]
         prepare(db, str(path), create=opening.create, is_read_only=is_read_only)
         if not is_read_only:
             db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA schema_version").fetchone()  # the first read makes the log
+            db.execute("PRAGMA schema_version").fetchone()  # the first read creates the log
     except BaseException:
         db.close()
         raise
@@ -319,7 +319,7 @@ def _is_there(path: Path, opening: OpenMode) -> bool:
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the path of a file")
     if path.exists():
-        if 0 < path.stat().st_size < _SMALLEST:  # SQLite would take it for an empty one
+        if 0 < path.stat().st_size < _SMALLEST:  # SQLite would treat it as an empty database
             raise UsageError(f"{path} is not a qrmem memory (not an SQLite file)")
         return True
     if not opening.create or opening.read_only:
@@ -342,10 +342,10 @@ def _connection(path: Path, mode: str, opening: OpenMode, *, extra: str = "") ->
 
 
 def _readable(db: sqlite3.Connection, path: Path, opening: OpenMode) -> sqlite3.Connection:
-    """Return a connection that can read the file without writing anything beside it.
+    """Return a connection that can read the file without writing beside it.
 
-    SQLite wants to make a shared-memory file next to a WAL database. Where it may not, and nothing
-    waits in the log, the file is read as one that does not change.
+    SQLite creates a shared-memory file next to a WAL database. If it may not, and the log is empty,
+    the file is opened as immutable.
     """
     try:
         db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()

@@ -1,9 +1,9 @@
 """The file format: one schema, checked by its version.
 
-A file of an older version is brought up to date when it is opened to be written; one of a newer
-version is refused and left alone. `VERSION` rises with every change of `SCHEMA` or `USUAL`;
-`tests/contract/test_file_format.py` knows what belongs to it, and opens a file of 0.1.0. Tables are
-not an interface: read a memory through qrmem, or export it.
+A file of an older version is migrated when it is opened for writing; one of a newer version is
+refused and not changed. `VERSION` rises with every change of `SCHEMA` or `USUAL`;
+`tests/contract/test_file_format.py` checks this, and opens a file of 0.1.0. Tables are not an
+interface: read a memory through qrmem, or export it.
 
 Numbers: every text id is stored once and has its own integer, unique in the file. Tables that
 belong to a namespace through such an integer do not repeat the namespace.
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from qrmem.errors import MissingError, NotFound, StoreUnavailable, UsageError
 from qrmem.graphstore.sqlite import full_text
 
-# Bringing a file of an earlier version to this one.
+# Migrations from earlier versions.
 
 _INDEX = (
     "CREATE TABLE indexed (segment INTEGER PRIMARY KEY, title TEXT NOT NULL, text TEXT NOT NULL,"
@@ -61,7 +61,7 @@ MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {
     8: _columns(("fact", "type"), ("fact", "properties"), ("mention", "properties")),
     9: _one_index,
 }
-"""What brings a file of a version to the next one."""
+"""Migration from each version to the next one."""
 
 
 APPLICATION_ID = 0x71724D65  # "qrMe"; tells our files from other SQLite files
@@ -197,7 +197,7 @@ USUAL = (
     '"statements":[{"head":"","tail":"","description":""},{"head":""}],'
     '"question":"","questions":["Who "],"tagger":"rules"}'
 )
-"""What most records are made of beside the words of a text: `compression` packs them with it.
+"""Common parts of records, besides words of a text: the dictionary of `compression`.
 
 A record that was packed with one sentence cannot be unpacked with another one, so this is a part of
 the file format, as the tables are.
@@ -205,10 +205,10 @@ the file format, as the tables are.
 
 
 def prepare(db: sqlite3.Connection, location: str, *, create: bool, is_read_only: bool) -> None:
-    """Check that the open file has the tables of this version; make them if there are none.
+    """Check that the open file has the tables of this version; create them if there are none.
 
     Raises:
-        NotFound: there are none, and none are to be made.
+        NotFound: there are none, and `create` is not set.
         UsageError: it is another program's SQLite file.
         MissingError: it was made by another version of qrmem.
     """
@@ -237,7 +237,7 @@ def prepare(db: sqlite3.Connection, location: str, *, create: bool, is_read_only
 
 
 def make(db: sqlite3.Connection, schema: str = SCHEMA) -> None:
-    """Make the tables, all or none; a second process that opens the file finds them made."""
+    """Create the tables, all or none; a second process that opens the file finds them."""
     with _transaction(db):
         if not _version(db):
             for statement in _statements(schema):
@@ -260,7 +260,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring an older file up to date, all or nothing."""
+    """Migrate an older file, all or nothing."""
     with _transaction(db):
         while (version := _version(db)) in MIGRATIONS:
             MIGRATIONS[version](db)
@@ -277,7 +277,7 @@ def check(db: sqlite3.Connection) -> None:
 
 
 def require_version(db: sqlite3.Connection, location: str) -> None:
-    """Refuse work on an open file that another program has migrated to a newer version."""
+    """Raise an error if another program has migrated the open file to a newer version."""
     if _version(db) != VERSION:
         raise StoreUnavailable(
             f"{location} was brought up to date by a newer qrmem while it was open here, so nothing"

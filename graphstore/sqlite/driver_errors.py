@@ -1,4 +1,4 @@
-"""Translates SQLite's errors into our own; no other module handles them."""
+"""Translate SQLite's errors into our own; no other module handles them."""
 
 import sqlite3
 import zlib
@@ -59,7 +59,7 @@ def error(code: int, location: str) -> QrmemError | None:
 
 
 def refused_write(location: str) -> StoreUnavailable:
-    """Return the error for a write to a store that is open for reading only."""
+    """Return the error for a write to a store that is open only for reading."""
     return StoreUnavailable(_READ_ONLY.format(at=location))
 
 
@@ -73,7 +73,7 @@ def not_there(location: str) -> StoreUnavailable:
 
 @contextmanager
 def translated(location: str) -> Iterator[None]:
-    """Re-raise SQLite's and the operating system's errors as ours, cause kept."""
+    """Re-raise SQLite's and the operating system's errors as ours, with their cause."""
     try:
         yield
     except sqlite3.Error as exc:

@@ -23,32 +23,32 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_ROWS = 10_000
-"""Segments that a group of terms may match before its commonest terms are left out.
+"""Maximum number of segments that a group may match; beyond it, its commonest terms are left out.
 
-The score of each match is computed, so this bounds what a question costs. Common terms hardly move
-the order, and the exact score of whatever is found counts them again.
+The score of each match is computed, so this bounds the cost of a question. Common terms hardly
+change the order, and the exact score of each found segment counts them again.
 """
 
 _AT_FIRST = 4
-"""How many times the segments that are wanted have their lengths read at first."""
+"""Number of segments whose lengths are read first, as a multiple of the limit."""
 _SECURE_DELETE = (3, 42)
-"""SQLite from which on FTS5 can overwrite what it deletes."""
+"""First version of SQLite whose FTS5 can overwrite deleted terms."""
 _STRUCTURE = 10
-"""Row of FTS5's own table that lists its levels."""
+"""Number of the row in FTS5's own table that lists the index's levels."""
 _LONGEST_STRUCTURE = 1000
-"""Bytes of that row, some two a level, from which on an index is made anew."""
+"""Size in bytes of that row, some two a level, from which an index is rebuilt."""
 _BATCH = 1_000
 _Row = tuple[int, str, str]
 """Number of a segment, terms of its title, and terms of its text."""
 
 
 def _namespaced(ns: int, term: str) -> str:
-    """Return a namespace's term as it is written in `words`; no term has an underscore."""
+    """Return a namespace's term in the form of `words`; terms have no underscore."""
     return f"{ns}_{term}"
 
 
 def prepare(db: sqlite3.Connection) -> None:
-    """Make the index overwrite what is removed from it, if this SQLite can."""
+    """Make the index overwrite removed terms, if this SQLite can."""
     if sqlite3.sqlite_version_info >= _SECURE_DELETE:
         db.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
 
@@ -65,7 +65,7 @@ def delete(db: sqlite3.Connection, ns: int) -> None:
 
 
 def add(db: sqlite3.Connection, ns: int, given: Mapping[int, Mapping[str, int]]) -> None:
-    """Index segments, given by number with their terms; replace those that are indexed already."""
+    """Index segments, given by number with their terms; replace earlier entries."""
     drop(db, ns, given)
     sql = (
         "SELECT s.num, d.title FROM segment s CROSS JOIN document d ON d.num = s.document"
@@ -96,7 +96,7 @@ def put(db: sqlite3.Connection, ns: int, rows: Sequence[_Row]) -> None:
 
 def drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
     """Remove segments from the index."""
-    ordered = sorted(set(segments))  # the index would take a row out twice
+    ordered = sorted(set(segments))  # else the index would remove a row twice
     for start in range(0, len(ordered), _BATCH):
         _drop(db, ns, ordered[start : start + _BATCH])
 
@@ -113,7 +113,7 @@ def _drop(db: sqlite3.Connection, ns: int, segments: Collection[int]) -> None:
 
 
 def _stood(ns: int, rows: Iterable[_Row]) -> Iterable[tuple[int, str]]:
-    """Yield rows as they are written in `words`."""
+    """Yield the present rows of segments in `words`."""
     for num, title, text in rows:
         yield num, " ".join(_namespaced(ns, term) for term in (*title.split(), *text.split()))
 
@@ -121,8 +121,8 @@ def _stood(ns: int, rows: Iterable[_Row]) -> Iterable[tuple[int, str]]:
 def forget(db: sqlite3.Connection) -> None:
     """Overwrite dropped rows, if the index did not do so itself.
 
-    Each `optimize` adds two levels to the index's structure. SQLite takes an index with more than
-    2,000 for damaged and reads it no more, so it is made anew before.
+    Each `optimize` adds two levels to the index's structure. SQLite treats an index with more than
+    2,000 levels as damaged, so it is rebuilt before.
     """
     if sqlite3.sqlite_version_info >= _SECURE_DELETE:
         return
@@ -154,7 +154,7 @@ def _count(db: sqlite3.Connection, ns: int, segments: int, total: int) -> None:
 
 
 def entitle(db: sqlite3.Connection, ns: int, document: int, title: str, text: str) -> None:
-    """Write the names of a document, and the terms of its title where it is indexed."""
+    """Write the names of a document, and the terms of its title in its indexed segments."""
     db.execute("DELETE FROM title_form WHERE document = ?", (document,))
     db.executemany(
         "INSERT INTO title_form VALUES (?, ?, ?, ?)",
@@ -237,7 +237,7 @@ def _occurrences(
     """Return the segments that contain each term, out of all or some, with its count in each."""
     import numpy as np
 
-    # One row a term: for each row, Python would give up its lock and wait for it again.
+    # One row for each term: Python releases and takes its lock again for each row.
     query = "SELECT group_concat(o.doc) FROM occurrence o WHERE o.term = w.value"
     values = [_as_json(_namespaced(ns, term) for term in group)]
     if among is not None:
@@ -297,12 +297,12 @@ def _best(
 
 
 def _has(scores: "NDArray[np.float64]", count: int, *, above: float) -> bool:
-    """Whether at least so many scores are above a given one."""
+    """Return whether at least so many scores are above a given one."""
     return int((scores > above).sum()) >= count
 
 
 def _lengths(db: sqlite3.Connection, segments: Sequence[int]) -> "NDArray[np.float64]":
-    """Return how many terms segments have, in the order of the list."""
+    """Return the number of terms of segments, in the order of the list."""
     import numpy as np
 
     sql = "SELECT group_concat(length) FROM json_each(?) CROSS JOIN indexed ON segment = value"

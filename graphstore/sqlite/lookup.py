@@ -1,6 +1,6 @@
-"""Maps text ids to numbers within one namespace, which keeps namespaces apart.
+"""Map text ids to numbers within one namespace, which separates namespaces.
 
-Everything else in this package takes numbers that came from here.
+The rest of this package takes numbers from here.
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ def required_namespace(db: sqlite3.Connection, ns: str) -> int:
     """Return a namespace's number.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: there is no namespace of that name.
     """
     number = namespace_number(db, ns)
     if not number:
@@ -75,7 +75,7 @@ def _numbers(
     db: sqlite3.Connection, table: str, column: str, ns: int, texts: Iterable[str]
 ) -> dict[str, int]:
     if not db.execute(f"SELECT 1 FROM {table} WHERE ns = ? LIMIT 1", (ns,)).fetchone():
-        return {}  # a first build asks for everything that it is going to write
+        return {}  # a first build asks for all names that it will write
     sql = f"SELECT {column}, num FROM {table} WHERE ns = ? AND {column} IN ({{}})"
     return dict(rows_in(db, sql, set(texts), ns))
 
@@ -94,12 +94,12 @@ def rows_of_documents(
     """Yield the rows of a statement about one document's number, document by document."""
     number = namespace_number(db, ns)
     for document_id in document_ids:
-        # no cursor stays open where a row cannot be read: another thread may drop it
+        # if a row cannot be read, no cursor stays open: another thread might delete it
         yield from db.execute(sql, (document_number(db, number, document_id),)).fetchall()
 
 
 def next_number(db: sqlite3.Connection, table: str) -> int:
-    """Return the first free number of a table; reliable only inside a write."""
+    """Return the first free number of a table; reliable only inside a write transaction."""
     return int(db.execute(f"SELECT coalesce(max(num), 0) + 1 FROM {table}").fetchone()[0])
 
 

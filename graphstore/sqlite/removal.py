@@ -1,4 +1,4 @@
-"""Deletes segments with everything that depends on them, namespaces, and empty files."""
+"""Delete segments with everything that depends on them, namespaces, and empty files."""
 
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in
 
 _INDEX = ("words", "words_config", "words_data", "words_idx", "vocabulary", "occurrence")
 _UNCOUNTED = ("namespace", "sqlite_sequence", *_INDEX)
-"""Tables that say nothing of what a file holds: what is in the index is in `indexed`, too."""
+"""Tables that may be non-empty in an empty memory; index entries are in `indexed`, too."""
 
 
 def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) -> None:
@@ -77,33 +77,33 @@ def _relations(db: sqlite3.Connection, segments: Collection[int]) -> set[str]:
 
 
 def _living(db: sqlite3.Connection, ns: int, names: Collection[str]) -> set[str]:
-    """Return those that are names of an entity that still exists."""
+    """Return the names among some that entities still have."""
     rows = db.execute("SELECT name FROM entity WHERE ns = ?", (ns,))
     return {name for (name,) in rows if name in names}
 
 
 def vacate(path: Path) -> bool:
-    """Remove a memory's file if it holds nothing but the names of namespaces.
+    """Delete a memory's file if it holds only names of namespaces.
 
-    No other program may have it open. One that opens it at that moment makes a new file.
+    This needs that no other program has it open; one that opens it meanwhile creates a new file.
 
     Returns:
-        Whether it is gone.
+        Whether the file no longer exists.
     """
     uri = f"file:{quote(str(path.absolute()))}?mode=rw"
     try:
         db = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
-    except sqlite3.Error:  # somebody removed it already, or its folder
+    except sqlite3.Error:  # the file or its folder was removed already
         return not path.exists()
     try:
-        # refused while another connection has the file; also removes the files beside it
+        # fails while another connection has the file; also removes the files beside it
         if db.execute("PRAGMA journal_mode = DELETE").fetchone() != ("delete",):
             return False
         db.execute("BEGIN EXCLUSIVE")
         if _holds_anything(db):
             return False
         path.unlink()
-    except (sqlite3.Error, OSError):  # it is in use, or may not be removed: it stays
+    except (sqlite3.Error, OSError):  # the file is in use, or may not be removed
         return False
     finally:
         db.close()

@@ -40,7 +40,7 @@ def trails(
 
 
 def has_trails(db: sqlite3.Connection, ns: int) -> bool:
-    """Say whether any run was recorded."""
+    """Return whether any run was recorded."""
     return db.execute("SELECT 1 FROM trail WHERE ns = ? LIMIT 1", (ns,)).fetchone() is not None
 
 
@@ -100,7 +100,7 @@ def cached(
 ) -> list[CacheEntry]:
     """Return the values that are cached under some keys, in their order."""
     of = (namespace_number(db, ns), kind)
-    # Values and ties apart: joined, a value would be read once for each of its segments.
+    # Two queries: with a join, a value would be read once for each of its segments.
     sql = "SELECT key, value, num FROM cached WHERE ns = ? AND kind = ? AND key IN ({})"
     values = {key: (value, num) for key, value, num in rows_in(db, sql, set(keys), *of)}
     sql = (

@@ -1,4 +1,4 @@
-"""The store class: every method hands its work to the thread that owns the connection."""
+"""The store class: every method runs its work in the thread that owns the connection."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
@@ -29,7 +29,7 @@ R = TypeVar("R")
 def _reads(
     work: "Callable[Concatenate[sqlite3.Connection, P], R]",
 ) -> "Callable[Concatenate[SqliteStore, P], Coroutine[Any, Any, R]]":
-    """Return the method that runs some work on one snapshot."""
+    """Return a method that runs a function on one snapshot."""
 
     async def method(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self.worker.read(work, *args, **kwargs)
@@ -40,10 +40,10 @@ def _reads(
 def _writes(
     work: "Callable[Concatenate[sqlite3.Connection, P], R]", *, forgets: bool = False
 ) -> "Callable[Concatenate[SqliteStore, P], Coroutine[Any, Any, R]]":
-    """Return the method that runs some work in one transaction.
+    """Return a method that runs a function in one transaction.
 
     Args:
-        forgets: it may drop vectors, so that copies of them go too.
+        forgets: whether it may delete vectors, so that outdated copies are deleted, too.
     """
 
     async def method(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -70,11 +70,11 @@ class SqliteStore:
 
     @classmethod
     async def open(cls, path: str | Path, opening: OpenMode | None = None) -> Self:
-        """Open a file, or make it.
+        """Open a file, or create it.
 
         Raises:
-            NotFound: there is no memory, and none is to be made.
-            UsageError: the file is something else.
+            NotFound: there is no memory, and `create` is not set.
+            UsageError: the file is no memory.
             MissingError: it was made by a newer qrmem.
         """
         worker = await asyncio.to_thread(Worker, Path(path), opening or OpenMode())
@@ -83,23 +83,23 @@ class SqliteStore:
 
     @classmethod
     async def in_memory(cls) -> Self:
-        """Open an empty store in memory, which is lost when it is closed."""
+        """Open an empty store in memory; closing it deletes its data."""
         worker = Worker(None, OpenMode())
         await worker.open()
         return cls(worker)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator["SqliteStore"]:
-        """Yield the memory as it is at the first read; see `Worker.snapshot`."""
+        """Yield the memory as of the first read; see `Worker.snapshot`."""
         async with self.worker.snapshot() as worker:
             yield self if worker is self.worker else SqliteStore(worker, self.copies)
 
     async def clean(self, *, wholly: bool = False) -> None:
-        """Remove deleted content from the log; see `Worker.clean`."""
+        """Remove deleted data from the log; see `Worker.clean`."""
         await self.worker.clean(wholly=wholly)
 
     async def close(self) -> None:
-        """Close the file after the work that is under way."""
+        """Close the file after the running work."""
         await self.worker.close()
 
     check = _reads(check)
@@ -111,7 +111,7 @@ class SqliteStore:
     delete_namespace = _writes(removal.delete_namespace, forgets=True)
 
     async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:
-        """Make a namespace unless it exists; a read-only file may return an existing one."""
+        """Create a namespace unless it exists; this works on a read-only file if it exists."""
         return await self.namespace(ns) or await self._create(ns, info)
 
     put_documents = _writes(texts.put_documents, forgets=True)

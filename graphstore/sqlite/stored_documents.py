@@ -39,13 +39,13 @@ _STATES = """
 """
 _BY_ID = "WHERE s.ns = ? AND s.id IN ({})"
 _HIGHEST = "\U0010ffff"
-"""No character comes after it, and no text has it."""
+"""Sorts after every text: the last code point, which no text has."""
 _HAS_METADATA = "num IN (SELECT document FROM metadata m WHERE ns = ? AND name = ? AND value"
 _IS = """
     AND EXISTS (
         SELECT 1 FROM document d CROSS JOIN json_each(d.metadata) j
         WHERE d.num = m.document AND j.key = m.name AND j.type IN"""
-"""The index holds values as text, and each item of a list: what a value is, its document tells."""
+"""The index holds values, and items of lists, as texts; the document has their types."""
 
 
 def namespaces(db: sqlite3.Connection) -> list[str]:
@@ -273,7 +273,7 @@ def document_ids(
     if prefix:
         fits.append("id >= ? AND id < ?")
         values += [prefix, prefix + _HIGHEST]
-    values.append(-1 if last is None else last)  # of -1 SQLite makes no limit
+    values.append(-1 if last is None else last)  # -1 means no limit in SQLite
     sql = f"SELECT id FROM document WHERE {' AND '.join(fits)} ORDER BY id DESC LIMIT ?"
     return sorted(id_ for (id_,) in db.execute(sql, values))
 
@@ -295,7 +295,7 @@ def _within(bounds: Mapping[str, Any]) -> tuple[str, list[Any]]:
     if isinstance(bounds_given[0], str):
         order = " AND value ".join(f"{name} ?" for name in bounds)
         return f"{order} {_IS} ('text', 'array'))", bounds_given
-    # Numbers stand in the index as texts: those of this name are looked at one by one.
+    # Numbers are texts in the index: the values of this key are compared one by one.
     order = " ".join(f"AND j.value {name} ?" for name in bounds)
     return f">= '-' AND value < ':' {_IS} ('integer', 'real') {order})", bounds_given
 

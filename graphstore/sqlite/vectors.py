@@ -1,9 +1,10 @@
-"""Vectors, one row for each; and a copy of a namespace's own in a file that is mapped into memory.
+"""Vectors as rows, and a copy of a namespace's vectors in a memory-mapped file.
 
-The copy lies beside the database: records of a row's number, its segment's number and the vector,
-as they were added. Its name carries the namespace's mark, which changes whenever vectors go, so a
-copy is either of the present mark and at most behind, or of no use. What it lacks is appended. Each
-record has one place, so processes that append at the same time write the same bytes there.
+The copy lies beside the database. Its records are a row's number, its segment's number and the
+vector, in the order of insertion. Its file name has the namespace's mark, which changes whenever
+vectors are deleted. So a copy with the present mark lacks at most the newest rows, which are
+appended; any other copy is outdated. Each record has a fixed place, so that processes that append
+at the same time write the same bytes.
 """
 
 import os
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     _Matrix = NDArray[np.float32]
 
 LEAST = 2_000
-"""Vectors from which on there is a copy in a file; fewer are read from the database in a moment."""
+"""Minimum number of vectors for a copy in a file; fewer are quickly read from the database."""
 _BATCH = 1_000
 _FROM: Mapping[VectorKind, tuple[str, str, str]] = {
     "segment": (
@@ -42,7 +43,7 @@ _FROM: Mapping[VectorKind, tuple[str, str, str]] = {
     ),
     "relation": ("v.key", "v.key", "relation_vector v WHERE v.ns = ?"),
 }
-"""What vectors are ordered by, the column of their owners, and where they stand."""
+"""Order of vectors, the column of their owners, and their tables, by kind."""
 
 
 def set_embedder(db: sqlite3.Connection, ns: str, embedder: str, dimension: int) -> None:
@@ -145,18 +146,18 @@ def read(db: sqlite3.Connection, ns: str, kind: VectorKind, owners: Sequence[str
 def best_of(
     segments: "NDArray[np.int64]", scores: "NDArray[np.float32]", limit: int
 ) -> tuple[list[int], list[float]]:
-    """Return the segments with the best scores, best first, and these; equal ones in row order.
+    """Return the segments with the best scores, and these scores, best first, ties in row order.
 
     Args:
-        segments: of each row; a segment may have several.
-        scores: of each row; `-inf` leaves it out.
-        limit: how many segments.
+        segments: `(n,)`, segment of each row; a segment may have several rows.
+        scores: `(n,)`, score of each row; `-inf` leaves it out.
+        limit: maximum number of segments.
     """
     import numpy as np
 
     most = min(4 * max(limit, 1), scores.size)
     while True:
-        # Sorting all rows of a large memory would take longer than the product that scored them.
+        # Sorting all rows of a large memory would take longer than scoring them.
         least = np.partition(scores, -most)[-most]
         top = np.flatnonzero((scores >= least) & (scores > -np.inf))
         order = top[np.argsort(-scores[top], kind="stable")]
@@ -168,10 +169,10 @@ def best_of(
 
 
 class Copies:
-    """The vectors of a file's namespaces as arrays, brought up to date when they are asked for."""
+    """The vectors of a file's namespaces as arrays, which are updated before each use."""
 
     def __init__(self, path: Path | None, *, may_write: bool) -> None:
-        """Take the database's path, or `None` where it is in memory: copies are there too then."""
+        """Take the database's path; `None` if it is in memory, where the copies then are, too."""
         self._path = path
         self._may_write = may_write
         self._open: dict[int, tuple[str, NDArray[np.void]]] = {}
@@ -214,7 +215,7 @@ class Copies:
             rows = self._mapped(mark, kind)
         new = _after(db, ns, rows, kind)
         if new.size:
-            there = self._mapped(mark, kind)  # another process may have appended them
+            there = self._mapped(mark, kind)  # another process may have appended the rows
             if there.size > rows.size:
                 rows, new = there, _after(db, ns, there, kind)
         if new.size:
@@ -231,7 +232,7 @@ class Copies:
 
         file = None if self._path is None else self._file(self._path, mark)
         size = file.stat().st_size if file is not None and file.is_file() else 0
-        count = size // kind.itemsize  # a record that is cut off is written again
+        count = size // kind.itemsize  # an incomplete record is written again
         if file is None or not count:
             return np.zeros(0, kind)
         return np.memmap(file, kind, "r", shape=(count,))
@@ -250,13 +251,13 @@ class Copies:
         if self._path and self._may_write and (is_mapped or rows.size + new.size >= LEAST):
             try:
                 _append(self._file(self._path, mark), rows, new)
-            except OSError:  # no room beside the database: the array stays in memory
+            except OSError:  # no space beside the database: the array stays in memory
                 return np.concatenate([rows, new])
             return self._mapped(mark, kind)
         return np.concatenate([rows, new])
 
     def forget(self, db: sqlite3.Connection) -> None:
-        """Remove outdated copies; they hold deleted vectors."""
+        """Delete outdated copies: they hold deleted vectors."""
         self._open.clear()
         if self._path is None or not self._may_write:
             return
@@ -264,7 +265,7 @@ class Copies:
         start = f"{self._path.name}-vectors-"
         for file in self._path.parent.glob(f"{start}*"):
             if file.name.removeprefix(start) not in marks:
-                with suppress(OSError):  # on Windows another process may still read it
+                with suppress(OSError):  # on Windows, another process may still read it
                     file.unlink()
 
 
@@ -272,10 +273,10 @@ def _append(file: Path, rows: "NDArray[np.void]", new: "NDArray[np.void]") -> No
     """Write records to their places in a copy: `new` come after `rows`.
 
     Args:
-        rows: if they are not mapped, the file does not exist yet and gets them, too.
+        rows: earlier rows; if they are not mapped, the file does not exist yet and gets them, too.
 
     Raises:
-        OSError: there is no room, or the file is gone.
+        OSError: there is no space, or the file no longer exists.
     """
     import numpy as np
 
@@ -314,7 +315,7 @@ def _choose(
     documents: Collection[str] | None,
     among: Sequence[str] | None,
 ) -> list[int]:
-    """Return the numbers of the segments that are searched."""
+    """Return the numbers of the segments to search."""
     numbers: set[int] | None = None
     if documents is not None:
         sql = (

@@ -28,7 +28,7 @@ from qrmem.graphstore.sqlite.lookup import (
 )
 from qrmem.types import Entity, Fact, Property, Question
 
-# CROSS JOIN fixes the order of the joins: from the few picked rows outwards, whatever ANALYZE saw.
+# CROSS JOIN fixes the order of joins: from the few picked rows outwards, whatever ANALYZE found.
 _OF_ENTITIES = """
     FROM picked CROSS JOIN name n ON n.entity = picked.num
     CROSS JOIN mention m ON m.name = n.num CROSS JOIN segment s ON s.num = m.segment
@@ -113,8 +113,8 @@ def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entit
 
 
 def list_entities(db: sqlite3.Connection, ns: str, limit: int = 100) -> list[EntityCount]:
-    """Return entities by falling number of segments, then key."""
-    # Two names may share a segment; one name, as most have, needs no comparing.
+    """Return entities by descending number of segments, then by key."""
+    # Two names may share a segment; an entity with one name, as most have, needs no DISTINCT.
     rows = db.execute(
         """
         SELECT e.key, e.name, e.type, CASE
@@ -210,7 +210,7 @@ def shared_entities(
 
 
 def _spread(db: sqlite3.Connection, entities: Iterable[int], most: int) -> dict[int, int]:
-    """Return the number of segments that name each entity, counted up to `most` and one."""
+    """Return the number of segments of each entity, counted up to `most` + 1."""
     pick(db, entities)
     rows = db.execute(
         "SELECT num, (SELECT count(*) FROM (SELECT DISTINCT m.segment FROM name n"

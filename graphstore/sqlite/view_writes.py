@@ -1,4 +1,4 @@
-"""Writes the view: new rows in, old rows out, and names and entities that vanish with them."""
+"""Write the view: add and delete rows, and delete names and entities that lose their last row."""
 
 import sqlite3
 from collections import Counter
@@ -38,7 +38,7 @@ class TouchedRows:
         names: names that may have no mention left.
         entities: entities that may have no name left.
         forms: change in the count of each (name, surface form).
-        stale: names whose mentions changed, to be resolved again.
+        stale: names whose mentions changed and which must be resolved again.
     """
 
     names: set[int] = field(default_factory=set)
@@ -92,7 +92,7 @@ def clear_view(db: sqlite3.Connection, ns: str) -> None:
 
 
 def raise_revision(db: sqlite3.Connection, ns: int) -> int:
-    """Count a change of the view; return the new revision."""
+    """Raise the revision of the view; return the new one."""
     rows = db.execute(
         "UPDATE namespace SET revision = revision + 1 WHERE num = ? RETURNING revision", (ns,)
     )
