@@ -232,7 +232,7 @@ def build_graph() -> "CompiledStateGraph[BuildState, BuildRun, BuildState, Build
         graph.add_edge(before.__name__, after.__name__)
     graph.add_conditional_edges("supplement", _goes_on, ["take", "merge"])
     graph.add_edge("embed", END)
-    # Not that of a graph around this one, either: the ledger is what a run goes on from.
+    # Nor a surrounding graph's checkpointer: a run resumes from the ledger.
     return graph.compile(checkpointer=False)
 
 
@@ -278,7 +278,7 @@ async def take(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
         count += len(run.of_document[later[count_taken]])
         count_taken += 1
     unread = [id for d in later[:count_taken] for id in run.of_document[d] if run.is_unread(id)]
-    # What failed before comes last: a run that stops at it has read all that can be read.
+    # Documents that failed before come last: a run that stops there has read all others.
     unread.sort(key=lambda id: run.state_of(id) == "failed")
     return {"later": later[count_taken:], "portion": later[:count_taken], "unread": unread}
 
@@ -341,7 +341,7 @@ async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     await run.reader.close([job for job in again if not job.questions])
     jobs_with_questions = [job for job in again if job.questions]
     await run.reader.read("supplement", jobs_with_questions, run.questioned)
-    run.again.clear()  # with all that was read first
+    run.again.clear()  # with all first readings
 
 
 async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:

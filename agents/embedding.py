@@ -55,7 +55,7 @@ async def embed_segments(
     return len(missing)
 
 
-# Names that an embedder finds alike, within a type.
+# Names of one type that are similar by their vectors.
 
 MOST_NAMES = 5000
 """Maximum number of names of a type to compare pairwise; the most frequent names are used."""
@@ -91,7 +91,7 @@ def alike_by(
 
 
 def _by_type(names: Iterable[NameRow]) -> list[list[NameRow]]:
-    """Return names that may be one, most frequent first; numbers and dates are what they say."""
+    """Return names that may be merged, most frequent first; numbers and dates may not."""
     groups: dict[str, list[NameRow]] = defaultdict(list)
     for name in names:
         kind = split_key(name.key)[1]
@@ -104,7 +104,7 @@ def _by_type(names: Iterable[NameRow]) -> list[list[NameRow]]:
 async def _vectors(
     store: GraphStore, ns: str, embedder: "Embedder", names: Sequence[str]
 ) -> "NDArray[np.float32]":
-    """Return a row per name; those that were not made before are kept beside the relations'."""
+    """Return a row for each name; new rows are stored with the relations' vectors."""
     owner_of = {name: vector_owner(name) for name in names}
     stored_vectors = await store.vectors(ns, "relation", list(owner_of.values()))
     vector_of = dict(zip(stored_vectors.owners, stored_vectors.matrix, strict=True))
@@ -121,7 +121,7 @@ async def _vectors(
 def _close(
     keys: Sequence[str], vectors: "NDArray[np.float32]", threshold: float
 ) -> list[tuple[str, str, float]]:
-    """Return the pairs from the threshold on; scores compare after rounding to 1e-4."""
+    """Return the pairs at or above the threshold; scores are rounded to 1e-4."""
     pairs = []
     for start in range(0, len(keys), NAMES_AT_ONCE):
         cosines = np.round(vectors[start : start + NAMES_AT_ONCE] @ vectors.T, 4)

@@ -52,7 +52,7 @@ async def tagged(tagger: EntityTagger | None, text: str) -> SegmentTags:
         return SegmentTags(tuple(await tagger.tag(text)), tagger.name)
     except Exception as exc:
         why = " ".join(str(exc).split()) or type(exc).__name__
-        # No reply of a model was lost: its first try is still the one to repeat, from the cache.
+        # No reply of a model was lost: the model's part is repeated from the cache.
         loss = Loss(f"tagger {tagger.name}: {why}; tagged by the rules", raw="", attempt=-1)
         return SegmentTags(tuple(await RulesTagger().tag(text)), f"!{tagger.name}", (loss,))
 
@@ -125,10 +125,10 @@ Done = Callable[[Sequence[JobResult]], Awaitable[None]]
 
 @dataclass(slots=True)
 class _Call:
-    """Jobs of one call, as far as they are still to be read.
+    """The unread jobs of one call.
 
     Attributes:
-        is_shared: whether they are to be tried together first.
+        is_shared: whether to try them together first.
     """
 
     jobs: list[Job]
@@ -146,11 +146,11 @@ class InProcess:
         concurrency: int = 8,
         open_entity: bool = True,
     ) -> None:
-        """Take what reads.
+        """Take the reasoner and the tagger.
 
         Args:
             tagger: its entities are united with the reasoner's.
-            concurrency: calls that are under way at the same time.
+            concurrency: maximum number of calls in flight.
             open_entity: `False` takes entities from the tagger alone (ablation).
         """
         self._reasoner = reasoner
@@ -183,13 +183,13 @@ class InProcess:
 
             async def work(job: Job, results: dict[str, JobResult] = results) -> None:
                 results[job.segment.id] = await self._one(phase, job)
-                await asyncio.sleep(0)  # let a cancellation through
+                await asyncio.sleep(0)  # lets a cancellation through
 
             await each(batch, work, concurrency=self._concurrency if self._tagger else 1)
             await done([results[job.segment.id] for job in batch])
 
     async def _read(self, phase: Phase, done: Done, call: _Call) -> None:
-        """Read the jobs of a call; if it is tried again, those that were not read yet."""
+        """Read the unread jobs of a call."""
         was_of_use = self._was_of_use
         if call.is_shared and (any(was_of_use) or len(was_of_use) < FRUITLESS):
             results = await self._together(phase, call.jobs)
@@ -204,7 +204,7 @@ class InProcess:
             del call.jobs[0]
 
     async def _together(self, phase: Phase, jobs: Sequence[Job]) -> list[JobResult]:
-        """Read several segments in one call; return what it was good for."""
+        """Read several segments in one call; return no result if the call fails."""
         reasoner = self._reasoner
         if not isinstance(reasoner, Sharer):
             return []
@@ -246,7 +246,7 @@ class InProcess:
         return SegmentTags(job.known.mentions)
 
     def _tagged(self, phase: Phase, made: Contribution, found: SegmentTags) -> Contribution:
-        """Return a reading with the tagger's entities; a second one without those, as it is."""
+        """Return a reading with the tagger's entities; a second reading is returned unchanged."""
         if not self._open_entity:
             made = of_tagger_alone(made, found.mentions)
         return united(made, found) if self._tagger and phase == "extract" else made
@@ -276,10 +276,10 @@ class ByWorkers:
     """Reads segments by rules in workers; the results equal those of this process."""
 
     def __init__(self, crew: Crew, how: HowRead, check: Callable[[], None]) -> None:
-        """Take who reads.
+        """Take the workers and their configuration.
 
         Args:
-            check: asked before work is handed out; raises where the run is to stop.
+            check: called before each batch; it raises if the run should stop.
         """
         self._crew = crew
         self._how = how
@@ -339,7 +339,7 @@ async def read_jobs(how: HowRead, phase: Phase, jobs: Sequence[Job]) -> list[Job
 
 @cache
 def _reader(how: HowRead) -> InProcess:
-    """Return what reads in a worker; a tagger starts once in each."""
+    """Return a worker's reader; a tagger starts once in each worker."""
     from qrmem.answering.local import LocalReasoner
     from qrmem.config import Settings
     from qrmem.extraction.taggers import open_tagger

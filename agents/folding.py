@@ -80,7 +80,7 @@ async def _fold_chain(
     segments: Mapping[str, Segment],
     names: Mapping[str, str],
 ) -> None:
-    """Merge what several segments of one document state, one after the other.
+    """Merge the statements of several segments of one document, one segment after the other.
 
     Args:
         about: the document's summary, and the user's question or "".
@@ -97,7 +97,7 @@ async def _fold_chain(
                 summary=about[0],
                 question=about[1],
             )
-            # Without a reply that can be used both stand side by side.
+            # If no reply parses, both descriptions are joined.
             description = folded.description or merged_text([*merged, *statement])
             fold = {"description": description, "questions": list(folded.questions)}
             segment_id = statement[0].segment_id
@@ -106,6 +106,6 @@ async def _fold_chain(
 
 
 def _lines(told: Told, names: Mapping[str, str]) -> str:
-    """Return facts as a prompt shows them, by the entities' names: who does what to whom."""
+    """Return facts as lines of a prompt, with the entities' names: who does what to whom."""
     ends = {key: names.get(key, key) for fact in told for key in (fact.head, fact.tail)}
     return "\n".join(f"{ends[f.head]} - {f.description} - {ends[f.tail]}" for f in told)

@@ -1,4 +1,4 @@
-"""The parallel passes of a build over segments; each result is committed as it comes.
+"""The parallel passes of a build over segments; each result is committed at once.
 
 The segments of a shared chat call depend only on the texts of a source, not on earlier runs or on
 concurrency.
@@ -128,12 +128,12 @@ class Reader:
         return LedgerRow(job.segment.id, state, reason, self.deps.reasoner.name)
 
     def _closed(self, job: Job, made: Contribution | None = None) -> LedgerRow:
-        """Return the last row of a segment, which is `partial` if something of it was lost."""
+        """Return the final row of a segment; it is `partial` if a part of a reply was lost."""
         reason = "; ".join(_reason(part) for part in (job.known, made) if part and part.losses)
         return self._row(job, "partial" if reason else "ok", _line(reason))
 
     async def _refused(self, phase: Phase, job: Job, result: JobResult) -> LedgerRow:
-        """Keep a reply that could not be used, so that its reason can be looked up."""
+        """Store an unusable reply, so that a user can look it up."""
         is_first = phase == "extract" and job.known is None
         state: SegmentState = "failed" if is_first else "partial"
         id_ = job.segment.id
@@ -213,6 +213,6 @@ def _reason(made: Contribution) -> str:
 
 
 def _line(text: str) -> str:
-    """Return a reason as a ledger keeps it: a model may have replied what no store takes."""
+    """Return a reason in the form of a ledger row, without characters that no store keeps."""
     text = text.encode("utf-8", "replace").decode("utf-8")
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:REASON]

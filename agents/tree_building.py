@@ -111,7 +111,7 @@ class TreeDeps:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A node to make, unless it is there."""
+    """A node to make, unless it exists."""
 
     key: str
     level: int
@@ -152,7 +152,7 @@ class _Building:
         self._nodes: dict[str, StoredNode] = {}
 
     async def drop_others(self) -> None:
-        """Forget nodes of the document that are no longer part of its tree."""
+        """Delete nodes of the document that are no longer part of its tree."""
         keys = await self._deps.store.cached_keys(self._deps.ns, "tree")
         current = self._nodes.keys() | self._groupings
         old = [key for key in keys if key.startswith(self._prefix) and key not in current]
@@ -160,7 +160,7 @@ class _Building:
             await self._deps.store.drop_cached(self._deps.ns, "tree", old)
 
     def tree(self) -> Tree:
-        """Return what was built."""
+        """Return the built tree."""
         nodes = tuple(below.node for below in self._nodes.values())
         covered = {key for node in nodes for key in node.covers}
         roots = tuple(node.key for node in nodes if node.key not in covered)
@@ -180,7 +180,7 @@ class _Building:
         }
 
     async def run(self) -> None:
-        """Make the levels of all parts side by side, then those over the parts' roots."""
+        """Make the levels of all parts in parallel, then those over the parts' roots."""
         settings = self._deps.settings
         whole = parts(self._segments) if settings.within_parts else [list(self._segments)]
         levels = await self._first(whole)
@@ -221,7 +221,7 @@ class _Building:
         for part in whole:
             texts, sizes = [s.text for s in part], [s.tokens for s in part]
             vectors, settings = await self._vectors(texts), self._deps.settings.clusters
-            if self._deps.course is not None and are_alike(vectors):  # a stub's, which say nothing
+            if self._deps.course is not None and are_alike(vectors):  # a stub's vectors
                 groups = bounded(sizes, self._deps.course, settings)
             else:
                 groups = await asyncio.to_thread(clusters, vectors, sizes, settings)
@@ -237,7 +237,7 @@ class _Building:
     async def _above(
         self, levels: Sequence[Sequence[StoredNode]], *, is_root_wanted: bool
     ) -> list[list[StoredNode]]:
-        """Return the next level of each part; a part of one node stays as it is."""
+        """Return the next level of each part; a part with one node does not change."""
         plans: list[list[_Plan]] = []
         for below in levels:
             is_few = len(below) <= self._deps.settings.clusters.few
@@ -252,7 +252,7 @@ class _Building:
         return [above or list(below) for above, below in zip(nodes, levels, strict=True)]
 
     async def _groups(self, below: Sequence[StoredNode]) -> list[list[int]]:
-        """Return the clusters of some nodes; those of the same nodes are not made again."""
+        """Return the clusters of some nodes; stored clusters of the same nodes are reused."""
         deps = self._deps
         below_keys = [node.node.key for node in below]
         key = node_key(f"{self._prefix}groups:", self._method, 0, below_keys)
@@ -270,7 +270,7 @@ class _Building:
     async def _clusters(self, below: Sequence[StoredNode]) -> Clusters:
         summaries = [node.node.summary for node in below]
         if self._deps.course is not None:
-            # How long a model's summaries are is not known: all of them may fit one cluster.
+            # The length of a model's summaries is unknown: all of them may fit one cluster.
             return bounded([0] * len(below), self._deps.course, self._deps.settings.clusters)
         if all(node.vectors is not None for node in below):
             import numpy as np
@@ -294,7 +294,7 @@ class _Building:
     # --- nodes ------------------------------------------------------------------------------------
 
     async def _make_level(self, plans: Sequence[Sequence[_Plan]]) -> list[list[StoredNode]]:
-        """Make all nodes of a level that are not there."""
+        """Make the missing nodes of a level."""
         flat = {plan.key: plan for part in plans for plan in part}
         nodes = await load(self._deps.store, self._deps.ns, list(flat))
         missing = [plan for key, plan in flat.items() if key not in nodes]
@@ -304,7 +304,7 @@ class _Building:
         return [[nodes[plan.key] for plan in part] for part in plans]
 
     async def _make(self, plans: Sequence[_Plan]) -> dict[str, StoredNode]:
-        """Make nodes; while some are embedded and kept, others are being made."""
+        """Make nodes; some are embedded and stored while others are being made."""
         deps, summaries, nodes = self._deps, dict[str, Summarised](), dict[str, StoredNode]()
 
         async def one(of: tuple[_Plan, Sequence[_Plan]]) -> None:
@@ -357,7 +357,7 @@ class _Building:
             deps.malformed += not summarised.is_well_formed
 
     async def _vectors(self, texts: Sequence[str]) -> "Vectors":
-        """Return what texts are clustered by: embeddings, or latent semantic analysis."""
+        """Return the vectors for clustering: embeddings, or latent semantic analysis."""
         if self._deps.embedder is not None:
             return await self._deps.embedder.embed(texts)
         return await asyncio.to_thread(latent, texts)
@@ -381,7 +381,7 @@ def latent(texts: Sequence[str]) -> "Vectors":
     with one_thread():
         basis, sizes, _ = np.linalg.svd(matrix @ matrix.T.toarray(), hermitian=True)
     rank = min(LATENT, len(texts))
-    # An SVD is the same up to signs: the largest number of each column is made positive.
+    # The signs of an SVD are arbitrary: the largest number of each column is made positive.
     signs = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(basis.shape[1])])
     vectors = (basis * signs * np.sqrt(np.abs(sizes)))[:, :rank]
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -390,7 +390,7 @@ def latent(texts: Sequence[str]) -> "Vectors":
 
 
 def _method(deps: TreeDeps) -> str:
-    """Return what, besides the text, a node depends on."""
+    """Return everything except for the text that a node depends on."""
     settings = deps.settings
     vectors = _name(deps.embedder) if deps.embedder is not None else f"latent {LATENT}"
     words = repr((deps.method, settings, reduction_of(settings.clusters), vectors))

@@ -94,7 +94,7 @@ class Prompt:
             where: the file, for the message.
 
         Raises:
-            PromptError: it has others.
+            PromptError: it has other slots.
         """
         slots = set(_slots(self.template))
         if missing := self.slots - slots:
@@ -127,7 +127,7 @@ class PromptSet(Mapping[str, Prompt]):
         """Return a prompt.
 
         Raises:
-            PromptError: there is none of that name.
+            PromptError: there is no prompt of that name.
         """
         if name not in self.prompts:
             raise PromptError(
@@ -261,7 +261,7 @@ def fenced(text: str, label: str = "") -> str:
         text: the text.
         label: added to the opening tag; only letters, digits and spaces.
     """
-    # The closing mark is the first of `</text>`, `</text2>`, … that the text does not hold.
+    # The closing tag is the first of `</text>`, `</text2>`, … that the text does not contain.
     tags_used = {match.group(1).lower() for match in _CLOSING.finditer(text)}
     marks = chain(["text"], (f"text{n}" for n in count(2)))
     mark = next(name for name in marks if name not in tags_used)

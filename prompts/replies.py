@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 def _undescribed(schema: dict[str, Any]) -> None:
-    """Drop the class's docstring: it is for readers of the code, and would cost tokens per call."""
+    """Drop the class's docstring: it is for readers of the code, and would cost tokens."""
     schema.pop("description", None)
 
 
@@ -61,7 +61,7 @@ class ReadReply(Reply):
 
 
 class SupplementReply(Reply):
-    """What questions add to a segment's entities and relations."""
+    """Further entities and relations of a segment, for some questions."""
 
     entities: list[str] = []
     relations: list[str] = []
@@ -83,7 +83,7 @@ class ReadTogetherReply(Reply):
 
 
 class PassageSupplement(Reply):
-    """What questions add to one passage of several."""
+    """Further entities and relations of one passage of several, for some questions."""
 
     n: int
     entities: list[str] = []
@@ -91,7 +91,7 @@ class PassageSupplement(Reply):
 
 
 class SupplementTogetherReply(Reply):
-    """What questions add to several segments, by number."""
+    """Further entities and relations of several segments, by number, for some questions."""
 
     passages: list[PassageSupplement]
 
@@ -164,7 +164,7 @@ class JudgeReply(Reply):
 
 
 class AnswerReply(Reply):
-    """An answer that may not be refused."""
+    """A forced answer."""
 
     reasoning: str = ""
     answer: str
@@ -181,7 +181,7 @@ class AnswerReply(Reply):
 
 
 class NamesReply(Reply):
-    """Names, out of the question or out of a list."""
+    """Names, from the question or from a list."""
 
     entities: list[str]
 
@@ -193,7 +193,7 @@ class QueryReply(Reply):
 
 
 class ShortReply(Reply):
-    """An answer without what stands around it."""
+    """An answer without words around it."""
 
     answer: str
 
@@ -205,13 +205,13 @@ class MemosReply(Reply):
 
 
 class NotesReply(Reply):
-    """Which notes are needed, from 1."""
+    """Numbers of the needed notes, from 1."""
 
     notes: list[int] = []
 
 
 class RatingReply(Reply):
-    """What an answer is worth, from 1 to 10, or to 100 for a conversation's."""
+    """The rating of an answer, from 1 to 10; of a conversation's answer, from 1 to 100."""
 
     reasoning: str = ""
     rating: int
@@ -226,7 +226,7 @@ class RatingReply(Reply):
 
 
 class CodeReply(Reply):
-    """How unfinished code goes on."""
+    """The continuation of unfinished code."""
 
     code: str
 
@@ -239,14 +239,14 @@ class CodeReply(Reply):
 
 
 class TriageReply(Reply):
-    """Which part to read next, from 0; -1: none."""
+    """Number of the part to read next, from 0; -1: none."""
 
     reasoning: str = ""
     part: int
 
 
 class PageBreakReply(Reply):
-    """At which mark a page ends."""
+    """Number of the mark at which a page ends."""
 
     label: int
 
@@ -258,7 +258,7 @@ class GistReply(Reply):
 
 
 class LookUpReply(Reply):
-    """Which pages to read in full, from 0."""
+    """Numbers of the pages to read in full, from 0."""
 
     reasoning: str = ""
     pages: list[int] = []

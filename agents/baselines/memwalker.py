@@ -62,7 +62,7 @@ async def build_tree(caller: Caller, passages: Sequence[Passage], window: int) -
 
 
 async def _summary(caller: Caller, texts: Sequence[str], window: int, *, joins: bool) -> str:
-    """Return a summary; where the model gives none, the beginning of the text."""
+    """Return a summary; if the model gives none, the beginning of the text."""
     pieces = [piece for text in texts for piece in text.split("\n") if piece.strip()]
     prompt, reply = "summary-join" if joins else "summary", min(SUMMARY_TOKENS, window // 4)
     summary = await ask_about(caller, prompt, SummaryReply, pieces, window=window, reply=reply)
@@ -123,7 +123,7 @@ async def walk(run: Walk, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
 
 
 async def _choose(run: Walk, above: Sequence[int], parts: Sequence[int]) -> tuple[int | None, str]:
-    """Return one of the parts, or none of them, and why."""
+    """Return the index of the chosen part, or of none, and the reason."""
     if not parts:
         return None, ""
     numbered = [fenced(run.tree[part].summary, f"part {n}") for n, part in enumerate(parts)]
@@ -147,9 +147,9 @@ async def _choose(run: Walk, above: Sequence[int], parts: Sequence[int]) -> tupl
 
 
 def _with_memory(run: Walk, path: Sequence[int]) -> list[Passage]:
-    """Return what a node reads as and, as far as it fits, the summaries that led to it.
+    """Return a node's passage and, as far as they fit, the summaries on the path to it.
 
-    A leaf reads as its text, any other node as its summary.
+    The passage of a leaf is its text, of any other node its summary.
     """
     node = run.tree[path[-1]]
     at = next(one.passage for one in run.tree if one.passage is not None)
@@ -165,6 +165,6 @@ def _with_memory(run: Walk, path: Sequence[int]) -> list[Passage]:
 
 
 def _note(at: Passage, summary: str) -> Passage:
-    """Return a summary as something to read."""
+    """Return a summary as a passage."""
     segment = replace(at.segment, id=f"{at.segment.document_id}*", text=summary)
     return Passage("M", segment, "What is known from further up")

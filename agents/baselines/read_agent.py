@@ -54,7 +54,7 @@ async def _paginated(caller: Caller, passages: Sequence[Passage], window: int) -
 
 
 async def _page_end(caller: Caller, left: Sequence[Passage], window: int) -> int:
-    """Return how many pieces the next page has."""
+    """Return the number of pieces of the next page."""
     words, offered = 0, []
     for n, piece in enumerate(left, 1):
         words += len(piece.segment.text.split())
@@ -86,7 +86,7 @@ def _mark(pieces: Sequence[Passage], offered: Sequence[int]) -> list[str]:
 
 
 async def _gist(caller: Caller, page: Passage, window: int) -> str:
-    """Return a page's gist; where the model gives none, the page itself."""
+    """Return a page's gist; if the model gives none, the page itself."""
     lines = [line for line in page.segment.text.split("\n") if line.strip()]
     reply = min(2 * REPLY, window // 4)
     gist = await ask_about(caller, "gist", GistReply, lines, window=window, reply=reply)
@@ -141,7 +141,7 @@ async def answer_by_pages(run: PageReader, *, is_forced: bool) -> tuple[Verdict,
 
 
 async def _look_up(run: PageReader, known: Sequence[int]) -> tuple[list[int], str] | None:
-    """Return which pages are wanted in full and fit, and why; `None` without a readable reply."""
+    """Return the pages to read in full, as far as they fit, and why; `None` if no reply parses."""
     count = 1 if run.is_sequential else run.most
     views = [
         fenced(passage.segment.text.strip(), f"page {n}")
@@ -169,7 +169,7 @@ async def _look_up(run: PageReader, known: Sequence[int]) -> tuple[list[int], st
 
 
 def _fitting(run: PageReader, looked_up: Sequence[int]) -> list[Passage]:
-    """Return all pages, labelled; those for which the window has no room are left out."""
+    """Return the pages that fit the window, labelled."""
     labelled = [replace(p, label=f"S{n}") for n, p in enumerate(run.shown(looked_up), 1)]
     room, pages_kept = run.reasoner.room(run.context), []
     for passage in labelled:

@@ -1,4 +1,4 @@
-"""The dual memory as a run sees it: limited to its documents, oriented by its question."""
+"""The dual memory of a run: limited to its documents, oriented by its question."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,14 +59,14 @@ class MemoryGraph:
         missing = [key for key in keys if key not in self._found]
         if not missing:
             return
-        await self._may_end()  # how the memory stands is read before the first step
+        await self._may_end()  # the memory's revision is read before the first step
         around = await self.store.around(self.ns, missing, texts=texts)
         self._found.update(dict.fromkeys(missing, around))
         self._segments.update({segment.id: segment for segment in around.segments})
         self._names.update(await self._own_names(around))
 
     async def _own_names(self, found: Around) -> Mapping[str, str]:
-        """Return the names of entities, as those documents have them that may be looked at."""
+        """Return the names of entities, in the forms of the shown documents."""
         added = {key: row.name for key, row in self.overlay.entities.items()}
         if self.documents is None and self.only is None:
             return {**found.names, **added}
@@ -94,7 +94,7 @@ class MemoryGraph:
         ]
 
     async def _entries(self, ids: Iterable[str]) -> Mapping[str, Entry]:
-        """Return what is indexed of segments, by id."""
+        """Return the index entries of segments, by id."""
         wanted_ids = list(dict.fromkeys(ids))
         missing = [id for id in wanted_ids if id not in self._indexed]
         if missing:
@@ -122,7 +122,7 @@ class MemoryGraph:
         return {key: self._places[key] for key in keys}
 
     async def relations(self, keys: Sequence[str]) -> dict[str, Relation]:
-        """Return the relations of some entities that the documents state, by key."""
+        """Return the relations of some entities in the shown documents, by key."""
         missing = [key for key in keys if key not in self._relations]
         if missing:
             await self.look(missing)
@@ -169,7 +169,7 @@ class MemoryGraph:
                 self._relations[end].append(edge)
 
     async def _may_end(self) -> bool:
-        """Whether statements may replace others at all, as they do by single types or judgement."""
+        """Return whether statements can replace others, by single types or by judgements."""
         if self._judged is None:
             self._judged = await judged_pairs(self.store, self.ns)
         return bool(self._judged or self.single_types)
@@ -201,7 +201,7 @@ class MemoryGraph:
         return {place: e for place, e in endings.items() if e.by.segment_id in inside}
 
     async def _dated(self, facts: Sequence[Fact]) -> list[Fact]:
-        """Return facts; those that were replaced, or do not hold, say so."""
+        """Return facts; those that were replaced, or are not true then, are marked."""
         ends = await self.endings(facts)
         tails = [ending.by.tail for ending in ends.values()]
         names = dict(zip(tails, await self.names(tails), strict=True))

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from qrmem.agents.search.run import Search
 
 
-# What a question adds to the memory for its own run: orientation `local`.
+# What orientation `local` adds to the memory for one question's run.
 #
-# The stored view is not touched, so that others never see what one question read into it.
+# The stored view does not change, so that other questions never see the additions.
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _resolved(
 
 
 def _stored_entities(names: Sequence[NameRow], resolution: Mapping[str, str]) -> dict[str, str]:
-    """Return for each resolved entity the stored one that most uses of its names stand for."""
+    """Return for each resolved entity the stored entity that most uses of its names refer to."""
     weight: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for name in names:
         weight[resolution[name.key]][name.entity] += name.count
@@ -189,7 +189,7 @@ async def _nearest(run: "Search", k: int) -> list[Segment]:
 
 
 async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution]:
-    """Read what was not read with this question; returns what could not be kept."""
+    """Read the segments that were not read with this question; return unstored contributions."""
     best_effort = run.best_effort or BestEffortWriter(run.store, run.listener)
     question = (run.context.question,)
     segments_done = {
@@ -225,7 +225,7 @@ async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution
 
 
 async def _stored_contributions(run: "Search", near: list[Segment]) -> list[Contribution]:
-    """Return what was read with this question, or with any where orientation is shared."""
+    """Return contributions for this question, or, if orientation is shared, for any."""
     documents = dict.fromkeys(segment.document_id for segment in near)
     contributions = await run.store.contributions(run.ns, *documents, kinds=("oriented",))
     if run.options.share_orientation:

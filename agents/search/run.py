@@ -210,7 +210,7 @@ class Search:
         )
         self.room = self.reasoner.room(self.context)
 
-    # --- what happens -----------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------
 
     def enter(self, state: SearchState, write: Callable[[Any], None]) -> None:
         """Begin a step of the state machine.
@@ -220,7 +220,7 @@ class Search:
             write: gets each step if the run is streamed.
         """
         self._told, self._before, self._write = [], len(state.get("steps", ())), write
-        if self._earlier is None:  # what was used before an interruption
+        if self._earlier is None:  # the usage before an interruption
             self._earlier = state.get("used", {})
 
     def leave(self, update: SearchState) -> SearchState:
@@ -299,7 +299,7 @@ class Search:
             return pack(imp, add, room=self.room, size=size)
         sure = pack(imp, (), room=self.room // 2, size=size).read or imp[:1]
         sure_ids = {candidate.segment.id for candidate in sure}
-        # Scores of hits and of edges do not compare: the other hits rank below every edge.
+        # Scores of hits and of edges are not comparable: the other hits rank below every edge.
         rest = [
             PackingCandidate(w.segment, w.score - BELOW)
             for w in imp
@@ -310,7 +310,7 @@ class Search:
     async def sizes(self, segments: Sequence[Segment]) -> list[int]:
         """Return the number of tokens of segments in a prompt."""
         passages = await self.graph.passages(segments)
-        # Room for a label of three characters; those of a pack come once it is known.
+        # Room for a label of three characters; the real labels follow when the pack is known.
         return [self.reasoner.size(replace(p, label="S99")) for p in passages]
 
     async def _candidates_of(self, scores: Mapping[str, float]) -> list[PackingCandidate]:
@@ -342,7 +342,7 @@ class Search:
         texts = [f"{passage.title} {passage.segment.text}" for passage in passages]
         if not absent_names(question, texts):
             return []
-        # Who speaks a turn is an entity of it, whether or not the turn has the name.
+        # The speaker of a turn is an entity of it, even if the turn does not have the name.
         entities_by_segment = await self.graph.entities_in(
             [passage.segment.id for passage in passages]
         )
@@ -385,7 +385,7 @@ class Search:
             brought: segments of the new node, with their scores.
         """
         edges_shown = expansion.ranked(edges, scores)[: expansion.TRAIL_EDGES]
-        # Only what is shown needs its proper name; other ends go by the name in their key.
+        # Only shown ends need their proper name; others use the name in their key.
         await self.graph.names([end for edge in edges_shown for end in (edge.head, edge.tail)])
         self.tell(
             "expand",

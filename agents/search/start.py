@@ -63,13 +63,13 @@ _COMPARED = re.compile(
 
 
 def sides(question: str) -> tuple[str, ...]:
-    """Return the two sides of a comparison in a question; none if it compares nothing."""
+    """Return the two sides of a comparison in a question; none if it is no comparison."""
     match = _COMPARED.search(question)
     return tuple(side.strip() for side in match.groups() if side) if match else ()
 
 
 async def _searched(run: "Search") -> list[Hit]:
-    """Return the hits of the question; where it compares, as many for each side, best first."""
+    """Return the hits of the question and, for a comparison, of each side, best first."""
     k, documents = run.options.hits, run.options.documents
     two = sides(run.context.question)
     if not two:
@@ -104,7 +104,7 @@ async def _from_search(run: "Search") -> SearchStart:
 
 
 async def _from_all(run: "Search") -> SearchStart:
-    """Start from all segments where nothing shares a word with the question, if they are few."""
+    """Start from all segments, if they are few and none shares a word with the question."""
     ids = [segment.id for segment in await run.all_segments(run.options.hits)]
     entities = await _entities_of(run, ids)
     await run.graph.look(entities)
@@ -115,7 +115,7 @@ async def _from_all(run: "Search") -> SearchStart:
 
 
 async def _entities_of(run: "Search", segment_ids: Sequence[str]) -> list[str]:
-    """Return the entities of ranked segments: those that the question names, then by rank."""
+    """Return the entities of ranked segments: those in the question first, then by rank."""
     question = f" {normalise_name(question_text(run))} "
     keys_by_segment = await run.graph.entities_in(segment_ids)
     weight: dict[str, tuple[int, float]] = {}
@@ -164,8 +164,8 @@ async def _entities_named(run: "Search", names: Sequence[str]) -> list[str]:
 async def _alike(run: "Search", name: str, entities: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """Return the entities of the known name nearest to an unknown one.
 
-    Names that share a word come first; where none does, all are compared, by their vectors or,
-    without an embedder, by their spelling.
+    Names that share a word come first; if none does, all are compared by vectors or, without an
+    embedder, by spelling.
     """
     name_terms = set(terms(name))
     names_near = [norm for norm in entities if name_terms & set(terms(norm))] or list(entities)

@@ -31,7 +31,7 @@ def summed(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Add two stages' figures; money is known where both know it."""
+    """Add the figures of two stages; the cost is known if both are."""
     figures = {
         name: one.get(name, 0) + other.get(name, 0)
         for name in (one.keys() | other.keys()) - {"cost"}
@@ -144,10 +144,10 @@ def steps_of(state: SearchState) -> Sequence[Step]:
     return [from_plain(step, Step) for step in state.get("steps", ())]
 
 
-# Searches that a LangGraph checkpointer keeps: which one goes on, and which are forgotten.
+# Searches in a LangGraph checkpointer: which one to resume, and which to delete.
 
 NAMESPACE, QUESTION = "qrmem_namespace", "qrmem_question"
-"""Keys in a checkpoint's metadata."""
+"""Keys in the metadata of a checkpoint."""
 
 
 def config_of(ns: str, options: AskOptions, thread: str) -> dict[str, Any]:

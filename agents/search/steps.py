@@ -104,7 +104,7 @@ def _mark(
 
 
 def _within(run: Search, passages: Sequence[Passage]) -> list[Passage]:
-    """Return passages that fit, the newest first to stay, in their order."""
+    """Return the passages that fit, in their order; the newest ones take precedence."""
     passages_kept: list[Passage] = []
     room_left = run.room
     for passage in reversed(passages):
@@ -228,10 +228,10 @@ async def read(run: Search, state: SearchState) -> SearchState:
 
 
 def _read_before(state: SearchState, packed: Packed) -> str | None:
-    """Return why the same passages answered nothing, where they were read before; else `None`.
+    """Return the reason of an earlier reading of the same passages, if there was one; else `None`.
 
-    They would get the same verdict, so nobody is asked. Only with `paper_exact` does a search come
-    to read them again.
+    They would get the same verdict, so no call is made. Only with `paper_exact` a search can read
+    them again.
     """
     now = {candidate.segment.id for candidate in packed.read}
     for step in reversed(steps_of(state)):
@@ -269,15 +269,15 @@ async def conclude(run: Search, state: SearchState) -> SearchState:
 
 
 def _read_in_all(state: SearchState) -> list[str]:
-    """Return the ids of all segments that were read, in any of the readings."""
+    """Return the ids of all segments of all readings."""
     steps = steps_of(state)
     return list(dict.fromkeys(one.segment_id for step in steps for one in step.read))
 
 
 def _of_all_readings(run: Search, state: SearchState) -> str:
-    """Return why a search with a chat model ended without an answer: true of all that it read.
+    """Return why a search with a chat model found no answer in all that it read.
 
-    A model's reason is about the passages of one reading.
+    The model's own reason is only about the passages of one reading.
     """
     count, trials = len(_read_in_all(state)), state.get("trials", 0)
     if trials < 2 or not count:
@@ -287,7 +287,7 @@ def _of_all_readings(run: Search, state: SearchState) -> str:
 
 
 async def _missing_in_all(run: Search, state: SearchState) -> str:
-    """Return what none of the segments read has; without a chat model they need no window."""
+    """Return why no read segment answers, without a chat model; "" before a second reading."""
     if state.get("trials", 0) < 2:
         return ""
     segments = await run.graph.segments(_read_in_all(state))
@@ -300,7 +300,7 @@ async def _missing_in_all(run: Search, state: SearchState) -> str:
 
 
 async def _packed(run: Search, state: SearchState) -> tuple[Packed, list[Passage]]:
-    """Return what fits the window, and the passages that are read of it."""
+    """Return the segments that fit the window, and their passages."""
     packed = await run.packed(state)
     order = state.get("order", "position")
     if order != "position":
@@ -315,7 +315,7 @@ async def _packed(run: Search, state: SearchState) -> tuple[Packed, list[Passage
 async def _settle(
     run: Search, verdict: Verdict, passages: Sequence[Passage]
 ) -> tuple[Verdict, SearchState]:
-    """Return a verdict as it counts, and what of it the state keeps."""
+    """Return a verdict after the checks on it, and the state's update."""
     if verdict.status == "passages" and (absent := await run.absent_names(passages)):
         reason = f"not found in what was searched: {', '.join(absent)}"
         verdict = Verdict(is_answerable=False, reason=reason, tokens=verdict.tokens)
@@ -369,12 +369,12 @@ def search_graph(
         graph.add_conditional_edges("read", _after_a_reading, {**ends, "move": "move"})
         graph.add_conditional_edges("move", _after_moving, ["read", "conclude"])
     graph.add_edge("conclude", END)
-    # False: that of a graph around this one may belong to another thread, or not be awaitable.
+    # False: a surrounding graph's checkpointer may belong to another thread, or be synchronous.
     return graph.compile(checkpointer=False if checkpointer is None else checkpointer)
 
 
 def _node(step: Step) -> Callable[..., Awaitable[SearchState]]:
-    """Return a step as LangGraph calls it: what it tells and uses goes into the state."""
+    """Return a node of LangGraph for a step; its events and usage go into the state."""
 
     async def node(state: SearchState, runtime: Runtime[Search]) -> SearchState:
         run = runtime.context
@@ -389,7 +389,7 @@ def _node(step: Step) -> Callable[..., Awaitable[SearchState]]:
 def _after_widening(
     state: SearchState, runtime: Runtime[Search]
 ) -> Literal["widen", "elaborate", "read"]:
-    """Widen until the depth is reached or no edge is near enough."""
+    """Widen until the depth is reached, or no edge is similar enough."""
     options = runtime.context.options
     if not options.navigation or not state["entities"]:
         return "read"
@@ -399,7 +399,7 @@ def _after_widening(
 
 
 def _after_elaborating(state: SearchState, runtime: Runtime[Search]) -> Literal["read", "conclude"]:
-    """Answer at once where an answer is forced anyway."""
+    """Answer at once if an answer will be forced anyway."""
     run = runtime.context
     is_forced = run.options.on_exhausted == "force" and not run.reasoner.is_local
     return "conclude" if is_forced else "read"
@@ -417,7 +417,7 @@ def _after_a_reading(
 
 
 def _after_moving(state: SearchState) -> Literal["read", "conclude"]:
-    """Read again if there is anything new; the same passages would get the same verdict."""
+    """Read again if there is a new passage; the same ones would get the same verdict."""
     return "read" if state["has_moved"] else "conclude"
 
 
@@ -451,7 +451,7 @@ async def followed(run: Search, name: str, strategy: Strategy) -> AsyncGenerator
 
 
 async def _outcome(run: Search, name: str, state: SearchState) -> Outcome:
-    """Return what a search found; quoted texts come from the store."""
+    """Return the outcome of a search; quoted texts come from the store."""
     answer = from_plain(state.get("answer", {"is_answerable": False}), Verdict)
     spans = [from_plain(one, Citation) for one in state.get("citations", ())]
     texts = {s.id: s for s in await run.graph.segments([span.segment_id for span in spans])}

@@ -58,7 +58,7 @@ async def strategy_of(run: Search) -> tuple[str, Strategy]:
 
 
 async def _default(run: Search) -> str:
-    """Return what is followed where no strategy is named; some options need a walk."""
+    """Return the strategy if the user chose none; some options need a walk."""
     options = run.options
     if await whole.fits(run):
         return whole.NAME

@@ -39,7 +39,7 @@ async def begin(run: Search, state: SearchState) -> SearchState:
 
 
 async def _pick(run: Search, assessed: "Assessed") -> dict[str, float]:
-    """Return the best fragments: so many as are wanted, within the words that are wanted."""
+    """Return the best fragments, up to the wanted number and the wanted words."""
     settings = assessed.settings
     best_fragments = assessed.best(settings.top or max(FEWEST, run.room // SMALLEST))
     if settings.words is None:

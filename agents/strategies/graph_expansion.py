@@ -28,7 +28,7 @@ async def expand(run: Search, state: SearchState) -> SearchState:
     walk = Walk(tuple(state["entities"]), frozenset(state["taken"]))
     edges = expansion.frontier((await run.graph.relations(walk.entities)).values(), walk)
     scores = await run.edge_scores(question_text(run), edges)
-    # Cosine thresholds say nothing about BM25: there the frontier's own scores decide.
+    # A cosine threshold does not apply to BM25: there the frontier's own scores decide.
     threshold = run.options.threshold if run.scorer.is_dense else None
     worthy = expansion.worthy_edges(edges, scores, threshold=threshold, width=run.options.width)
     for edge in worthy:
@@ -80,7 +80,7 @@ async def _candidates(run: Search, around: dict[str, Relation]) -> list[Relation
 
 
 async def _stating(run: Search, query: str, edges: list[Relation]) -> dict[str, float]:
-    """Return the segments that state relations near the query, by the best of these."""
+    """Return the segments that state relations near the query, scored by the best of these."""
     scores = await run.edge_scores(query, edges)
     best: dict[str, float] = {}
     for edge in edges:

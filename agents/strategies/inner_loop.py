@@ -211,7 +211,7 @@ def as_node(entry: TableEntry) -> ScoredNode:
     return ScoredNode(entry.key, entry.kind, entry.level, round(entry.score, 4), entry.segments)
 
 
-# --- without one ---------------------------------------------------------------------------------
+# --- without a chat model -------------------------------------------------------------------------
 
 
 async def _read_locally(run: Search, state: SearchState) -> SearchState:
@@ -238,7 +238,7 @@ async def _read_locally(run: Search, state: SearchState) -> SearchState:
 
 
 async def _sentences(run: Search) -> Sentences:
-    """Return the sentences of a run; what one round has cut, the next one need not."""
+    """Return the sentences of a run; they are cached between rounds."""
     if run.kept is None:
         trees = await trees_of(run)
         surprise = run.options.surprise

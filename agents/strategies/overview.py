@@ -103,7 +103,7 @@ def spread(items: Sequence[T], most: int) -> list[T]:
 
 
 def _group(run: Search) -> int:
-    """Return how many notes are joined by one call."""
+    """Return the number of notes that one call joins."""
     return max(2, run.room // (NOTE + 20))
 
 
@@ -215,7 +215,7 @@ async def _answered(run: Search, caller: "Caller", notes: list[dict[str, Any]]) 
 async def _join(
     run: Search, caller: "Caller", notes: Sequence[Mapping[str, Any]], *, choices: Sequence[str]
 ) -> tuple[Verdict, list[dict[str, Any]]]:
-    """Return what notes say together, and the citations of the notes that it names, or of all."""
+    """Return joined notes, with the citations of the notes that the reply names, or of all."""
     labelled = {f"S{n}": note for n, note in enumerate(notes, 1)}
     question = multiple_choice.shown(run.context.question, choices)
     try:

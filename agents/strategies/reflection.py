@@ -66,7 +66,7 @@ async def _query(run: Search, state: SearchState) -> str:
 async def _reached(
     run: Search, query: str, edge: Relation, node: str, score: float
 ) -> dict[str, float]:
-    """Return the new node's segments with the edge's score, told apart by what they say.
+    """Return the new node's segments with the edge's score and additions for their own text.
 
     With `paper_exact` they all have the edge's score.
     """
