@@ -1,7 +1,7 @@
 """Walks over the graph: the parts of Algorithm 1 and of Graph Expansion Search.
 
 QRMeM, section 2.2. Algorithm 1 as printed never initialises E, and updates it where nothing reads
-it. It takes the arg-max over edges for a node, and it may weigh an edge again for ever. Here E
+it. It takes the arg-max over edges for a node, and it may weigh an edge again forever. Here E
 starts as E_s, and each step starts from E. A frontier edge has exactly one end in E and was not
 taken before. It leads to its end outside E.
 """
@@ -157,7 +157,7 @@ def query_text(
         free = limit - tokenizer.count(query + SEPARATOR + tail)
         reason = tokenizer.cut(reason.strip(), max(0, free)).strip()
         while reason and tokenizer.count(query + SEPARATOR + reason + tail) > limit:
-            # Counts of parts need not add up to the count of the whole.
+            # The token counts of parts need not add up to that of the whole.
             reason = reason[: len(reason) * 9 // 10].rstrip()
     return SEPARATOR.join(part for part in (query, reason.strip(), names) if part)
 

@@ -82,7 +82,7 @@ async def merge_documents(
                 store, ns, portion, limit, resolves=similar is None
             )
         except StoreConflict:
-            limit = max(1, limit // 2)  # the less there is to do, the sooner it is done
+            limit = max(1, limit // 2)  # a smaller portion conflicts less
             raise
         limit = min(PORTION, 2 * limit)
         left = left[len(portion) :] if is_whole else left
@@ -118,7 +118,7 @@ async def current_merges(
     names, decisions = await store.names(ns), (await store.unmerged(ns)).decisions
     if similar is not None:
         return resolve(map(NameUse.of, names), decisions, await similar(names)).merges
-    # Most names stand alone: only the others, and what is near them, are decided again.
+    # Most names stand alone: only the others, and names near them, are resolved again.
     sizes = Counter(row.entity for row in names)
     affected = AffectedNames(store, ns, decisions)
     await affected.take({row.key: row.entity for row in names if sizes[row.entity] > 1})
@@ -136,7 +136,7 @@ async def near_names(store: GraphStore, ns: str, keys: Iterable[str]) -> Sequenc
 
 
 def _portion(ids: Sequence[str], sizes: Mapping[str, int], limit: int) -> Sequence[str]:
-    """Return the first documents, one at least, that have so many segments together at most."""
+    """Return the first documents, at least one, with at most so many segments together."""
     fitting = takewhile(lambda n: n <= limit, accumulate(sizes.get(id, 0) for id in ids))
     return ids[: max(1, len(list(fitting)))]
 
@@ -149,14 +149,14 @@ async def _merged(
     *,
     resolves: bool,
 ) -> tuple[int, bool, bool]:
-    """Write the rows that the view lacks, and resolve their names where that needs no more reading.
+    """Write missing rows of the view, and resolve their names if that needs no further read.
 
     Args:
-        limit: of how many segments at most.
+        limit: maximum number of segments.
         resolves: whether names may be resolved at once.
 
     Returns:
-        How many segments' rows were written, whether no name is left to resolve, and whether no
+        The number of segments with new rows, whether no name is left to resolve, and whether no
         row is left to write.
     """
     unmerged = await store.unmerged(ns, *document_ids)
@@ -172,7 +172,7 @@ async def _merged(
 
 
 async def _unmerged(found: Unmerged, limit: int) -> tuple[Rows, list[str], bool]:
-    """Return rows that the view lacks, the segments whose rows they replace, and if that is all."""
+    """Return missing rows, the segments whose rows they replace, and whether these are all."""
     rows = Rows()
     replaced: list[str] = []
     for n, read in enumerate(readings(found.segments, found.contributions, found.said_at)):
@@ -188,7 +188,7 @@ async def _unmerged(found: Unmerged, limit: int) -> tuple[Rows, list[str], bool]
 
 
 async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[str]) -> ViewUpdate:
-    """Return the change in which each new name stands for itself."""
+    """Return the update in which each new name is its own entity."""
     names_used = {row.name for row in rows.mentions}
     names_known = await store.names(ns, NameFilter(norms={split_key(key)[0] for key in names_used}))
     new = names_used - {row.key for row in names_known}
@@ -199,7 +199,7 @@ async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[st
 
 
 async def _resolved(store: GraphStore, ns: str, rows: Rows, found: Unmerged) -> ViewUpdate:
-    """Return the change that brings rows in, with what their names stand for."""
+    """Return the update that adds rows, with the entities of their names."""
     affected = AffectedNames(store, ns, found.decisions, forms_of(rows.mentions))
     resolved = await affected.take(found.stale)
     names, entities = _renamed(affected.names, affected.resolution(), affected.new)
@@ -230,10 +230,10 @@ async def _refreshed(store: GraphStore, ns: str, similar: Similar | None) -> Non
 def _renamed(
     before: Mapping[str, NameRow], found: Resolution, new: Collection[str] = ()
 ) -> tuple[dict[str, str], list[EntityRow]]:
-    """Return the names that stand for another entity than before, and the entities that change.
+    """Return the names whose entity changes, and the changed entities.
 
     Args:
-        new: names that stood for none.
+        new: names that had no entity.
     """
     moved = {
         key: entity
@@ -270,7 +270,7 @@ class AffectedNames:
         """Start with nothing.
 
         Args:
-            added: forms of names, by key, that are to count as if they were written already.
+            added: forms of names, by key, that count as if they were already written.
         """
         self.names: dict[str, NameRow] = {}
         self.new: set[str] = set()
@@ -322,10 +322,10 @@ class AffectedNames:
         """Read the names of some normalised forms, and blocks.
 
         Args:
-            standing: block to how many of the changed names stand, or stood, in it.
+            standing: block to the number of changed names that are, or were, in it.
 
         Returns:
-            The names that are to be decided again because of them.
+            The names that must be resolved again because of them.
         """
         norms_wanted = set(norms) - self._asked
         most = {block: MOST + 1 + count for block, count in standing.items()}
@@ -346,12 +346,12 @@ class AffectedNames:
             self._blocks[block] = (
                 None if len(block_rows) > MOST else [row.key for row in block_rows]
             )
-            if len(block_rows) < limit:  # else it was crowded before and decides nothing still
+            if len(block_rows) < limit:  # else it was too large before, and still decides nothing
                 touched += [row for row in block_rows if own_block(row.key) == block]
         return touched
 
     async def _joined(self, rows: Sequence[NameRow]) -> set[str]:
-        """Decide on names; return the entities of those that they join, by rule or decision."""
+        """Find the parents of names; return the entities of names that they join."""
         lacking = {own_block(row.key) for row in rows} - self._blocks.keys()
         norms = {split_key(row.key)[0] for row in rows}
         partners = {other for norm in norms for other in self._partners.get(norm, ())}
@@ -366,9 +366,9 @@ class AffectedNames:
         return entities
 
     async def _read(self, wanted: NameFilter) -> list[NameRow]:
-        """Return names by key as they are once the added ones are written."""
+        """Return names by key, as if the added ones were written."""
         rows = {row.key: row for row in await self._store.names(self._ns, wanted)}
-        if self._added and not self._grown:  # the first read asks for all of them
+        if self._added and not self._grown:  # the first read includes all of them
             for key, forms in self._added.items():
                 self._grown[key] = _with_occurrences(key, rows.get(key), forms)
             self.new = self._added.keys() - rows.keys()
@@ -387,14 +387,14 @@ class AffectedNames:
 
 
 def _with_occurrences(key: str, row: NameRow | None, added: Mapping[str, int]) -> NameRow:
-    """Return a name with more occurrences; a new one stands for itself until it is resolved."""
+    """Return a name with more occurrences; a new name is its own entity until it is resolved."""
     forms = Counter(dict(row.forms) if row else {})
     forms.update(added)
     return replace(row or NameRow(key, key), forms=by_frequency(forms))
 
 
 def _partners(decisions: Sequence[MergeDecision]) -> Mapping[str, set[str]]:
-    """Return for each normalised name those that the user decided on together with it."""
+    """Return for each normalised name the names that the user's decisions pair it with."""
     partners: dict[str, set[str]] = defaultdict(set)
     for decision in decisions:
         first, second = meant_name(decision.first), meant_name(decision.second)
@@ -404,7 +404,7 @@ def _partners(decisions: Sequence[MergeDecision]) -> Mapping[str, set[str]]:
 
 
 async def _retried(store: GraphStore, work: Callable[[], Awaitable[T]]) -> T:
-    """Do what changes a view; other tasks of this process wait, for other processes it waits."""
+    """Change the view under a lock of this process; retry after writes of other processes."""
     for attempt in range(_ATTEMPTS):
         try:
             async with _TURNS.setdefault(store, asyncio.Lock()):

@@ -46,7 +46,7 @@ class QuestionPool:
         """Make a pool.
 
         Args:
-            seeds: in the pool from the start, whatever they are like (the user's question).
+            seeds: questions that are in the pool from the start, unchecked (the user's question).
         """
         self._codes: dict[str, int] = {}
         self._used: Counter[int] = Counter()

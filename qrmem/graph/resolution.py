@@ -128,7 +128,7 @@ class _Trees:
         self._apart: dict[str, set[str]] = defaultdict(set)
 
     def follow(self, decisions: Sequence[MergeDecision]) -> None:
-        """Take the user's decisions: first who stays apart, then who is one."""
+        """Apply the user's decisions: first names to keep apart, then names to merge."""
         if not decisions:
             return
         meaning = _meaning(self._uses)
@@ -141,7 +141,7 @@ class _Trees:
                     self._apart[second].add(first)
 
     def unite(self, key: str, other: str, reason: Reason, score: float = 1.0) -> None:
-        """Make two names one entity, unless the user keeps some of theirs apart."""
+        """Merge the entities of two names, unless the user keeps any of their names apart."""
         entity, target = self._entity[key], self._entity[other]
         if entity == target or self._are_kept_apart(entity, target):
             return
@@ -151,7 +151,7 @@ class _Trees:
             self._why.setdefault(member, (reason, score))
 
     def unite_similar(self, pairs: Iterable[tuple[str, str, float]]) -> None:
-        """Join each entity to the only more frequent one that is close to it."""
+        """Join each entity to the more frequent one that is similar to it, if there is only one."""
         close: dict[str, list[tuple[str, float]]] = defaultdict(list)
         for first, second, score in sorted(pairs):
             if first in self._uses and second in self._uses and _may_be_similar(first, second):
@@ -222,10 +222,10 @@ class _Trees:
 def _meaning(
     uses: Mapping[str, NameUse],
 ) -> Callable[[MergeDecision], list[tuple[str, str]]]:
-    """Return what finds the pairs of names that a decision speaks of.
+    """Return a function that finds the pairs of names that a decision is about.
 
-    A name that several types share means, for "same", those that the other name's types allow,
-    else the most frequent one.
+    If several types share a name, "same" means those that the other name's types allow, else the
+    most frequent one.
     """
     by_norm: dict[str, list[str]] = defaultdict(list)
     for key in uses:
@@ -261,7 +261,7 @@ def _may_be_similar(first: str, second: str) -> bool:
 
 
 def _entity_row(uses: Sequence[NameUse]) -> EntityRow:
-    """Return the entity of some names: its canonical name, how that is spelled, and its type."""
+    """Return the entity of some names, with its canonical name, spelling and type."""
     counts: dict[str, int] = defaultdict(int)
     types: dict[str, int] = defaultdict(int)
     for use in uses:
@@ -284,9 +284,9 @@ def _entity_row(uses: Sequence[NameUse]) -> EntityRow:
 
 
 def _canonical(counts: Mapping[str, int]) -> str:
-    """Return the fullest of an entity's names that is common.
+    """Return the fullest common name of an entity.
 
-    A form seen once is not common where another is seen three times and more.
+    A form that occurs once is not common if another occurs three times or more.
     """
     most = max(counts.values())
     common = [n for n, count in counts.items() if count * _RARE >= most and (count > 1 or most < 3)]

@@ -19,7 +19,7 @@ from qrmem.text.boilerplate import headings
 from qrmem.text.sentences import sentences
 from qrmem.types import Document, Part, Segment, Tokenizer
 
-# LongBench's words and chunks, which FragRel takes its fragments by (FragRel, section 4.1).
+# LongBench's words and chunks, which are FragRel's fragments (FragRel, section 4.1).
 
 _WORD = re.compile(
     r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\W\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
@@ -155,7 +155,7 @@ def _label(parts: Sequence[Part], place: int) -> str:
 
 
 def _sections(text: str, parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
-    """Yield the spans that no segment may cross; each has something in it."""
+    """Yield the spans that no segment may cross; none is blank."""
     solid = (_SOLID.search(text, part.start) for part in parts)
     blank = len(text) - len(text.lstrip())
     starts = {match.start() for match in solid if match and match.start() > blank}
@@ -182,7 +182,7 @@ class _Packing:
         """Yield the segments of a section: sentences are counted once, each segment once more."""
         if end - start <= self.limit * _SHORT:
             tokens = self.tokenizer.count(self.text[start:end])
-            if tokens * _SHORT <= self.limit:  # far below where a segment may end
+            if tokens * _SHORT <= self.limit:  # far below the size at which a segment may end
                 yield Piece(start, end, tokens)
                 return
         pending: list[Piece] = []
@@ -220,8 +220,8 @@ class _Packing:
     def _units(self, start: int, end: int) -> Iterator[Piece]:
         """Yield sentences, and the pieces of those that are too long.
 
-        A sentence is counted with the white space before it instead of that behind it, as tokens
-        begin with a space: so the counts add up to that of the whole.
+        A sentence is counted with the white space before it instead of after it. Tokens begin with
+        a space, so the counts add up to that of the whole.
         """
         text = self.text[start:end]
         before = 0

@@ -66,7 +66,7 @@ class _Cutting:
     limit: int
 
     def pieces(self, first: int, last: int) -> Iterator[Piece]:
-        """Yield a window of lines: whole, or in as many pieces as the limit asks for."""
+        """Yield a window of lines: whole, or in as many pieces as the limit requires."""
         start, end = self.lines.starts[first], self.lines.starts[last]
         tokens = self.tokenizer.count(self.text[start:end])
         if not self.text[start:end].strip():
@@ -99,7 +99,7 @@ def read_code(outline: Outline, segments: Sequence[Segment]) -> list[Contributio
         for call in outline.calls
         if call.name in names_known and (caller := _around(outline, defined, call.node)) is not None
     ]
-    # A constructor is called as its class: the name is the class's.
+    # A constructor is called by the name of its class.
     kinds = {d.name: "FUNCTION" for d in outline.definitions}
     kinds |= {d.name: "CLASS" for d in outline.definitions if d.kind == "class"}
     return [_contribution(outline, calls, kinds, segment) for segment in segments]

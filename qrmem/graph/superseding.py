@@ -111,7 +111,7 @@ def is_later(new: Fact, old: Fact) -> bool:
             return first > other
     if not new.said_at or not old.said_at or start_of(new.said_at) <= start_of(old.said_at):
         return False
-    # What was over when it was said replaces nothing.
+    # A statement that was over when it was made replaces nothing.
     return not new.valid_until or end_of(new.valid_until) >= start_of(new.said_at)
 
 
@@ -151,7 +151,7 @@ async def judged_pairs(store: GraphStore, ns: str) -> frozenset[str]:
 async def _replacements(
     store: GraphStore, ns: str, facts: Sequence[Fact], judged: Collection[str]
 ) -> list[tuple[Place, Place]]:
-    """Return the pairs among some statements of which it is kept that one replaces the other."""
+    """Return the pairs of statements of which a stored verdict says that one replaces the other."""
     keys = _pair_keys(facts).intersection(judged) if judged else ()
     entries = await store.cached(ns, "judgement", sorted(keys)) if keys else ()
     return _judged_replacements(facts, {entry.key: entry.value for entry in entries})
@@ -279,7 +279,7 @@ def _of_single_types(facts: Iterable[Fact], single: Collection[str]) -> Iterator
 
 
 def _over(facts: Iterable[Fact], single: Collection[str]) -> Iterator[tuple[Fact, Fact]]:
-    """Yield statements without an end, each with a later one about the same two that has one."""
+    """Yield statements without an end, each with a later one about the same pair that has one."""
     groups: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
     for fact in facts:
         if fact.type in single and fact.said_at:
@@ -288,14 +288,14 @@ def _over(facts: Iterable[Fact], single: Collection[str]) -> Iterator[tuple[Fact
         for new in (fact for fact in own if fact.valid_until):
             for old in own:
                 is_before = start_of(old.said_at) < start_of(new.said_at)
-                # What began after that end is another time of the same.
+                # A statement that begins after that end is another period of the same relation.
                 began = old.valid_from and start_of(old.valid_from) > end_of(new.valid_until)
                 if is_before and not old.valid_until and not began:
                     yield old, new
 
 
 def _leads(found: Mapping[Place, Ending], start: Fact, end: Fact) -> bool:
-    """Whether one statement is replaced, through however many others, by another."""
+    """Return whether a statement is replaced by another one, directly or through others."""
     now: Fact | None = start
     while now is not None:
         if place_of(now) == place_of(end):

@@ -91,9 +91,9 @@ class Read:
 
 
 def _values(made: Contribution) -> Sequence[object]:
-    """Return all that a contribution says, in a fraction of the time that its `repr` takes."""
+    """Return all values of a contribution, much faster than `repr`."""
     values = [_REST(made), [*map(_MENTION, made.mentions)], [*map(_STATEMENT, made.statements)]]
-    # Apart, so that what has none keeps the digest that it had before there were any.
+    # Added only if there are any, so that the digests of other segments do not change.
     typed = [
         *((m.name, m.properties) for m in made.mentions if m.properties),
         *((s.type, s.properties, s) for s in made.statements if s.type),
@@ -194,14 +194,14 @@ def statement_key(head: str, tail: str, description: str) -> tuple[str, str, str
 
 
 def _fact_rows(read: Read, facts: Mapping[tuple[str, str, str], Statement]) -> list[FactRow]:
-    """Return the rows of statements, as the user edited them; one keeps its number for good."""
+    """Return the rows of statements with the user's edits; a statement never changes its number."""
     times = _Times(read.segment.text, read.said_at)
     edited = {edit.asked: edit.statements for edit in read.edits}
     rows = []
     for n, ((head, tail, description), statement) in enumerate(facts.items()):
         key = statement_key(head, tail, description)
         if key in edited:
-            if not edited[key]:  # it is deleted
+            if not edited[key]:  # the user deleted it
                 continue
             statement = edited[key][-1]
             description, valid = statement.description, _given_validity(statement)
@@ -226,14 +226,14 @@ def _fact_rows(read: Read, facts: Mapping[tuple[str, str, str], Statement]) -> l
 
 
 def _given_validity(statement: Statement) -> Validity:
-    """Return when a statement holds by its own dates; an end before its beginning is left out."""
+    """Return a statement's validity by its own dates, without an end before its beginning."""
     dates = statement.valid_from, statement.valid_until
     validity = Validity(*(when if is_date(when) else "" for when in dates))
     return validity._replace(last="") if is_backwards(validity) else validity
 
 
 class _Times:
-    """From when to when what a segment states holds: as it was read, else by its time words."""
+    """The validity of a segment's statements: by their own dates, else by time words."""
 
     def __init__(self, text: str, said_at: str) -> None:
         self._text = text
@@ -241,7 +241,7 @@ class _Times:
         self._sentences: list[tuple[str, set[str]]] | None = None
 
     def of(self, statement: Statement) -> Validity:
-        """Return when a statement holds."""
+        """Return the validity of a statement."""
         validity = _given_validity(statement)
         if any(validity) or not has_bounds(self._text):
             return validity
@@ -250,9 +250,9 @@ class _Times:
         return stated_validity(sentence, ends, self._said_at) if sentence else Validity()
 
     def _sentence(self, description: str, ends: Sequence[str]) -> str:
-        """Return the sentence that says most of a statement, if it names both ends, else "".
+        """Return the sentence with most words of a statement, if it names both ends; else "".
 
-        Where none has a word of the description, several that name both are as likely.
+        If no sentence has a word of the description, only one may name both ends.
         """
         words = set(terms(description)).difference(*map(terms, ends))
         score, is_own, _, sentence = max(
@@ -275,7 +275,7 @@ class _Times:
 
 
 class _Names:
-    """The names of one segment, each with its forms, while they are being collected."""
+    """Collects the names of one segment with their forms."""
 
     def __init__(self, text: str) -> None:
         self._in_text = Occurrences(text)
@@ -286,10 +286,10 @@ class _Names:
         self._by_form: dict[str, str] = {}
 
     def add(self, mention: Mention) -> None:
-        """Take a mention with those of its forms that occur; without any it is dropped.
+        """Add a mention with the forms that occur; without any it is dropped.
 
-        A form that the rules know for an alias of the name becomes a name of its own: that the two
-        are one entity is then decided over the whole namespace, where a user can see and undo it.
+        A form that the rules accept as an alias becomes a name of its own. The resolution then
+        merges both over the whole namespace, where a user can see and undo it.
         """
         forms = dict.fromkeys((mention.name, *mention.forms))
         spellings = {form: self._in_text.spelled(form) for form in forms}
@@ -316,7 +316,7 @@ class _Names:
             self._by_form.setdefault(normalise_name(form), key)
 
     def key_of(self, name: str, statement: Statement) -> str:
-        """Return the key of a fact's end, or "" if the segment does not hold it."""
+        """Return the key of a fact's end; "" if the segment does not contain it."""
         norm = normalise_name(name)
         if norm not in self._by_form:
             self.add(Mention(name, question=statement.question))
@@ -337,7 +337,7 @@ class _Names:
         ]
 
     def _key_of(self, norm: str, type: str) -> str:
-        """Return the key for a name; within a segment an untyped and a typed one are one name."""
+        """Return the key for a name; a segment's untyped name equals its typed name."""
         key = name_key(norm, type)
         alike = [k for k in self._keys[norm] if k != key]
         if type and alike == [f"{norm}|"]:

@@ -18,16 +18,16 @@ from qrmem.text.html import read_html
 from qrmem.text.normalise import normalise
 from qrmem.types import Part
 
-# Tables as lines of text: a row says what each of its cells is, so that it can be read alone.
+# Tables as lines of text: each row labels its cells, so that it can be read without others.
 
 
 _DELIMITERS = ",;\t|"
 _EMPTY = 10
-"""Bytes that a row, and a cell without a value, count for: a small file may state millions."""
+"""Bytes that a row, and an empty cell, count for: a small file may declare millions."""
 _LABEL = 60
-"""Characters of a column's name at most."""
+"""Maximum length in characters of a column's name."""
 _FIGURE = re.compile(r"[-+(]?\W?\d")
-"""What a number, a date or a sum of money begins with; a column's name does not."""
+"""Characters that begin a number, a date or an amount, but no column's name."""
 
 
 def table_lines(rows: Iterable[Sequence[object]], budget: ByteBudget) -> Iterator[str]:
@@ -45,7 +45,7 @@ def table_lines(rows: Iterable[Sequence[object]], budget: ByteBudget) -> Iterato
         cells = ["" if cell is None else _cell_text(cell) for cell in row]
         if not any(cells):
             continue
-        if labels is None and len(list(filter(None, cells))) > 1:  # a title may stand above
+        if labels is None and len(list(filter(None, cells))) > 1:  # a title may be above
             labels = _labels(cells)
             if labels:
                 continue
@@ -93,14 +93,14 @@ Reading = tuple[str, str, tuple[Part, ...], dict[str, str]]
 _SHOWN = 10
 _SCANNED = "perhaps scanned pages: run OCR on it first"
 _STEPS, _STEPS_A_BYTE = 100_000, 10
-"""Steps in which the pages of a PDF may be drawn, and how many more for each of its bytes; a text
-that is set letter by letter takes less than one a byte."""
+"""Maximum steps to draw the pages of a PDF, and further ones for each of its bytes; a text that
+is set letter by letter takes less than one step for a byte."""
 _BYTES_A_STEP = 100
-"""Bytes of a page that are unpacked in the time of one step."""
+"""Bytes that are unpacked in the time of one step."""
 _BROKEN = 10_000
-"""Steps that a broken page counts for: what breaks it may come late."""
+"""Steps that a broken page counts for: it may fail late."""
 _ROWS = 2**20
-"""Rows of a sheet; a file may state a row of any number, and the library makes those before it."""
+"""Maximum rows of a sheet: a file may name any row number, and the library creates all before."""
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")
 
 
@@ -122,7 +122,7 @@ def read_binary(kind: str, data: bytes, name: str, budget: ByteBudget) -> Readin
             return reader(data, budget)
     except QrmemError:
         raise
-    except Exception as exc:  # the libraries raise whatever a broken file makes them stumble over
+    except Exception as exc:  # with a broken file the libraries raise any exception
         reason = " ".join(str(exc).split())[:100] or type(exc).__name__
         raise BadDocument(f"{name} is not a complete {kind.upper()} file: {reason}") from exc
 
@@ -132,7 +132,7 @@ def _silenced() -> Iterator[None]:
     """Hide the libraries' warnings and log lines from the user."""
     logger, nowhere = logging.getLogger("pypdf"), logging.NullHandler()
     before = logger.propagate
-    # Its modules log below this name: what they say ends here, unless somebody listens here.
+    # Its modules log below this name; the messages go only to handlers of this name.
     logger.addHandler(nowhere)
     logger.propagate = False
     try:
@@ -158,10 +158,10 @@ def _pdf(data: bytes, budget: ByteBudget) -> Reading:
         try:
             steps.unpack(page)
             page_text = normalise(page.extract_text(visitor_operand_before=steps.count)).strip()
-        except Exception:  # one broken page must not cost the others
+        except Exception:  # one broken page must not lose the others
             is_broken = True
             steps.left -= _BROKEN
-        if steps.left < 0:  # the library may have gone on after it was refused a step
+        if steps.left < 0:  # the library may have continued after a refused step
             left_out.append(f"page {number} and all pages after it (drawn in too many steps)")
             break
         if is_broken:
@@ -209,7 +209,7 @@ class _Steps:
 def _title_of(reader: Any) -> str:
     try:
         return _line(reader.metadata.title if reader.metadata else "")
-    except Exception:  # nor must a broken title
+    except Exception:  # a broken title must lose nothing, either
         return ""
 
 
@@ -245,7 +245,7 @@ def _docx(data: bytes, budget: ByteBudget) -> Reading:
 
     _take_unpacked(data, budget)
     document = docx.Document(io.BytesIO(data))
-    # Asked of each paragraph, the library would look through all styles each time.
+    # For each paragraph the library would search all styles again.
     styles = {style.style_id: style.name for style in document.styles}
     blocks: list[tuple[str, str]] = []
     for block in document.iter_inner_content():
@@ -285,7 +285,7 @@ def _xlsx(data: bytes, budget: ByteBudget) -> Reading:
     book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
     sheets: list[tuple[str, str]] = []
     for sheet in book.worksheets:
-        sheet.reset_dimensions()  # a file may state any size; rows are as wide as what they hold
+        sheet.reset_dimensions()  # a file may declare any size; rows are as wide as their content
         lines = table_lines(sheet.iter_rows(max_row=_ROWS, values_only=True), budget)
         sheets.append((f"sheet {_line(sheet.title)}", normalise("\n\n".join(lines))))
     text, parts = _joined(sheets)

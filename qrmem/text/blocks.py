@@ -20,11 +20,11 @@ _ROMAN = {
     for n, numeral in enumerate("i ii iii iv v vi vii viii ix x xi xii".split(), 1)  # noqa: SIM905
 }
 _ALL_PARTS = 4
-"""Words up to which every part of a name has a block; of longer ones, their two ends."""
+"""Up to so many words, every part of a name has a block; longer names only have their ends."""
 _LEFT_OUT = 3
-"""Words that a short form leaves out at most."""
+"""Maximum number of words that a short form leaves out."""
 MEMO_SIZE = 1 << 14
-"""Names that are remembered: those that a portion of merging goes through, several times over."""
+"""Size of the cache of names, several times those of one portion of merging."""
 
 
 @lru_cache(maxsize=MEMO_SIZE)
@@ -32,7 +32,7 @@ def own_block(key: str) -> int:
     """Return the block with the names that a name can be short for.
 
     Args:
-        key: see `qrmem.text.names.name_key`; its type does not matter here.
+        key: see `qrmem.text.names.name_key`; the type is ignored.
     """
     norm = split_key(key)[0]
     return _number(plain_spelling(core_of(norm)) or norm)

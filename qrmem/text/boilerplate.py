@@ -71,7 +71,7 @@ def _part(match: re.Match[str]) -> Part:
     return Part(match.start(), label.strip("# \t").rstrip(".:"))
 
 
-# The block of fields that may stand in front of a Markdown text, between two lines of `---`.
+# Front matter: the fields before a Markdown text, between two lines of `---`.
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD = re.compile(r"^([A-Za-z][\w -]{0,99}):[ \t]+(\S.*)$", re.MULTILINE)
@@ -111,13 +111,13 @@ _ENTRY = re.compile(
     re.IGNORECASE,
 )
 _PAGES = ("0123456789", "ivxlcIVXLC")
-"""What the number of a page is written with."""
+"""Characters of a page number."""
 _NUMBERED = re.compile(r"(?:[ivxlcdm]+|\d+)\b[.:)]?(?:\s+|\Z)", re.IGNORECASE)
 _ROMAN = re.compile(r"[IVXLC]+[.:)]\s")
 _INDEXED = re.compile(
     r"(?P<head>.*[^\W\d_])(?P<comma>,?)\s+\d{1,3}(?:\s*[-–,;]\s*\d{1,3})*(?P<stop>[.;]?)\Z"
 )
-"""What an index names, and its pages: a number of four digits is mostly a year."""
+"""A subject of an index with its pages; a number of four digits is mostly a year."""
 _LICENCE = re.compile(
     r"\b(?:licen[cs]e[ds]?|copyright(?:ed)?|trademark|redistribut\w+|warrant(?:y|ies)|liability"
     r"|royalt(?:y|ies)|refund|public domain|permission|all rights reserved|terms of use"
@@ -129,10 +129,10 @@ _FEWEST_LINES = 5
 _MOST_WORDS_A_LINE = 12
 _MOSTLY = 0.6
 _FEWEST_CUES, _WORDS_A_CUE = 5, 60
-"""A licence has at least so many of its words, one in at most so many."""
+"""A licence has at least so many of these words, at least one in so many words."""
 _SENTENCE_END = re.compile(r"[a-z]{2}[.!?]['\"”’»)]*(?:\s|\Z)")
 _BLOCK = re.compile(r"^[^\S\n]*\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*", re.MULTILINE)
-"""A run of lines without an empty one between them."""
+"""Consecutive lines without an empty one."""
 _STARTS = re.compile(r"^\*\*\*\s?START OF (?:THE|THIS) .*$", re.MULTILINE)
 _FINISHES = re.compile(
     r"^(?:\*\*\*\s?END OF (?:THE|THIS) |End of (?:the |this )?Project Gutenberg).*$", re.MULTILINE
@@ -148,7 +148,7 @@ _IS_SAID = re.compile(
     r"\b(?:am|is|are|was|were|be|been|has|have|had|do|does|did|will|would|can|could|may|might|must"
     r"|shall|should|said|says)\b"
 )
-"""Small words of a sentence that no heading has: there they begin with a capital."""
+"""Small words in sentences; in headings they would begin with a capital."""
 
 
 def is_heading(text: str) -> bool:
@@ -263,7 +263,7 @@ def apparatus(text: str) -> tuple[tuple[int, int], ...]:
     for n, (span, kind) in enumerate(zip(blocks, kinds, strict=True)):
         following = kinds[n + 1] if n + 1 < len(kinds) else "heading"
         before = kinds[n - 1] if n else ""
-        # Of lines alone that follow each other nobody knows whether they are names in a list.
+        # Consecutive single lines may be names in a list.
         is_one = kind == "heading" and following != "heading" and before != "heading"
         if is_one or kind == "apparatus":
             spans.append(span)
@@ -301,5 +301,5 @@ def is_said(line: str) -> bool:
 
 
 def _is_credit(line: str) -> bool:
-    """Whether a line that begins like a credit only says who made a book."""
+    """Whether a line that begins like a credit only names makers of a book."""
     return bool(_CREDIT.search(line)) or not (is_said(line) or _ENDS.search(line))

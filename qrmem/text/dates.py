@@ -17,7 +17,7 @@ _BOUND = re.compile(
     r"\s+(?:the\s+|early\s+|late\s+|mid-?\s*)?$",
     re.IGNORECASE,
 )
-"""What stands right before a time that begins or ends what a sentence states."""
+"""Words right before a time at which a statement begins or ends."""
 _PREPOSITION = re.compile(r"(?:since|until|from|in|on|by|of|during)\s+", re.IGNORECASE)
 _HINT = re.compile(r"\b(?:since|from|as of|starting|until|till|through)\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|or|who|which|that|where|while|when|before|after)\b")

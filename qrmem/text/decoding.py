@@ -11,12 +11,12 @@ from typing import IO
 
 from qrmem.errors import BadDocument
 
-# How many bytes a document may come to, counted where they are read or unpacked.
+# Limit of a document's bytes, counted when they are read or unpacked.
 
 LEFT_OUT = "left_out"
-"""Metadata of a document of which a part could not be read: which one."""
+"""Metadata key with the parts of a document that could not be read."""
 MOST = 100_000_000
-"""Bytes of one document, packed or unpacked: a hundred novels."""
+"""Maximum bytes of one document, packed or unpacked: a hundred novels."""
 
 
 def open_file(path: Path) -> IO[bytes]:

@@ -75,7 +75,7 @@ def _unpacked(
         raise
     except KeyError:
         left_out.append(f"{path} (missing)")
-    except Exception:  # zlib and zipfile raise whatever a broken file makes them stumble over
+    except Exception:  # with a broken file zlib and zipfile raise any exception
         left_out.append(f"{path} (broken)")
     return None
 
@@ -108,11 +108,11 @@ def _is_contents(item: Element) -> bool:
 def _labels(data: bytes, path: str) -> Mapping[str, str]:
     """Return path to title, from a table of contents: NCX, or the `nav` of EPUB 3."""
     contents = _Contents()
-    # The stubs know other names for a target's arguments.
+    # The stubs have other names for the arguments of a target.
     target: Any = contents
     parser = etree.XMLParser(target=target, recover=True, resolve_entities=False, huge_tree=True)
     parser.feed(data)
-    with suppress(etree.XMLSyntaxError):  # what stands before a place that cannot be read counts
+    with suppress(etree.XMLSyntaxError):  # the links before a broken place count
         parser.close()
     return {_path(path, link): title for link, title in contents.titles.items()}
 
@@ -134,7 +134,7 @@ class _Contents:
         name = tag.rpartition("}")[2]
         if name in ("a", "text"):
             self._link, self._said = attributes.get("href", ""), []
-        elif name == "content":  # the label of an NCX entry stands before it
+        elif name == "content":  # the label of an NCX entry comes before its link
             self.titles[attributes.get("src", "")] = self._title()
 
     def end(self, tag: str) -> None:

@@ -1,4 +1,4 @@
-"""Files into documents: which ones are read, which kind one is, its text, its title, its parts."""
+"""Turn files into documents: which files to read, their kind, text, title and parts."""
 
 import os
 import re
@@ -25,7 +25,7 @@ from qrmem.types.turns import SCOPES
 # Files of a source tree that are not read: ignored, vendored, generated, too large, empty.
 
 LARGEST = 1_000_000
-"""Bytes from which a source file is data rather than code."""
+"""Minimum size in bytes of a source file that counts as data, not code."""
 _VENDORED = {
     "node_modules",
     "bower_components",
@@ -54,10 +54,10 @@ _LONG_LINE = 5_000
 
 
 class IgnoreRules:
-    """Says which source files below a folder are to be read, and counts the others.
+    """Decides which source files below a folder to read, and counts the others.
 
     Attributes:
-        passed_over: reason to how many files.
+        passed_over: number of files by reason.
     """
 
     def __init__(self, root: Path) -> None:
@@ -66,7 +66,7 @@ class IgnoreRules:
         self._ignores = lru_cache(maxsize=None)(self._read_ignores)
 
     def reason(self, path: Path) -> str:
-        """Return why a file is not read, or ""; what is counted is asked once."""
+        """Return why a file is not read, or "", and count it; call this once for each file."""
         relative = PurePosixPath(path.relative_to(self._root).as_posix())
         cause = self._reason(path, relative)
         if cause:
@@ -86,13 +86,13 @@ class IgnoreRules:
             with open_file(path) as file:
                 head = file.read(_LONG_LINE + 1)
         except OSError:
-            return ""  # reading it says why
+            return ""  # reading it will raise the error
         if not head.strip():
             return "empty"
         return "generated" if _is_generated(head) else ""
 
     def _is_ignored(self, relative: PurePosixPath) -> bool:
-        """Whether a `.gitignore` on the way to the file says so; a deeper one has the last word."""
+        """Return whether a `.gitignore` above the file ignores it; a deeper one overrides."""
         decided = False
         for folder in reversed(relative.parents):
             spec = self._ignores(folder)
@@ -119,7 +119,7 @@ def _is_generated(head: bytes) -> bool:
 
 
 def _comments(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the comments that a file begins with."""
+    """Yield the comments at the beginning of a file."""
     for line in lines:
         text = line.strip()
         if text and not text.startswith(("#", "//", "/*", "*", '"""', "'''")):
@@ -132,11 +132,11 @@ _GUTENBERG_TITLE = re.compile(r"^Title:[ \t]+(\S.*)$", re.MULTILINE)
 _HTML = re.compile(r"(?:<\?xml[^<>]*>\s*)?<(?:!doctype )?html", re.IGNORECASE)
 _HEADER = 5_000
 MOST_TITLE = 1_000
-"""Characters of a title, which stands in every prompt that shows a passage of the document."""
+"""Maximum length in characters of a title, which is in each prompt with the document."""
 
 
 def read(path: str | Path) -> Document:
-    """Read one file into a document without an id; its `source` is its whole path.
+    """Read one file into a document without an id; its `source` is the file's full path.
 
     Raises:
         BadDocument: no such file, a folder or a pipe, not readable, empty, binary, broken,
@@ -147,7 +147,7 @@ def read(path: str | Path) -> Document:
 
 
 def content(path: str | Path) -> bytes:
-    """Return what a file holds; `read` says what is refused."""
+    """Return the content of a file; raises as `read` does."""
     place = Path(path)
     name_shown = normalise(str(path))
     if place.is_dir():
@@ -168,11 +168,11 @@ def content(path: str | Path) -> bytes:
 
 
 def from_bytes(data: bytes, name: str, source: str = "", kind: str = "") -> Document:
-    """Read the content of a file; the suffix of its name tells the kind, else what it begins with.
+    """Read the content of a file; its kind follows from the suffix, else from its first bytes.
 
     Args:
-        source: what its metadata name as its source; the name, if empty.
-        kind: which one it is, where that is known otherwise.
+        source: the `source` in its metadata; "": the name.
+        kind: its kind, if the caller knows it.
 
     Raises:
         BadDocument: empty, binary, broken, encrypted, or too large.
@@ -210,7 +210,7 @@ def _read_text(
     decoded, encoding = decode(data, name)
     extra = {"encoding": encoding}
     if kind == "html" or (not kind and _HTML.match(decoded[:_HEADER].lstrip())):
-        from qrmem.text.html import read_html  # with lxml, which a search does without
+        from qrmem.text.html import read_html  # loads lxml, which a search does not need
 
         return *read_html(decoded), extra
     text = normalise(decoded)
@@ -218,7 +218,7 @@ def _read_text(
         return "\n\n".join(csv_lines(text, ByteBudget(name))), "", (), extra
     if kind == "markdown":
         fields, text = split_front_matter(text)
-        # Whose a document is, its reader says; a file's own word is kept under another name.
+        # The caller says whose a document is; the file's own fields get other names.
         fields_of_file = {f"file_{k}" if k in SCOPES else k: value for k, value in fields.items()}
         extra = fields_of_file | extra
     return text, extra.get("title") or _title(kind, text), tuple(headings(text)), extra
@@ -234,11 +234,11 @@ def _title(kind: str, text: str) -> str:
 
 
 _ENTRIES = {"xlsx": b"xl/workbook.xml", "pptx": b"ppt/presentation.xml"}
-"""The name of an entry by which one knows an Office file."""
+"""An entry that identifies each kind of Office file."""
 
 
 def _kind(data: bytes) -> str:
-    """Return the kind that content without a known suffix begins like, "" for text."""
+    """Return the kind of content without a known suffix by its first bytes; "" for text."""
     if data.startswith(b"%PDF-"):
         return "pdf"
     if data.startswith(b"PK\x03\x04"):
@@ -250,7 +250,7 @@ def _kind(data: bytes) -> str:
 
 _OTHER = "of an unsupported kind"
 _NAMED = 5
-"""Kinds that are named at most."""
+"""Maximum number of suffixes in a message."""
 _OUTSIDE = "outside of the folder, through a link (--follow-links reads them)"
 _BROKEN = "behind a broken link"
 _NO_FILE = "not a file but a pipe or a device"
@@ -258,13 +258,13 @@ _NO_FILE = "not a file but a pipe or a device"
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredFiles:
-    """Files to read, in order, and how many were passed over.
+    """Files to read, in order, and the numbers of others.
 
     Attributes:
         paths: sorted by their path below the folder.
-        passed_over: files that are not read, by reason; those that a glob leaves out are not
-            counted, nor hidden ones.
-        unreadable: folders that could not be looked through, and why.
+        passed_over: number of files that are not read, by reason; hidden files, and files that
+            the glob leaves out, are not counted.
+        unreadable: folders that could not be listed, with the reason.
     """
 
     paths: tuple[Path, ...]
@@ -278,17 +278,16 @@ class DiscoveredFiles:
 def discover(
     folder: Path, glob: str | None = None, *, follow_links: bool = False
 ) -> DiscoveredFiles:
-    """Return the files of a folder, which is searched to the bottom.
+    """Return the files in a folder and all folders below it.
 
-    Hidden files and folders are passed over, links that lead out of the folder and links to folders
-    too; of source code also what git ignores, what is vendored or generated, and what is very
-    large.
+    Left out are hidden files and folders, links out of the folder, links to folders, and source
+    files that git ignores, that are vendored or generated, or that are very large.
 
     Args:
-        folder: where to look.
-        glob: pattern for a file's name (`*.txt`) or path (`letters/*.md`); without it, every suffix
-            that can be read.
-        follow_links: whether links are followed wherever they lead.
+        folder: the folder.
+        glob: pattern for a file's name (`*.txt`) or path (`letters/*.md`); without it, every
+            readable suffix.
+        follow_links: whether to follow all links.
     """
     walk = _Walk(folder.resolve(), follow_links)
     below = sorted(walk.files(folder), key=lambda file: file.relative_to(folder).as_posix())
@@ -304,7 +303,7 @@ def discover(
 
 
 def _kinds(files: Iterable[Path]) -> str:
-    """Return the commonest endings of some files."""
+    """Return the most frequent suffixes of some files."""
     endings = Counter(file.suffix.lower() or file.name for file in files)
     kinds_named = [normalise(ending)[:20] for ending, _ in endings.most_common(_NAMED)]
     return ", ".join([*kinds_named, *(["…"] if len(endings) > _NAMED else [])])
@@ -312,11 +311,11 @@ def _kinds(files: Iterable[Path]) -> str:
 
 @dataclass(slots=True)
 class _Walk:
-    """Goes through a folder.
+    """Walks through a folder.
 
     Attributes:
-        passed_over: what is no file that may be read, by reason.
-        unreadable: folders that could not be looked through, and why.
+        passed_over: number of entries that are not read, by reason.
+        unreadable: folders that could not be listed, with the reason.
     """
 
     root: Path
@@ -352,7 +351,8 @@ class _Walk:
         if not link.resolve().is_relative_to(self.root):
             self.passed_over[_OUTSIDE] += 1
             return False
-        return link.is_file()  # a folder within the folder is read where it stands
+        # A link to a folder inside the folder is skipped: it is read at its own place.
+        return link.is_file()
 
 
 def _is_wanted(relative: PurePath, glob: str | None) -> bool:

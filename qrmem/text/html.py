@@ -25,10 +25,10 @@ _OPENING = re.compile(rf"<({'|'.join(sorted(_SKIPPED))})\b[^<>]*>", re.IGNORECAS
 _ENDING = re.compile(rf"</({'|'.join(sorted(_SKIPPED))})\b", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")
 _CHUNK = 32_768
-"""Characters between two looks at how deep the elements are nested."""
+"""Characters between two checks of the nesting depth."""
 _DEEPEST = 2_000
-"""Elements within one another from which on a page is no page for readers; ways up through them are
-long, so that reading it would take a time that grows with its square."""
+"""Maximum nesting depth of a page for people; for a deeper one, the parser's time would grow
+with the square of the depth."""
 
 
 class _Reader:
@@ -149,7 +149,7 @@ def _without_openings(page: str) -> str:
 
 def _read(page: str) -> _Reader:
     reader = _Reader()
-    target: Any = reader  # the stubs know other names for a target's arguments
+    target: Any = reader  # the stubs have other names for the arguments of a target
     parser = etree.HTMLParser(target=target, encoding="utf-8", huge_tree=True)
     for at in range(0, len(page), _CHUNK):
         parser.feed(page[at : at + _CHUNK].encode("utf-8", "replace"))

@@ -1,8 +1,8 @@
-"""Names: when two are one, written differently, and when they must stay two; names in a text.
+"""Names: keys and forms, when two names must stay separate, and names in a text.
 
-Merging two people is worse than leaving one in two pieces, so every rule here refuses when in
-doubt. An alias says that one name can stand for another; whether it stands for that one alone is
-decided by who sees all names of a memory.
+Merging two people is worse than splitting one, so every rule refuses in doubt. An alias means that
+a name can refer to another one; `qrmem.graph.resolution`, which has all names of a memory, decides
+whether it does.
 """
 
 import re
@@ -44,43 +44,43 @@ _APOSTROPHE = re.compile(f"[{APOSTROPHES}]")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _TYPE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 LONGEST_TYPE = 40
-"""Characters."""
+"""Maximum length of a name in characters."""
 _BORDERLESS = re.compile(f"[{UNSPACED}]")
 
 
 def name_key(name: str, type: str) -> str:
-    """Return the key of an entity of this name and type."""
+    """Return the key of a name with a type: `<normalised name>|<type>`."""
     return f"{normalise_name(name)}|{type}"
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return the normalised name and the type that a key was made of."""
+    """Return the normalised name and the type in a key."""
     norm, _, type = key.partition("|")
     return norm, type
 
 
 def type_key(type: str) -> str:
-    """Return how a type is kept, whatever the form it is given in: `ShipYard` is `SHIP_YARD`."""
+    """Return the stored form of a type: `ShipYard` is `SHIP_YARD`."""
     return _HUMP.sub("_", type.strip()).replace(" ", "_").upper()
 
 
 def camel_case(type: str) -> str:
-    """Return a type as a class or a label is called: `SHIP_YARD` is `ShipYard`."""
+    """Return the form of a type for classes and labels: `SHIP_YARD` is `ShipYard`."""
     return "".join(word.capitalize() for word in type.split("_"))
 
 
 def is_type(type: str) -> bool:
-    """Whether a kept type is a name that every database takes: ASCII letters, digits and `_`."""
+    """Return whether every database accepts a stored type: ASCII letters, digits and `_`."""
     return len(type) <= LONGEST_TYPE and _TYPE.fullmatch(type) is not None
 
 
 def meant_name(name: str) -> str:
-    """Return the normalised name that a user means who gives a name or a key."""
+    """Return the normalised name for a user's input, which may be a name or a key."""
     return split_key(name)[0] if "|" in name else normalise_name(name)
 
 
 def spells(form: str, key: str) -> bool:
-    """Whether a form is a good spelling of a name: the same words, not a heading's capitals."""
+    """Return whether a form has exactly the words of a name, and not the capitals of a heading."""
     is_heading = form.isupper() and len(form.split()) > 1
     return not is_heading and normalise_name(form) == split_key(key)[0]
 
@@ -97,17 +97,17 @@ def best_form(key: str, forms: Iterable[tuple[str, int]]) -> str:
 
 @lru_cache(maxsize=1 << 13)
 def differ_in_number(first: str, second: str) -> bool:
-    """Whether two names have other numbers in them, so that likeness must not merge them.
+    """Return whether two names contain different numbers, so that similarity must not merge them.
 
-    Digits, Roman numerals, ordinals and number words count, a minus sign too, and so do single
-    letters that number a series (Vitamin A, Vitamin B). A number in one name alone is a difference.
+    Digits, Roman numerals, ordinals, number words and a minus sign count, and single letters that
+    number a series (Vitamin A, Vitamin B). A number in only one of the names is a difference.
     """
     a, b = normalise_name(first).split(), normalise_name(second).split()
     return numbers(a) != numbers(b) or designate_apart(a, b)
 
 
 def occurs_in(name: str, text: str) -> bool:
-    """Whether a text holds a name as whole words, in any case, across line breaks too."""
+    """Return whether a text contains a name as whole words, in any case and across lines."""
     words = name.split()
     if not words or _APOSTROPHE.split(words[0])[0].lower() not in text.lower():
         return False
@@ -115,7 +115,7 @@ def occurs_in(name: str, text: str) -> bool:
 
 
 def occurrences(name: str, text: str) -> list[str]:
-    """Return how a text writes a name, once for each time, on one line; see `occurs_in`."""
+    """Return each occurrence of a name in a text, in its spelling, on one line; see `occurs_in`."""
     if not name.split():
         return []
     if name.isascii() and text.isascii() and not _APOSTROPHE.search(name):
@@ -124,7 +124,7 @@ def occurrences(name: str, text: str) -> list[str]:
 
 
 def _plain_occurrences(name: str, text: str) -> list[str]:
-    """Do the same without a pattern, whose making takes longer than a text's reading."""
+    """Do the same without a regular expression, which is slow to compile."""
     text, low = _unbroken(text)
     lower_name, occurrences, at = name.lower(), list[str](), 0
     while (at := low.find(lower_name, at)) >= 0:
@@ -176,10 +176,10 @@ _POSSESSIVE = frozenset("'’")
 _ARTICLES = ("the ", "a ", "an ")
 _PARTED = frozenset("([（,")
 LONGEST = 12
-"""Words of the longest name that is looked for."""
+"""Maximum number of words of a name in a text."""
 _LONGEST_LEAD = 8
 _LEAD = 120
-"""Characters of a text in which the name that it opens with is looked for."""
+"""Characters at the beginning of a text in which its opening name is searched."""
 _PARTING = frozenset("(,;:[")
 _JOINING_WORDS = "of the de la le du da di von van der den and y for in on at to a an"
 _JOINING = frozenset(_JOINING_WORDS.split())
@@ -190,9 +190,9 @@ class Words:
     """The words of a text, lower-cased, without a possessive s.
 
     Attributes:
-        starts: first character of each.
-        ends: the character after each.
-        marked: whether it starts with a capital or a digit, or its script knows no capitals.
+        starts: first character of each word.
+        ends: the character after each word.
+        marked: whether a word starts with a capital or a digit, or its script has no capitals.
     """
 
     words: Sequence[str]
@@ -201,7 +201,7 @@ class Words:
     marked: Sequence[bool]
 
     def joined(self, start: int, end: int) -> str:
-        """Return the words from `start` up to `end` as a name is compared."""
+        """Return the words from `start` up to `end` in the form of `plain`."""
         return " ".join(self.words[start:end])
 
 
@@ -221,25 +221,25 @@ def _each_word(text: str) -> Iterator[tuple[str, int, int, bool]]:
 
 
 def _folded(word: str) -> str:
-    """Drop the marks on Latin letters: `Émile` and `Emile` are one name."""
+    """Drop the marks on Latin letters, so that `Émile` and `Emile` are equal."""
     parts = unicodedata.normalize("NFD", word)
     plain = "".join(char for char in parts if not unicodedata.combining(char))
     return plain if plain.isascii() else word
 
 
 def plain(name: str) -> str:
-    """Return a name as it is compared: its lower-cased words."""
-    if name.isascii() and "'" not in name:  # most names: nothing to fold, nothing to leave out
+    """Return the form in which names are compared: lower-case words."""
+    if name.isascii() and "'" not in name:  # the usual case: nothing to fold or to leave out
         return " ".join(_WORD.findall(name.lower()))
     return " ".join(words_of(name).words)
 
 
 def forms_of(title: str, text: str) -> dict[str, float]:
-    """Return the names that a document goes by, with how surely each means it.
+    """Return the names of a document, each with a confidence in (0, 1].
 
     Args:
-        title: of the document.
-        text: its beginning; the name that it opens with counts if it shares a word with the title.
+        title: title of the document.
+        text: its beginning; its opening name counts if it shares a word with the title.
     """
     weights: dict[str, float] = {}
     for form, weight in title_forms(title):
@@ -249,14 +249,14 @@ def forms_of(title: str, text: str) -> dict[str, float]:
 
 
 def title_forms(title: str) -> Iterator[tuple[str, float]]:
-    """Yield the names that a title goes by, with how surely each means it.
+    """Yield the names in a title, each with a confidence in (0, 1].
 
-    The title itself, without what is in brackets, before the comma, and without its article; a
-    rank that follows a comma ("John, King of England") may go before the name.
+    These are the title itself, the title without brackets, its part before a comma, and without
+    its article. A rank after a comma ("John, King of England") may also precede the name.
     """
     form = plain(title)
     yield form, 1.0
-    if _PARTED.isdisjoint(title):  # most titles
+    if _PARTED.isdisjoint(title):  # the usual case
         yield from ((form.removeprefix(a), 0.6) for a in _ARTICLES if form.startswith(a))
         return
     short = _BRACKET.sub(" ", title).strip()
@@ -279,7 +279,7 @@ def title_forms(title: str) -> Iterator[tuple[str, float]]:
 
 
 def lead_name(text: str, title: str) -> str:
-    """Return the name that a text opens with, if it shares a word with the title; else ""."""
+    """Return the opening name of a text if it shares a word with the title; else ""."""
     words: list[str] = []
     last = 0
     for word, start, end, is_marked in _each_word(text[:_LEAD]):
@@ -301,15 +301,15 @@ def lead_name(text: str, title: str) -> str:
 def possible_names(
     text: Words, *, needs_capital: bool, skip: Collection[str] = ()
 ) -> Iterator[tuple[int, int]]:
-    """Yield where a name may stand, as first word and the word after the last.
+    """Yield the spans of words that may be names: first word, and the word after the last.
 
-    From left to right, the longest first at each place.
+    They come from left to right, the longest first at each place.
 
     Args:
-        text: where to look.
-        needs_capital: whether a name's first and last word must start with a capital; without it,
+        text: words of the text.
+        needs_capital: whether a name's first and last word must start with a capital; `False`:
             only a name of one word needs one.
-        skip: words that are no name when they stand alone (stop words).
+        skip: words that are no names by themselves (stop words).
     """
     size = len(text.words)
     for first in range(size):
@@ -323,12 +323,12 @@ def possible_names(
 def longest_names(
     text: Words, places: Sequence[tuple[int, int]], known: Collection[str]
 ) -> Iterator[str]:
-    """Yield the known names from left to right, the longest at each place, none overlapping.
+    """Yield the known names from left to right, the longest at each place, without overlaps.
 
     Args:
-        text: where they stand.
-        places: from `possible_names`.
-        known: the names, as `plain` gives them.
+        text: words of the text.
+        places: result of `possible_names`.
+        known: the names, in the form of `plain`.
     """
     free = 0
     for first, end in places:
@@ -360,17 +360,17 @@ def _is_within_a_name(text: Words, place: int, skip: Collection[str]) -> bool:
     return False
 
 
-# Where names stand in a segment: the check that what was read out of it is in it.
+# Names in a segment: the check that an extracted name occurs in it.
 
 _LEAST_STEM = 4
-"""Letters from which a name may be followed by an ending (Goethes); in other scripts any may."""
+"""Minimum letters of a name that may have an ending (Goethes); other scripts have no minimum."""
 
 _ENDINGS = range(1, 4)
-"""Letters that an ending may have."""
+"""Maximum number of letters of an ending."""
 
 
 class Occurrences:
-    """The names in one text; case and line breaks do not matter."""
+    """Finds names in one text; case and line breaks do not matter."""
 
     def __init__(self, text: str) -> None:
         self._text = " ".join(text.split())
@@ -378,9 +378,9 @@ class Occurrences:
         self._lower = lower if len(lower) == len(self._text) else self._text
 
     def spelled(self, name: str) -> str | None:
-        """Return a name as the text spells it, or `None` if the text does not hold it.
+        """Return a name in the text's spelling, or `None` if it does not occur.
 
-        It must stand as a word of its own, or open one if an ending may follow it.
+        It must be a whole word, or begin one if an ending may follow.
         """
         name = " ".join(name.split())
         for text, name_wanted in ((self._text, name), (self._lower, name.lower())):
@@ -391,9 +391,9 @@ class Occurrences:
         return None
 
     def counted(self, forms: Iterable[str]) -> dict[str, int]:
-        """Return how often each form occurs, as spelled here and outside of longer forms.
+        """Return the number of occurrences of each form, in the text's spelling.
 
-        A form that occurs within longer ones only counts once.
+        Occurrences within longer forms do not count; a form that only occurs there counts once.
         """
         counts: dict[str, int] = {}
         is_taken = bytearray(len(self._text))
@@ -407,7 +407,7 @@ class Occurrences:
 
 
 def _places(name: str, text: str, is_whole: bool) -> list[int]:
-    """Return where a name stands, as `_place` has it; one does not begin in another."""
+    """Return the positions of a name, as `_place` finds them, without overlaps."""
     places = []
     at = _place(name, text, 0, is_whole)
     while at >= 0:
@@ -417,7 +417,7 @@ def _places(name: str, text: str, is_whole: bool) -> list[int]:
 
 
 def _place(name: str, text: str, start: int, is_whole: bool) -> int:
-    """Return where a name stands from `start` on, as a whole or opening a longer word; or -1."""
+    """Return the next position of a name from `start`, whole or with an ending; -1 if none."""
     if not name or not (is_whole or len(name) >= _LEAST_STEM or not name.isascii()):
         return -1
     at = text.find(name, start)

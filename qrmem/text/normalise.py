@@ -1,4 +1,4 @@
-"""What a text goes through on the way in; every offset counts characters of the result."""
+"""Normalisation of texts, ids and metadata; all offsets count characters of the result."""
 
 import re
 import unicodedata
@@ -17,7 +17,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def normalise(text: str) -> str:
-    r"""Make line ends `\n`, drop byte-order marks, blank out what no store or screen can take.
+    r"""Unify line ends, drop byte-order marks, replace what no store or screen accepts.
 
     CRLF and CR become LF and leading byte-order marks go, which moves offsets; lone surrogates
     become U+FFFD and control characters other than newline and tab become spaces, which does not.
@@ -33,10 +33,10 @@ def normalise(text: str) -> str:
 
 
 def normalise_id(given: str) -> str:
-    """Return a document's id as it is kept: in NFC, since one file's name comes in two forms.
+    """Return the stored form of a document's id: in NFC, since a file's name can have two forms.
 
     Raises:
-        UsageError: it is no text, or blank.
+        UsageError: it is no text, or it is blank.
     """
     require_text(given, "a document's id")
     return unicodedata.normalize("NFC", normalise(given))
@@ -46,10 +46,10 @@ _NAMES = {USER_KEY: "user", CHAT_KEY: "session"}
 
 
 def normalise_value(name: str, value: MetaValue) -> MetaValue:
-    """Return a value of a document's metadata as it is kept.
+    """Return the stored form of a value of a document's metadata.
 
     Raises:
-        UsageError: it names a user or a session, and is no clean name.
+        UsageError: it names a user or a session, and is not a valid name.
     """
     if name in _NAMES and isinstance(value, str | list | tuple):
         return clean_name(value, _NAMES[name])
@@ -59,10 +59,10 @@ def normalise_value(name: str, value: MetaValue) -> MetaValue:
 
 
 def normalised(document: Document) -> Document:
-    """Return a document as it is kept: text, title, id and metadata.
+    """Return the stored form of a document: text, title, id and metadata.
 
     Raises:
-        UsageError: its metadata name a user or a session, and that is no clean name.
+        UsageError: its metadata name a user or a session, and the name is not valid.
     """
     return replace(
         document,
@@ -79,10 +79,10 @@ def _normalised_values(values: Mapping[str, MetaValue]) -> dict[str, MetaValue]:
 
 
 def normalise_where(where: Where | None) -> dict[str, dict[str, Any]]:
-    """Return a choice of documents in one form, with names and values as they are kept.
+    """Return a condition on documents in one form, with names and values in stored form.
 
     Raises:
-        UsageError: it is none, or names a user or a session that cannot be.
+        UsageError: it is no condition, or has an invalid name of a user or a session.
     """
     return {
         normalise(name): {how: _as_kept(name, how, value) for how, value in of.items()}
@@ -91,7 +91,7 @@ def normalise_where(where: Where | None) -> dict[str, dict[str, Any]]:
 
 
 def _as_kept(name: str, operator: str, value: Any) -> Any:
-    if operator in RANGES:  # half a name may bound names
+    if operator in RANGES:  # a part of a name may be the bound of a range
         return normalise(value) if isinstance(value, str) else value
     if operator == "in":
         return [normalise_value(name, one) for one in value]

@@ -76,10 +76,10 @@ def roman(word: str) -> int:
 
 
 def designate_apart(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether two names are the same but for what tells members of a series apart.
+    """Return whether two names differ only in what distinguishes members of a series.
 
-    That is a single letter (Vitamin A and B) or a Roman numeral of any size (LIV and LV) that
-    stands in the same place.
+    This is a single letter (Vitamin A and B) or a Roman numeral of any size (LIV and LV) in the
+    same place.
     """
     if len(first) != len(second):
         return False
@@ -95,7 +95,7 @@ def _stands_as_regnal(words: Sequence[str], at: int) -> bool:
 
 
 def _joined(before: int, word: str, value: int) -> str:
-    """Return `twenty` `one` as 21 and `five` `hundred` as 500; "" where two numbers stay two."""
+    """Join `twenty` `one` to 21 and `five` `hundred` to 500; "" if they stay two numbers."""
     if word not in WORDS:
         return ""
     if before in range(20, 100, 10) and 0 < value < 10:
@@ -108,7 +108,7 @@ def _digits(word: str) -> list[str]:
 
 
 def counted(n: int, what: str) -> str:
-    """Return a number with what is counted, which is named in the plural: `1 document`."""
+    """Return a number with its noun, which is given in the plural: `1 document`."""
     if n == 1:
         what = f"{what[:-3]}y" if what.endswith("ies") else what.removesuffix("s")
     return f"{n:,} {what}"

@@ -1,4 +1,4 @@
-"""Numbers, dates and times of English texts: their units, what they are about, what changed."""
+"""Numbers, dates and times in English texts: their units, their topics, their changes."""
 
 import re
 from functools import lru_cache
@@ -29,19 +29,19 @@ _CHANGED = re.compile(
     r"|delayed|brought\s+forward)\b",
     re.IGNORECASE,
 )
-"""What says that a number was another one before."""
+"""Words that say that a number was a different one before."""
 _GONE = re.compile(
     r"\b(?:from|was|were|initially|originally|previously|instead of|than|under|over|below|least"
     r"|most|within|goal of|target of|between|reach(?:ing)?|achiev(?:e|ing)|ensur(?:e|ing)"
     r"|aim(?:ing)? for|by)\s(?:\w+\s)?$",
     re.IGNORECASE,
 )
-"""What stands before a number that holds no longer, or that is a bound, a wish or a difference."""
+"""Words before a number that is outdated, a bound, a wish or a difference."""
 _WISHED = re.compile(r"\b(?:goal|target(?:ing)?|aim(?:ing)?)\b", re.IGNORECASE)
 _IS_STEP = re.compile(
     r"\s+(?:[a-z]+\s)?(?:increase|improvement|growth|raise|boost|gain|drop|reduction|decrease|cut|target|goal)s?\b"
 )
-"""What stands behind a difference or a wish: "a 12% salary increase", "an 85% coverage target"."""
+"""Words after a difference or a wish: "a 12% salary increase", "an 85% coverage target"."""
 _DATED_ANEW = re.compile(
     r"(?<!['’]s\s)(?<!\bis\s)\b(?:(?:now|new)(?:\s+(?:on|for|due|is))?"
     r"|new\s+(?:\w+\s+){0,3}(?:deadline|date|day|schedule|time|target)\s+(?:of|is|for|on|to)"
@@ -49,13 +49,13 @@ _DATED_ANEW = re.compile(
     r"[^.;!?]{0,40}?\b(?:to|until|till|for|on|by))(?:\s+the)?\s*$",
     re.IGNORECASE,
 )
-"""What stands right before a date that was another one: "new April 25", "moved to April 25"."""
+"""Words right before a date that changed: "new April 25", "moved to April 25"."""
 _FROM = re.compile(r"\bfrom\s(?:[a-z]+\s)?[$€£]?(\w[\w,:.]*\w|\w)(?:\s(\d{1,2})\b)?", re.IGNORECASE)
 _COUNTED_BEFORE = re.compile(
     r"\b(?:reached|(?:increased|grown|grew|gone up|went up|risen|rose|dropped|fallen|reduced)\s+to)"
     r"\s$"
 )
-"""What stands between what is counted and its number: "the number of mentees has grown to 7"."""
+"""Words between a counted noun and its number: "the number of mentees has grown to 7"."""
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.?!])\s+|\n+")
 _EMPTY = frozenset(
@@ -65,21 +65,21 @@ _EMPTY = frozenset(
         " update increase reduce reach ms px kb mb"
     )
 )
-"""Words that say nothing of what a number is about."""
+"""Words that do not tell the topic of a number."""
 _ABOUT, _MARK = 14, 6
-"""Words either side of a number that say what it is about, and whether it changed."""
+"""Number of words on either side of a number that tell its topic, and whether it changed."""
 
 
 class Quantity(NamedTuple):
     """A number in a text.
 
     Attributes:
-        units: what it counts, as terms; "date", "time", "share" or a currency's sign alone.
-        value: as it is written, without what groups its digits.
+        units: terms of the counted noun; or only "date", "time", "share" or a currency sign.
+        value: the number as written, without separators of its digits.
         about: terms around it.
-        is_changed: whether its words say that it was another one before.
-        is_current: whether it holds: no "from 65%", and no bound, wish or difference.
-        was: what its sentence says that it was before ("from 65% to 70%"); "" if it does not.
+        is_changed: whether its words say that it was a different one before.
+        is_current: whether it is valid now: not "from 65%", and no bound, wish or difference.
+        was: the earlier value that its sentence states ("from 65% to 70%"), or "".
     """
 
     units: frozenset[str]
@@ -92,7 +92,7 @@ class Quantity(NamedTuple):
 
 @lru_cache(4096)
 def quantities(text: str) -> tuple[Quantity, ...]:
-    """Return the numbers of a text, without those in code."""
+    """Return the numbers in a text, except for those in code."""
     return tuple(
         quantity
         for sentence in _SENTENCE.split(_CODE.sub("\n", text))
@@ -146,10 +146,11 @@ def _plain(value: str) -> str:
 
 @lru_cache(16384)
 def updated_by(earlier: str, later: str) -> tuple[frozenset[str], ...]:
-    """Return what earlier and later numbers have in common where the later may replace them.
+    """Return the common terms of earlier numbers and the later ones that may replace them.
 
-    That are numbers of one unit with another value, of which the later text says that it changed.
-    A text that repeats the earlier number, or whose number the earlier one has, replaces nothing.
+    These are numbers of one unit with different values, where the later text says that the value
+    changed. A text replaces nothing if it repeats the earlier number, or if the earlier text has
+    the later number, too.
     """
     old, new = quantities(earlier), quantities(later)
     old_values = {(unit, one.value) for one in old for unit in one.units}

@@ -1,7 +1,7 @@
 """Sentences by rule: spans that partition a text exactly.
 
-A kept library would have been better, but those by rule (pysbd, syntok) are far slower or drop
-white space, and those by model are larger than this whole package.
+A maintained library would be better, but rule-based ones (pysbd, syntok) are far slower or drop
+white space, and those with a model are larger than this whole package.
 """
 
 import re
@@ -24,7 +24,7 @@ NUMBERED = frozenset(_NUMBERED.split())
 """Words after which a full stop does not end a sentence if a number follows."""
 
 STARTERS = frozenset(listed("sentence-starters").split())
-"""Words that, capitalised, start a sentence far more often than they go on in a name."""
+"""Words that, capitalised, start a sentence far more often than they continue a name."""
 
 _GERMAN_MONTHS = """
 januar jänner februar märz april mai juni juli august september oktober november dezember

@@ -1,10 +1,10 @@
-"""The form in which equal names are equal, and no letter of any script is lost."""
+"""The normal form of names; it keeps the letters of every script."""
 
 import re
 import unicodedata
 from functools import lru_cache
 
-# Character classes that `re` has no name for, as the inside of `[...]`.
+# Character classes without a name in `re`, in the form for `[...]`.
 
 MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1-\u05c2\u05c4-\u05c5\u05c7-\u05c9"
@@ -54,9 +54,9 @@ MARKS = (
     "\U0001e4ec-\U0001e4ef\U0001e5ee-\U0001e5ef\U0001e6e3\U0001e6e6\U0001e6ee-\U0001e6ef"
     "\U0001e6f5\U0001e8d0-\U0001e8d6\U0001e944-\U0001e94a\U000e0100-\U000e01ef"
 )
-"""Combining marks (M* of Unicode 18, newer than that of any Python, so that all cut words alike).
-`re` does not count them as parts of words, so that without these a Hindi, Thai or pointed Hebrew
-word falls apart at its vowels."""
+"""Combining marks (M* of Unicode 18, newer than any Python's, so that all cut words alike).
+`re` does not count them as parts of words: without them a Hindi, Thai or pointed Hebrew word would
+be split at its vowels."""
 
 UNSPACED = (
     "\u3005-\u3007\u3021-\u3029\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
@@ -64,7 +64,7 @@ UNSPACED = (
     "\u0e01-\u0e30\u0e32-\u0e33\u0e40-\u0e46\u0e81-\u0eb0\u0eb2-\u0eb3\u0ec0-\u0edf"
     "\u1000-\u102a\u1780-\u17b3"
 )
-"""Letters of Chinese, Japanese, Thai, Lao, Burmese and Khmer: no space between words."""
+"""Letters of Chinese, Japanese, Thai, Lao, Burmese and Khmer, which put no space between words."""
 
 LATIN = (
     "\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u1d00-\u1dbf\u1e00-\u1eff\u2071\u207f"
@@ -87,11 +87,12 @@ _TOKEN = re.compile(
 
 @lru_cache(maxsize=1 << 13)
 def normalise_name(name: str) -> str:
-    """Return the form in which equal names are equal: words in lower case with single spaces.
+    """Return the normal form of a name: lower-case words with single spaces.
 
-    Compatibility forms are unified, a leading "the" and a final possessive go, punctuation goes but
-    for what tells names apart (`C++`, `C#`, `5 %`, `-5`, `3.5`); `&` is "and". Letters and digits
-    of every script stay, titles too. Idempotent; empty only for a name without a letter or digit.
+    Compatibility forms are unified. A leading "the", a final possessive and punctuation are
+    dropped, except for marks that distinguish names (`C++`, `C#`, `5 %`, `-5`, `3.5`); `&` becomes
+    "and". Titles, and letters and digits of every script, are kept. Idempotent; empty only for a
+    name without a letter or digit.
     """
     if name.isascii() and name.replace(" ", "").isalpha():
         return _without_article(name.lower().split())
@@ -118,7 +119,7 @@ def _without_article(words: list[str]) -> str:
 
 
 def _folded(name: str) -> str:
-    """Return NFKC and case-folded text, digits in ASCII, invisible format characters dropped."""
+    """Return the text in NFKC, case-folded, with ASCII digits, without invisible characters."""
     if name.isascii():
         return name.casefold()
     text = "".join(map(_kept_apart, name))
@@ -127,7 +128,7 @@ def _folded(name: str) -> str:
 
 
 def _kept_apart(char: str) -> str:
-    """Return a character so that NFKC cannot glue its digits to a neighbour's: 10⁶ is not 106."""
+    """Return a character so that NFKC cannot join its digits to a neighbour's: 10⁶ is not 106."""
     if char in APOSTROPHES:
         return "'"
     return f" {char} " if char.isnumeric() and not char.isdecimal() and not char.isalpha() else char
@@ -138,5 +139,5 @@ def _plain(char: str) -> str:
 
 
 def _bare(name: str) -> str:
-    """Return what is left of a name of modifier letters alone."""
+    """Return the normal form of a name that only has modifier letters."""
     return " ".join(name.split()).casefold() if any(map(str.isalnum, name)) else ""

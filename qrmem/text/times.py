@@ -1,4 +1,4 @@
-"""Time words of English texts ("last summer", "in May", "two weeks ago") as spans of days."""
+"""Time words in English texts ("last summer", "in May", "two weeks ago") as spans of days."""
 
 import re
 from calendar import monthrange
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from qrmem.text import listed
 
-# Whether an English sentence looks back or ahead at a time that it names.
+# Whether a time in an English sentence is in the past or in the future.
 
 _IRREGULAR = "|".join(listed("irregular-past-forms").split())
 _NO_PAST = (
@@ -29,34 +29,34 @@ _VERBS = re.compile(
   )|(?P<back>{_IRREGULAR}|{_NO_PAST}\w+ed))\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Verbs that tell when something is; the longest reading comes first."""
+"""Verbs that tell past or future; the longest reading comes first."""
 _PLAIN = re.compile(
     r"\b(?:i|we|you|he|she|they|it)\s+(?!(?:put|cut|let|set|hit|read|quit|hurt|shut|split|beat)\b)"
     r"[a-z]\w+|\b(?:deadline|due|appointment|reservation|upcoming|let['’]?s|let us)\b",
     re.IGNORECASE,
 )
-"""What looks ahead where no verb decides: a verb in the present, a thing that is to come."""
+"""Words for the future if no verb decides: a verb in the present, a coming event."""
 _MOVED = re.compile(
     r"\b(?:mov(?:ed|ing)|shift(?:ed|ing)|postponed|rescheduled|pushed|put|delayed|extended|set|fixed|scheduled|planned"
     r"|booked|reserved|arranged|invited|changed|brought)\b[^.;!?]*\b(?:to|for|until|till|through)\s*(?:the\s*)?$",
     re.IGNORECASE,
 )
-"""A plan that was made for a time: "moved to 5 May", "booked a table for Friday"."""
+"""A plan for a time: "moved to 5 May", "booked a table for Friday"."""
 _LIMIT = re.compile(r"\b(?:by|until|till)\s*(?:the\s*)?$", re.IGNORECASE)
 _SINCE = re.compile(r"\bsince\s*(?:the\s*)?$", re.IGNORECASE)
 _WORD = re.compile(r"\S+")
 _NEAR, _BESIDE = 9, 4
-"""Words before a time among which a verb decides, and among which it is sure to."""
+"""Number of words before a time in which a verb may decide, and in which it surely does."""
 _SENTENCE = re.compile(r"[.!?;]\s+|\n")
 _CLAUSE = re.compile(r",\s+(?:and|but|so|yet|because|while|although)\s+", re.IGNORECASE)
 
 
 class Direction(NamedTuple):
-    """Where a time lies by its sentence.
+    """Whether a time is in the past or in the future, by its sentence.
 
     Attributes:
-        step: -1 if it lies behind, 1 if it lies ahead, 0 where nothing says so.
-        is_sure: whether the verb stands right before the time.
+        step: -1 in the past, 1 in the future, 0 if nothing tells.
+        is_sure: whether the verb is right before the time.
     """
 
     step: int
@@ -64,12 +64,12 @@ class Direction(NamedTuple):
 
 
 def direction(text: str, start: int, end: int) -> Direction:
-    """Return whether a sentence looks back or ahead at a time.
+    """Return whether a time in a sentence is in the past or in the future.
 
     Args:
-        text: in English.
-        start: where the time begins in the text, without a preposition.
-        end: where it ends.
+        text: an English text.
+        start: position of the time in the text, without a preposition.
+        end: the position after it.
     """
     first, last = _around(_SENTENCE, text, start, end)
     clause = _around(_CLAUSE, text[first:last], start - first, end - first)
@@ -88,14 +88,14 @@ def direction(text: str, start: int, end: int) -> Direction:
 
 
 def _around(breaks: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the bounds of the piece between two breaks that holds a place."""
+    """Return the bounds of the piece around a position, between two breaks."""
     first = max((m.end() for m in breaks.finditer(text, 0, start)), default=0)
     after = breaks.search(text, end)
     return first, after.start() if after else len(text)
 
 
 def _last_verb(before: str, words: int) -> int:
-    """Return what the last verb among some last words says."""
+    """Return the direction by the last verb among some last words."""
     words_near = [*_WORD.finditer(before)][-words:]
     verbs = [*_VERBS.finditer(before)][-1:]
     return _step([verb for verb in verbs if verb.end() > words_near[0].start()])
@@ -149,13 +149,13 @@ _TELLING = (
     *("day", "week", "month", "year", "night", "tomorrow", "morning", "afternoon", "evening"),
     *(*MONTHS, *_SEASONS),
 )
-"""One of these, or a year, stands in every text that names a time; "day" is in each weekday."""
+"""Every text that names a time has one of these, or a year; "day" is in each weekday."""
 _YEARS = 4
-"""Years either side of a text in which a day without a year is looked for (29 February)."""
+"""Years before and after a text in which a day without a year is searched (29 February)."""
 _AS_NEAR = 6
-"""Two dates are as near where their distances differ by less than this part of their sum."""
+"""Two dates are equally near if their distances differ by less than this share of their sum."""
 _NEARER = 6
-"""A date that is so many times nearer is meant, unless the verb right before it says otherwise."""
+"""A date that is so many times nearer is chosen, unless a verb right before it contradicts."""
 _Days = tuple[date, date]
 _STEP = {"last": -1, "past": -1, "this": 0, "next": 1, "coming": 1}
 
@@ -164,10 +164,10 @@ class Period(NamedTuple):
     """A time that a text names.
 
     Attributes:
-        text: as it is written.
+        text: its words.
         first: its first day.
         last: its last day.
-        is_relative: whether it takes the day on which it was said to know it.
+        is_relative: whether it depends on the day on which it was said.
     """
 
     text: str
@@ -179,21 +179,21 @@ class Period(NamedTuple):
 def periods(text: str, said: date) -> list[Period]:
     """Return the times that a text names, in order.
 
-    A month, day, weekday or season without a year lies behind or ahead as its sentence says. Where
-    the sentence does not decide it is the nearest one, and none where both are about as near.
+    A month, day, weekday or season without a year is past or future as its sentence tells. If the
+    sentence does not tell, it is the nearest one; if both are about equally near, it is left out.
 
     Args:
-        text: in English.
+        text: an English text.
         said: the day on which it was said.
     """
     result: list[Period] = []
     folded = text.casefold()
     if not (_YEAR.search(text) or any(word in folded for word in _TELLING)):
-        return result  # most texts: a hundredth of the time that the whole pattern takes
+        return result  # the usual case, in a hundredth of the time of the whole pattern
     for match in _TIME.finditer(text):
         try:
             days = _days(match, said)
-        except (ValueError, OverflowError):  # there is no such day
+        except (ValueError, OverflowError):  # the day does not exist
             continue
         if days is not None:
             groups = match.groupdict()
@@ -244,7 +244,7 @@ def _named_weekday(match: re.Match[str], said: date) -> _Days | None:
 
 
 def _dated(match: re.Match[str], said: date) -> _Days | None:
-    """Return a day or a month that is named; "may" and "march" alone are no months."""
+    """Return a named day or month; "may" and "march" alone are no months."""
     groups = match.groupdict()
     group = next(name for name in ("m1", "m2", "m3") if groups[name])
     name, day, year = groups[group], groups["d1"] or groups["d2"], groups[f"y{group[1]}"]
@@ -258,7 +258,7 @@ def _dated(match: re.Match[str], said: date) -> _Days | None:
         return _in_year(said.year, month, day)
     years = []
     for number in range(said.year - _YEARS, said.year + _YEARS + 1):
-        with suppress(ValueError):  # 29 February, and the calendar's ends
+        with suppress(ValueError):  # 29 February, and the limits of the calendar
             years.append(_in_year(number, month, day))
     if before in _STEP:
         return _next_to(years, _STEP[before], said)
@@ -271,7 +271,7 @@ def _in_year(year: int, month: int, day: str | None) -> _Days:
 
 
 def _meant(dates: Sequence[_Days], where: Direction, said: date) -> _Days | None:
-    """Return that one of some dates, which are in order, that is meant."""
+    """Return the date that the words mean, out of candidates in order."""
     behind = next((days for days in reversed(dates) if days[0] <= said), None)
     ahead = next((days for days in dates if days[1] >= said), None)
     if behind is None or ahead is None or behind == ahead:
@@ -286,7 +286,7 @@ def _meant(dates: Sequence[_Days], where: Direction, said: date) -> _Days | None
 
 
 def _next_to(dates: Sequence[_Days], step: int, said: date) -> _Days | None:
-    """Return the last date that is over, or the first one that has not begun."""
+    """Return the last past date, or the first future one."""
     if step < 0:
         return next((days for days in reversed(dates) if days[1] < said), None)
     return next((days for days in dates if days[0] > said), None)
@@ -306,7 +306,7 @@ def _away(step: int, count: str, unit: str, said: date) -> _Days | None:
 
 
 def _beside(step: int, what: str, said: date) -> _Days | None:
-    """Return the week, month, year, season or day of the week that is `step` away from now."""
+    """Return the week, month, year, season or weekday that is `step` units away from now."""
     monday = said - timedelta(said.weekday())
     if what in ("week", "weekend"):
         first = monday + timedelta(7 * step + 5 * (what == "weekend"))

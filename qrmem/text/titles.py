@@ -1,4 +1,4 @@
-"""Honorifics before a name, and what they say about the person: enough to keep two people apart."""
+"""Honorifics before a name, and what they tell about the person, to distinguish two people."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -7,7 +7,7 @@ from qrmem.text import listed
 
 
 def word_set(words: str) -> frozenset[str]:
-    """Return words that white space divides."""
+    """Return the words of a text that are separated by white space."""
     return frozenset(words.split())
 
 
@@ -34,31 +34,32 @@ SPELLINGS = {
     "señora": "sra",
     "missus": "mrs",
 }
-"""Spelled-out honorifics and the short form by which they are compared."""
+"""Spelled-out honorifics, with the short form for comparisons."""
 
 MEN = word_set(listed("titles-of-men"))
 WOMEN = word_set(listed("titles-of-women"))
 TITLES = MEN | WOMEN | word_set(listed("titles-of-either"))
-"""Honorifics, in the form by which they are compared."""
+"""Honorifics, in the form for comparisons."""
 
 COURTESY = word_set("m mr mrs ms miss monsieur mme mlle sr sra herr frau sir dr prof madam")
-"""Titles that one person may bear beside another of these; they say nothing of rank."""
+"""Titles of which one person may have several; they tell no rank."""
 
 BEFORE_GIVEN = word_set(listed("titles-before-given-names"))
-"""Titles that may stand before a given name alone; all others stand before a surname."""
+"""Titles that may precede a given name alone; all others precede a surname."""
 
 _MALE = word_set(listed("given-names-of-men"))
 _FEMALE = word_set(listed("given-names-of-women"))
 
 
 MONSIEUR = "m"
-"""A lone M. before one name is Monsieur's short form, or an initial."""
+"""A single M. before one name abbreviates Monsieur, or is an initial."""
 
 
 def split_titles(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the honorifics that open a normalised name, short, and the rest, which may be empty.
+    """Return the leading honorifics of a normalised name, in short form, and the rest.
 
-    In "Duke of Wellington" or "Lord of the Rings" the first word is no honorific.
+    The rest may be empty. In "Duke of Wellington" or "Lord of the Rings" the first word is no
+    honorific.
     """
     words, at = tuple(words), 0
     while at < len(words) and SPELLINGS.get(words[at], words[at]) in TITLES:
@@ -71,7 +72,7 @@ def split_titles(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def sex(titles: Sequence[str], names: Sequence[str]) -> str:
-    """Return "m", "f" or "" for what titles, else a given name before a surname, say."""
+    """Return the sex by titles, or by a given name before a surname: "m", "f" or ""."""
     for title in titles:
         if title in MEN or title in WOMEN:
             return "m" if title in MEN else "f"
@@ -86,20 +87,20 @@ BASE_NAMES = {
     for base, *shorts in map(str.split, _DIMINUTIVES.split(";")[:-1])
     for short in shorts
 }
-"""Short forms of given names that hold letters of the full one, and the full one."""
+"""Short forms of given names that have letters of the full one, with the full one."""
 
 
 @lru_cache(maxsize=1 << 13)
 def titled(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the titles before a normalised name, and its other words."""
+    """Return the titles of a normalised name, and its other words."""
     return split_titles(name.split())
 
 
 def titles_clash(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether two people's titles say that they are two: of another sex, or of another rank.
+    """Return whether titles show two different people: of different sex, or of different rank.
 
-    Mrs and Miss of one surname are two people, as are a colonel and a captain; Dr or Sir and Mr may
-    be one. A title beside none clashes with nothing.
+    Mrs and Miss of one surname are two people, and so are a colonel and a captain; Dr or Sir and Mr
+    may be one. A missing title clashes with nothing.
     """
     if not first or not second or set(first) & set(second):
         return False

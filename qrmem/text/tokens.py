@@ -1,10 +1,10 @@
-"""Counting tokens offline: never fewer than cl100k, and not many more.
+"""Count tokens offline: never fewer than cl100k, and not many more.
 
-A text is cut into the pieces within which cl100k merges bytes. A piece that is a known token counts
-one. For any other the count is the most that byte-pair merging can leave: it stops only when no two
-neighbours make a known token, so the longest such chain of parts bounds it. Pieces too long for it
-count their characters, or a little more. The table of known tokens holds what occurs in prose and
-needs no ranks; `tools/build_token_table.py` makes it.
+A text is cut into the pieces within which cl100k merges bytes. A known token counts one. Any other
+piece counts the most tokens that byte-pair merging can leave: merging stops only when no two
+neighbours form a known token, so the longest chain of such parts is an upper bound. Pieces too long
+for this count their characters, or a little more. The table of known tokens has those that occur in
+prose, without ranks; `tools/build_token_table.py` builds it.
 """
 
 import json
@@ -34,7 +34,7 @@ def pieces(text: str) -> frozenset[str]:
 
 
 class BuiltinTokenizer:
-    """The counter that is always there; also the default of a new namespace."""
+    """The built-in counter, and the default of a new namespace."""
 
     name = "builtin-v1"
 
@@ -87,10 +87,10 @@ def _bytes(text: str) -> str:
 
 
 def longest_chain(piece: str, tokens: frozenset[str]) -> int:
-    """Return the largest number of parts of a piece no two neighbours of which make a known token.
+    """Return the largest number of parts of a piece of which no two neighbours form a known token.
 
-    It bounds what merging leaves: two neighbours that make a token would have been merged. For each
-    end, the chains that reach it are kept with the start of their last part, longest first.
+    This bounds the result of merging, which would have merged such neighbours. For each end, the
+    chains that reach it are kept with the start of their last part, longest first.
     """
     if piece in tokens:
         return 1
@@ -109,7 +109,7 @@ def longest_chain(piece: str, tokens: frozenset[str]) -> int:
 
 @cache
 def _table() -> tuple[frozenset[str], frozenset[str]]:
-    """Return the known tokens as text, and as bytes with those added that are no text alone."""
+    """Return the known tokens as texts, and as bytes, with those that are no valid text."""
     path = resources.files("qrmem.text") / "tables" / "cl100k.json"
     table = json.loads(path.read_text(encoding="utf-8"))
     tokens = frozenset(table["tokens"])

@@ -1,7 +1,7 @@
 """Words of a text: terms for BM25, tokens for ROUGE-L.
 
-Letters of any script count, with their combining marks. In scripts that put no space between words
-each letter, with its marks, is a word: one-letter words retrieve better there than whole clauses.
+Letters of any script count, with their combining marks. In scripts without spaces between words,
+each letter with its marks is a word: one-letter words retrieve better there than whole clauses.
 """
 
 import re
@@ -15,7 +15,7 @@ from qrmem.text import listed
 from qrmem.text.spelling import LATIN, MARKS, UNSPACED
 
 SEARCHED = 8_000
-"""Characters of a question that a search uses."""
+"""Maximum number of characters of a question that a search uses."""
 CUT = f"a search uses only the first {SEARCHED:,} characters of a question"
 _WORD = re.compile(f"[{UNSPACED}][{MARKS}]*|(?:(?![{UNSPACED}])[\\w{MARKS}])+")
 _ASCII_WORD = re.compile("[^\\W_]+", re.ASCII)
@@ -27,13 +27,13 @@ _OTHER_WORD = re.compile(
     f"(?![{UNSPACED}{LATIN}])[^\\x00-\\x7f\\W](?:(?![{UNSPACED}{LATIN}])[^\\x00-\\x7f\\W]|[{MARKS}])*"
 )
 _INVISIBLE = re.compile("[\u00ad\u2060\ufeff]")
-"""Soft hyphens and joiners, which part no word."""
+"""Soft hyphens and joiners, which do not separate words."""
 _NO_MARKS = str.maketrans({"ı": "i", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe"})
-"""Latin letters that Unicode takes for letters of their own, as they are typed without them."""
+"""Latin letters that Unicode does not decompose, with their usual plain spelling."""
 _PARTICLE = re.compile(
     "(?<=[가-힣]{2})(?:은|는|이|가|을|를|의|에|도|만|와|과|로|으로|에서|에게|까지|부터|께서|이다|이었다|였다)$"
 )
-"""What Korean puts after a name or noun of two syllables or more."""
+"""Korean particles after a name or noun of two syllables or more."""
 _MEMO_SIZE = 1 << 15
 _SCRIPTS = (
     ("\u0370", "\u03ff", "greek"),
@@ -43,8 +43,8 @@ _SCRIPTS = (
     ("\u0900", "\u097f", "hindi"),
     ("\u0b80", "\u0bff", "tamil"),
 )
-"""Letters from and to, and the stemmer for words of them; a script's main language stands for all
-that are written in it. Latin letters don't tell the language."""
+"""Ranges of letters with their stemmers: that of the script's main language is used for all
+languages in it. Latin letters do not tell the language."""
 
 STOP_WORDS = frozenset(listed("stop-words").split())
 """English words that carry no content; dropped from terms before stemming."""
@@ -53,8 +53,8 @@ STOP_WORDS = frozenset(listed("stop-words").split())
 def terms(text: str) -> list[str]:
     """Return the words that BM25 counts: lower-cased, stemmed, accents folded, stop words dropped.
 
-    Words in Latin letters are taken for English, others are stemmed by their script; of Korean ones
-    the commonest particles go.
+    Words in Latin letters are stemmed as English, others by their script; Korean words lose the
+    most frequent particles.
 
     Returns:
         In text order, repeats kept; empty if there are only stop words.
@@ -70,22 +70,22 @@ def terms(text: str) -> list[str]:
 
 
 def searched(question: str) -> str:
-    """Return the words of a question that a search uses: of a very long one the first."""
+    """Return the part of a question that a search uses: the first words of a very long one."""
     if len(question) <= SEARCHED:
         return question
     return question.lstrip()[:SEARCHED].rsplit(None, 1)[0]
 
 
 def cut_note(question: str) -> str:
-    """Return a sentence where a search uses only a part of the question, else nothing."""
+    """Return a note if a search uses only a part of the question; else ""."""
     return CUT if len(question) > SEARCHED else ""
 
 
 def tokens(text: str) -> list[str]:
     """Return the words that ROUGE-L compares; for Latin script those of `rouge_score`, unstemmed.
 
-    That is runs of `[a-z0-9]` in the lower-cased text; a Latin letter with an accent separates
-    words, as it does there. Letters and digits of other scripts, which it drops, are kept.
+    These are runs of `[a-z0-9]` in the lower-case text; as there, a Latin letter with an accent
+    separates words. Letters and digits of other scripts are kept; `rouge_score` drops them.
     """
     text = text.lower()
     return (_ROUGE_WORD if text.isascii() else _OTHER_WORD).findall(text)
@@ -117,12 +117,12 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 
 def _script(letter: str) -> str:
-    """Return the stemmer for a script that has its own, or ""."""
+    """Return the stemmer for the script of a word; "" if there is none."""
     return next((language for a, b, language in _SCRIPTS if a <= letter <= b), "")
 
 
 def _folded(word: str) -> str:
-    """Drop the marks on Latin letters, so that `Zoë` and `Zoe` meet; other scripts keep theirs.
+    """Drop the marks on Latin letters, so that `Zoë` and `Zoe` match; other scripts keep theirs.
 
     Compatibility forms (full width, ligatures) and ß are written out.
     """
@@ -136,10 +136,10 @@ def _folded(word: str) -> str:
     return unicodedata.normalize("NFC", "".join(plain))
 
 
-# How alike two texts are in their words and the order of these: ROUGE-L.
+# ROUGE-L: the similarity of two texts in words and their order.
 
 THRESHOLD = 0.6
-"""From which on two questions are one; chosen in the paper, section 2.1, footnote 2."""
+"""Two questions at or above this are equal; from the paper, section 2.1, footnote 2."""
 
 
 def rouge_l(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
@@ -158,7 +158,7 @@ def rouge_l(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
 
 
 def fmeasure(common: int, first: int, second: int) -> float:
-    """Return the F-measure of two lengths and what is common to both."""
-    # The same steps in floating point as the official scorer: at exactly 0.6 they decide.
+    """Return the F-measure of two lengths and the length of their common part."""
+    # The same floating-point steps as in the official scorer: they matter at exactly 0.6.
     precision, recall = common / first, common / second
     return 2 * precision * recall / (precision + recall) if common else 0.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 CODE_KEY = "qrmem:language"
-"""Metadata of a source file: the language that it is in; a name that no user gives by chance."""
+"""Metadata key with a source file's language; users do not use this name by chance."""
 
 SUFFIXES: Mapping[str, str] = {
     ".py": "python",

@@ -135,7 +135,7 @@ class Cover:
         )
         for node in order:
             parent = outline.parents[node]
-            # Of what overlaps, as parts of a formatted string do, the first stands.
+            # Of overlapping nodes, such as parts of an f-string, the first one counts.
             if parent >= 0 and outline.starts[node] >= (self._ends[parent] or [0])[-1]:
                 self._children[parent].append(node)
                 self._ends[parent].append(outline.ends[node])

@@ -7,7 +7,7 @@ from itertools import accumulate
 from qrmem.text.code.outline import Call, Definition, Import, Outline
 
 _DEEPEST = 200
-"""Levels below which nothing is read: expressions of generated code nest deeper than a stack."""
+"""Maximum depth: expressions of generated code may nest deeper than Python's stack."""
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NAMING = (*_DEFINES, ast.Import, ast.ImportFrom)
 _PLAIN = (ast.Name, ast.Constant)
@@ -56,7 +56,7 @@ class _Reader:
             inner, below = self._kept(span, node), ()
             keeps = _spans_lines(tree)
         elif spans and not hasattr(tree, "lineno"):
-            # Arguments and the like have no place of their own: their parts are the parent's.
+            # Arguments and similar nodes have no own position: their parts are the parent's.
             inner, below, keeps = node, above, True
         if isinstance(tree, ast.Call):
             self._call(tree, self._with_all_above(inner, below))

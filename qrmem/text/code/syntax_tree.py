@@ -63,7 +63,7 @@ class _Reader:
                 stack += [(child, inner, below, owner, keeps) for child in children]
 
     def _with_all_above(self, node: int, above: "tuple[Node, ...]") -> int:
-        """Keep what lies between a kept node and the last of `above`; return the last's number."""
+        """Keep the nodes from a kept node to the last of `above`; return the last one's number."""
         for tree in above:
             if tree.id not in self._made:
                 self._made[tree.id] = self._kept(tree, node)
@@ -110,7 +110,7 @@ class _Reader:
         own_name, _, last = (part.strip() for part in name.rpartition("::"))
         kind = "class" if is_class else "function"
         if node and tree.parent is not None and tree.parent.type == "decorated_definition":
-            node = self._found.parents[node]  # decorators are a part of what they decorate
+            node = self._found.parents[node]  # decorators belong to their definition
         self._found.definitions.append(Definition(last, node, kind, own_name or owner))
         return last if is_class else ""
 
