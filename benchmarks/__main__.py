@@ -22,8 +22,8 @@ NAMES = (
         "model",
         "names",
     ),
-    *("novel_answers", "novel_trees", "passages", "prompts", "rare_words", "recall", "scale"),
-    *("soak", "tree"),
+    *("novel_answers", "novel_trees", "passages", "peers", "prompts", "rare_words", "recall"),
+    *("scale", "soak", "tree"),
 )
 """The benchmarks; each is the module of this name (see `benchmarks.frame`)."""
 

@@ -198,11 +198,21 @@ async def stored_replies() -> AsyncIterator[qrmem.Settings]:
 async def _corpus(
     name: str, documents: Sequence[Document], questions: Sequence[str], found: Mapping[str, Found]
 ) -> Corpus:
-    segments: list[Segment] = []
+    segments = segments_of(documents)
+    return Corpus(name, documents, questions, await notes_of(segments, found), len(segments))
+
+
+def segments_of(documents: Sequence[Document]) -> list[Segment]:
+    """Return the segments of documents."""
+    counter, segments = BuiltinTokenizer(), list[Segment]()
     for document in documents:
-        segments += cut(document.id or "", document, BuiltinTokenizer(), 600)
-    notes = {s.text: await noted(s, found.get(s.text)) for s in segments}
-    return Corpus(name, documents, questions, notes, len(segments))
+        segments += cut(document.id or "", document, counter, 600)
+    return segments
+
+
+async def notes_of(segments: Sequence[Segment], found: Mapping[str, Found]) -> Mapping[str, Notes]:
+    """Return what a model would note about each segment, by its text."""
+    return {s.text: await noted(s, found.get(s.text)) for s in segments}
 
 
 # --- measuring -----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ _TITLE = re.compile(r"(<text[^>]*>\n)Title: [^\n]*\n")
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s+(.*)$", re.MULTILINE)
 _COUNT = re.compile(r"Questions wanted: (\d+)")
 _LISTED = re.compile(r"^\s*(?:[-*]\s+)?(.+?)\s*[(|:]\s*(\d+)[^\n]*$", re.MULTILINE)
-_COMMON = frozenset(
+COMMON = frozenset(
     re.findall(
         r"\w+",
         "a an and are as at be but by did do does for from had has have he her him his how i in "
@@ -118,7 +118,7 @@ class _View:
         }
         if name in known and self._may_fill(schema):
             return known[name]()
-        return _filler(schema)
+        return filler(schema)
 
     def _may_fill(self, schema: Mapping[str, Json]) -> bool:
         return bool((schema.get("items") or {}).get("type", "string") == "string")
@@ -185,7 +185,7 @@ class _View:
         asked: list[str] = []
         for sentence in sentences(self._passage()):
             inside = names(sentence)
-            told = [w for w in re.findall(r"\w+", sentence) if w.lower() not in _COMMON][-5:]
+            told = [w for w in re.findall(r"\w+", sentence) if w.lower() not in COMMON][-5:]
             if inside and len(told) > 2:
                 asked.append(f"What is told of {inside[0]} with {' '.join(told)}?")
         return asked[:wanted]
@@ -241,9 +241,9 @@ def names(text: str) -> list[str]:
     for match in _NAME.finditer(text):
         name = " ".join(match.group().split())
         first, _, rest = name.partition(" ")
-        if first.lower() in _COMMON:
+        if first.lower() in COMMON:
             name = rest
-        if len(name) > 1 and name.lower() not in _COMMON and name in text:
+        if len(name) > 1 and name.lower() not in COMMON and name in text:
             found.setdefault(name.removesuffix("'s").removesuffix("’s"))
     return list(found)
 
@@ -254,7 +254,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _content(text: str) -> set[str]:
-    return {w for w in re.findall(r"\w+", text.lower()) if w not in _COMMON}
+    return {w for w in re.findall(r"\w+", text.lower()) if w not in COMMON}
 
 
 def _type(name: str) -> str:
@@ -265,15 +265,15 @@ def _summary(text: str) -> str:
     return " ".join(text.split()[:100]) or "nothing"
 
 
-def _filler(schema: Mapping[str, Json]) -> Json:
+def filler(schema: Mapping[str, Json]) -> Json:
     """Return the plainest value that a schema allows."""
     if "enum" in schema:
         return schema["enum"][0]
     if "anyOf" in schema:
-        return _filler(schema["anyOf"][0])
+        return filler(schema["anyOf"][0])
     kind = schema.get("type")
     if kind == "object":
-        return {name: _filler(inner) for name, inner in schema.get("properties", {}).items()}
+        return {name: filler(inner) for name, inner in schema.get("properties", {}).items()}
     plain: Mapping[Json, Json] = {"array": [], "integer": 0, "number": 0, "boolean": False}
     return plain.get(kind, None if kind == "null" else "text")
 

@@ -56,6 +56,8 @@ class Behaviour:
         gives_ends: whether a stream says why it ends, before it says that it is done.
         batch: texts that it embeds at once, or 0 for any number; others it refuses as `refusal`.
         dimension: of its vectors.
+        vector: of a text, by its dimension.
+        in_order: whether vectors come in the order of their texts; else a client needs the index.
         relevance: of a query and a text, as its rerank endpoint has it.
         told: turns the rows of a reranking into the body that is sent.
         headers: sent with each chat reply.
@@ -86,6 +88,8 @@ class Behaviour:
     gives_ends: bool = True
     batch: int = 0
     dimension: int = 32
+    vector: Callable[[str, int], Sequence[float]] = lambda text, width: vector(text, width)
+    in_order: bool = False
     relevance: Callable[[str, str], float] = lambda query, text: 0.5
     told: Callable[[list[Json]], Json] = lambda rows: {"results": rows}
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -466,14 +470,15 @@ class OpenAIServer:
         self.stats.embedded += len(texts)
         width = self.behaviour.dimension - (fault == "wrong-dimension")
         rows: list[Json] = [
-            {"object": "embedding", "index": i, "embedding": vector(text, width)}
+            {"object": "embedding", "index": i, "embedding": self.behaviour.vector(text, width)}
             for i, text in enumerate(texts)
         ]
         if fault == "nan" and rows:
             rows[0]["embedding"][0] = math.nan
         if fault == "zeros" and rows:
             rows[0]["embedding"] = [0.0] * width
-        rows.reverse()  # a client must go by the index
+        if not self.behaviour.in_order:
+            rows.reverse()
         usage = {"prompt_tokens": answering.words(texts), "total_tokens": answering.words(texts)}
         reply = {"object": "list", "model": request.get("model"), "data": rows, "usage": usage}
         return await self._deliver(writer, json.dumps(reply), fault)

@@ -1,0 +1,284 @@
+"""What the server replies to each program's prompts: the stored extraction in the form asked for.
+
+A form is known by words of its prompt. Nothing of a passage is made up: names and triples are those
+that GPT-3.5 once found. What the extraction does not have (types, descriptions) is filled in the
+same way for all: one type, and a name's triples as its description. Prompts of questions, and those
+that compare or summarise, are answered by fixed rules. What no form fits is answered by the
+plainest text that its schema allows, and is counted.
+"""
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from servers import answering
+
+from benchmarks.replies_of_size import Replies
+
+Json = Any
+Request = Mapping[str, Json]
+_WORD = re.compile(r"\w+")
+FIRST_WORDS = 60
+"""Words of a summary: the first ones of what is to be summarised."""
+
+
+def folded(text: str) -> str:
+    """Return the words of a text; programs change spaces, quotes and marks."""
+    return " ".join(_WORD.findall(text.lower()))
+
+
+class Triple(NamedTuple):
+    """What a passage says about two names."""
+
+    head: str
+    relation: str
+    tail: str
+
+    @property
+    def sentence(self) -> str:
+        """The triple as words."""
+        return " ".join(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """What GPT-3.5 found in a passage.
+
+    Attributes:
+        entities: the names that it listed.
+        triples: those of three parts.
+    """
+
+    title: str
+    text: str
+    entities: tuple[str, ...]
+    triples: tuple[Triple, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The listed names and all ends of triples, each once."""
+        ends = (end for each in self.triples for end in (each.head, each.tail))
+        return tuple(dict.fromkeys([*self.entities, *ends]))
+
+    def about(self, name: str) -> str:
+        """Return a name's triples as a description."""
+        said = [each.sentence for each in self.triples if name in (each.head, each.tail)]
+        return ". ".join(said) or name
+
+
+def extract_of(doc: Mapping[str, Json]) -> Extract:
+    """Return what a line of the stored extraction holds."""
+    parts = (tuple(map(str.strip, triple)) for triple in doc["extracted_triples"])
+    triples = tuple(Triple(*each) for each in parts if len(each) == 3 and all(each))
+    entities = tuple(name.strip() for name in doc["extracted_entities"] if name.strip())
+    return Extract(doc["title"], doc["text"], entities, triples)
+
+
+class Prompt:
+    """A request, looked at.
+
+    Attributes:
+        all: the text of all messages.
+        last: the text of the last message.
+        schema: the name of the JSON schema that the request sends, or "".
+        extract: what was found in the passage that stands in the last message, or before.
+    """
+
+    def __init__(self, request: Request, extracts: "Extracts") -> None:
+        texts = [_text_of(message.get("content")) for message in request["messages"]]
+        form = request.get("response_format") or {}
+        self.request = request
+        self.all, self.last = "\n".join(texts), texts[-1]
+        self.schema = str((form.get("json_schema") or {}).get("name", ""))
+        self.extract = extracts.within(self.last) or extracts.within(self.all)
+
+    def after(self, mark: str, end: str = "\n") -> str:
+        """Return what follows the last occurrence of a mark, up to an end."""
+        return self.all.rpartition(mark)[2].partition(end)[0].strip()
+
+
+def _text_of(content: Json) -> str:
+    """Return a message's text; it may come in parts."""
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content)
+    return str(content or "")
+
+
+class Extracts:
+    """Finds the passage of a prompt by its text."""
+
+    def __init__(self, extracts: Iterable[Extract]) -> None:
+        self._by_text = {folded(extract.text): extract for extract in extracts}
+
+    def within(self, text: str) -> Extract | None:
+        """Return what was found in the passage that stands last in a text."""
+        words = folded(text)
+        at, found = max(
+            ((words.rfind(passage), passage) for passage in self._by_text),
+            default=(-1, ""),
+        )
+        return self._by_text[found] if at >= 0 else None
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+def keywords(question: str) -> tuple[list[str], list[str]]:
+    """Return a question's names, and its other words that say something."""
+    names = answering.names(question)
+    inside = {word.lower() for name in names for word in _WORD.findall(name)}
+    others = [
+        word
+        for word in dict.fromkeys(_WORD.findall(question.lower()))
+        if word not in inside and word not in answering.COMMON and len(word) > 2
+    ]
+    return names or others, others or names
+
+
+def first_words(text: str) -> str:
+    """Return the beginning of a text, as its summary."""
+    return " ".join(text.split()[:FIRST_WORDS]) or "nothing"
+
+
+def dumped(value: Json) -> str:
+    """Return a value as JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+# --- LightRAG, nano-graphrag ---------------------------------------------------------------------
+
+
+def nano_tuples(prompt: Prompt) -> str:
+    """Return `("entity"<|>name<|>type<|>description)##…<|COMPLETE|>`."""
+    if prompt.extract is None:
+        return "<|COMPLETE|>"
+    extract = prompt.extract
+    rows = [("entity", name, "event", extract.about(name)) for name in extract.names]
+    pairs = [("relationship", t.head, t.tail, t.sentence) for t in extract.triples]
+    lines = ["<|>".join(f'"{_plain(part)}"' for part in row) for row in rows]
+    lines += ["<|>".join(f'"{_plain(part)}"' for part in row) + "<|>1" for row in pairs]
+    return "##\n".join(f"({line})" for line in lines) + "<|COMPLETE|>"
+
+
+def lightrag_rows(prompt: Prompt) -> str:
+    """Return rows of `entity<|#|>name<|#|>type<|#|>description`, then relations."""
+    extract = prompt.extract
+    rows: list[Sequence[str]] = []
+    if extract is not None:
+        rows += [("entity", name, "Other", extract.about(name)) for name in extract.names]
+        rows += [("relation", t.head, t.tail, t.relation, t.sentence) for t in extract.triples]
+    lines = ["<|#|>".join(map(_plain, row)) for row in rows]
+    return "\n".join([*lines, "<|COMPLETE|>"])
+
+
+def lightrag_keywords(prompt: Prompt) -> str:
+    """Return the words of a question as JSON: its names are low, others high."""
+    low, high = keywords(prompt.after("User Query:"))
+    return dumped({"high_level_keywords": high, "low_level_keywords": low})
+
+
+def community_report(prompt: Prompt) -> str:
+    """Return a report that holds the beginning of what is reported."""
+    said = first_words(prompt.last.rpartition("Text:\n```")[2])
+    found = [{"summary": said, "explanation": said}]
+    shape = {"title": said[:60], "summary": said, "rating": 1.0, "rating_explanation": "none"}
+    return dumped(shape | {"findings": found})
+
+
+def _plain(part: str) -> str:
+    """Return a field without what ends fields, rows and quotes."""
+    return " ".join(re.sub(r'["<>|#]', " ", part).split())
+
+
+# --- all -----------------------------------------------------------------------------------------
+
+
+class Form(NamedTuple):
+    """How prompts of a form are known, and what is replied."""
+
+    name: str
+    is_it: Callable[[Prompt], bool]
+    reply: Callable[[Prompt], str]
+
+
+def has(*marks: str) -> Callable[[Prompt], bool]:
+    """Know a prompt by words that stand in it."""
+    return lambda prompt: all(mark in prompt.all for mark in marks)
+
+
+def ends(mark: str) -> Callable[[Prompt], bool]:
+    """Know a prompt by words of its last message."""
+    return lambda prompt: mark in prompt.last
+
+
+FORMS: Sequence[Form] = (
+    Form("more tuples", ends("MANY entities were missed"), lambda prompt: "<|COMPLETE|>"),
+    Form("more tuples?", ends("Answer YES | NO if there are still"), lambda prompt: "NO"),
+    Form("more rows", ends("extract any missed or incorrectly"), lambda prompt: "<|COMPLETE|>"),
+    Form("more rows", ends("extract any **missed"), lambda prompt: "<|COMPLETE|>"),
+    Form("community report", has("report of a community"), community_report),
+    Form("tuples", has('("entity"<|>'), nano_tuples),
+    Form("rows", has("entity<|#|>", "---Input Text---"), lightrag_rows),
+    Form("keywords", has("high_level_keywords", "User Query:"), lightrag_keywords),
+    Form(
+        "summary",
+        has("---Input---", "Description List:"),
+        lambda prompt: first_words(prompt.last.rpartition("Description List:")[2]),
+    ),
+    Form(
+        "summary",
+        has("comprehensive summary", "Description List:"),
+        lambda prompt: first_words(prompt.last.rpartition("Description List:")[2]),
+    ),
+)
+UNKNOWN = "not known"
+
+
+class Call(NamedTuple):
+    """A chat call: when it was answered (`time.monotonic`), its form and its tokens."""
+
+    at: float
+    form: str
+    tokens_in: int
+    tokens_out: int
+
+
+@dataclass
+class Answers:
+    """Answers chat requests, and keeps what each one took.
+
+    Attributes:
+        own: answers qrmem's prompts.
+        unknown: beginnings of the prompts that no form fits.
+    """
+
+    extracts: Extracts
+    own: Replies
+    calls: list[Call] = field(default_factory=list)
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    def __call__(self, request: Request) -> str:
+        """Return the reply to a request."""
+        prompt = Prompt(request, self.extracts)
+        form, reply = self._answered(prompt)
+        schema = request.get("response_format") or {}
+        asked = [prompt.all, dumped(schema.get("json_schema", {}).get("schema", ""))]
+        self.calls.append(
+            Call(time.monotonic(), form, answering.words(asked), answering.words([reply]))
+        )
+        return reply
+
+    def _answered(self, prompt: Prompt) -> tuple[str, str]:
+        if answering.TEXT.search(prompt.all):
+            return "qrmem", self.own(prompt.request)
+        for form in FORMS:
+            if form.is_it(prompt):
+                return form.name, form.reply(prompt)
+        self.unknown[prompt.all[:120]] += 1
+        if answering.schema_of(prompt.request):
+            return UNKNOWN, dumped(answering.filler(answering.schema_of(prompt.request)))
+        return UNKNOWN, first_words(prompt.last)

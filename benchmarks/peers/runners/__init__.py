@@ -1,0 +1,4 @@
+"""One module a program; it runs in that program's own environment.
+
+Such a module imports its program, the standard library and `job`, and nothing else.
+"""
