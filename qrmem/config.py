@@ -139,7 +139,7 @@ class Settings:
         record: file (a cassette) to which all chat requests and replies are written.
         replay: cassette that answers instead of the chat model.
         embed_base_url: address of the server for `openai:` embedders; "": `base_url`.
-        embed_api_key: key for that server; "": `api_key`, if the server is the same.
+        embed_api_key: key for that server; "": `api_key`, unless `embed_base_url` is set.
         reranker: reorders the first 50 candidates of a search: a cross-encoder's name or folder
             (sentence-transformers), or the URL of a rerank endpoint in the form of Cohere and Jina;
             "" or `none` turns it off.
