@@ -153,7 +153,7 @@ class BuildRun:
             segments = self.of_document[id]
             if all(self.state_of(one) == "ok" for one in segments):
                 store, key = self.deps.store, folded_key(id, info.digest)
-                await store.put_cached(self.deps.ns, "fold", key, {}, segments=segments)
+                await store.put_cache_entry(self.deps.ns, "fold", key, {}, segments=segments)
 
     def outcome(self) -> BuildOutcome:
         """Return the outcome."""

@@ -101,7 +101,7 @@ async def _fold_chain(
             description = folded.description or merged_text([*merged, *statement])
             fold = {"description": description, "questions": list(folded.questions)}
             segment_id = statement[0].segment_id
-            await deps.store.put_cached(deps.ns, "fold", key, fold, segments=[segment_id])
+            await deps.store.put_cache_entry(deps.ns, "fold", key, fold, segments=[segment_id])
         merged = (replace(merged[0], description=str(fold["description"])),)
 
 

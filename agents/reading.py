@@ -137,7 +137,7 @@ class Reader:
         is_first = phase == "extract" and job.known is None
         state: SegmentState = "failed" if is_first else "partial"
         id_ = job.segment.id
-        await self.deps.store.put_cached(
+        await self.deps.store.put_cache_entry(
             self.deps.ns, "raw", f"raw:{id_}:{state}", {"raw": result.raw}, segments=[id_]
         )
         return self._row(job, state, _line(result.error))

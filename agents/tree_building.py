@@ -153,11 +153,11 @@ class _Building:
 
     async def drop_others(self) -> None:
         """Delete nodes of the document that are no longer part of its tree."""
-        keys = await self._deps.store.cached_keys(self._deps.ns, "tree")
+        keys = await self._deps.store.cache_keys(self._deps.ns, "tree")
         current = self._nodes.keys() | self._groupings
         old = [key for key in keys if key.startswith(self._prefix) and key not in current]
         if old:
-            await self._deps.store.drop_cached(self._deps.ns, "tree", old)
+            await self._deps.store.drop_cache_entries(self._deps.ns, "tree", old)
 
     def tree(self) -> Tree:
         """Return the built tree."""
@@ -263,7 +263,9 @@ class _Building:
         else:
             groups = await self._clusters(below)
             segments = list(dict.fromkeys(id for node in below for id in node.node.segments))
-            await deps.store.put_cached(deps.ns, "tree", key, asdict(groups), segments=segments)
+            await deps.store.put_cache_entry(
+                deps.ns, "tree", key, asdict(groups), segments=segments
+            )
         self._clustered.append(groups)
         return groups.groups
 

@@ -132,7 +132,7 @@ class FactStore(Protocol):
         /,
         written: Sequence[tuple[Document, Sequence[Segment]]],
         *,
-        anew: bool = False,
+        rebuild: bool = False,
         only_new: bool = False,
     ) -> None:
         """Write documents and their segments, all or none; replace documents with the same id.
@@ -144,7 +144,7 @@ class FactStore(Protocol):
 
         Args:
             written: documents with distinct ids, each with its segments.
-            anew: first delete the old documents, in the same transaction, so that nothing is kept.
+            rebuild: first delete the old documents, in the same transaction, so that nothing is kept.
             only_new: replace no document.
 
         Raises:
@@ -396,7 +396,7 @@ class RunLog(Protocol):
 class Artefacts(Protocol):
     """Results that are costly to compute again: vectors, and JSON values (replies, for example)."""
 
-    async def put_cached(
+    async def put_cache_entry(
         self,
         ns: str,
         /,
@@ -417,15 +417,15 @@ class Artefacts(Protocol):
             calls: the calls that made it, appended to the ledger of calls in the same transaction.
         """
 
-    async def cached_keys(self, ns: str, /, kind: CacheKind) -> Sequence[str]:
+    async def cache_keys(self, ns: str, /, kind: CacheKind) -> Sequence[str]:
         """Return the keys of all cached values of a kind, sorted."""
 
-    async def cached(
+    async def cache_entries(
         self, ns: str, /, kind: CacheKind, keys: Sequence[str]
     ) -> Sequence[CacheEntry]:
         """Return the cached values of some keys, in the order of the keys."""
 
-    async def drop_cached(self, ns: str, /, kind: CacheKind, keys: Sequence[str]) -> None:
+    async def drop_cache_entries(self, ns: str, /, kind: CacheKind, keys: Sequence[str]) -> None:
         """Delete the cached values of some keys; unknown keys are ignored."""
 
     async def put_vectors(

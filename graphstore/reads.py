@@ -17,7 +17,7 @@ async def cached_value(
     store: Artefacts, ns: str, kind: CacheKind, key: str
 ) -> Mapping[str, Any] | None:
     """Return the cached value of a key, or `None`."""
-    return next((entry.value for entry in await store.cached(ns, kind, [key])), None)
+    return next((entry.value for entry in await store.cache_entries(ns, kind, [key])), None)
 
 
 async def merged_segments(store: FactStore, ns: str, *document_ids: str) -> list[str]:
@@ -97,7 +97,9 @@ async def kept_folds(
     """Return the cached texts that a chat model merged some chains into, by the chains' keys."""
     keys = [chain.key for chain in found if chain.key]
     return (
-        {entry.key: entry.value for entry in await store.cached(ns, "fold", keys)} if keys else {}
+        {entry.key: entry.value for entry in await store.cache_entries(ns, "fold", keys)}
+        if keys
+        else {}
     )
 
 
@@ -121,7 +123,7 @@ async def relations_from(store: GraphStore, ns: str, facts: Sequence[Fact]) -> l
     Args:
         facts: all facts of each relation, in (document id, segment index, n) order.
     """
-    is_folded = bool(await store.cached_keys(ns, "fold"))
+    is_folded = bool(await store.cache_keys(ns, "fold"))
     ids = list(dict.fromkeys(fact.segment_id for fact in facts))
     segments = await store.segments(ns, ids)
     chains_found = chains(facts, {segment.id: segment.document_id for segment in segments})

@@ -69,14 +69,14 @@ async def fill_runs(store: GraphStore, ns: str) -> None:
         (),
         [CallRecord("r", "judge", "online", "p", "m", created=str(n), cost=n / 3) for n in (2, 1)],
     )
-    await store.put_cached(
+    await store.put_cache_entry(
         ns, "reply", "reply", {"text": "x\ud800", "n": [1, None]}, segments=[segment.id]
     )
-    await store.put_cached(ns, "reply", "free", {})
-    await store.put_cached(
+    await store.put_cache_entry(ns, "reply", "free", {})
+    await store.put_cache_entry(
         ns, "reply", "a" * 64, asdict(ChatReply("yes", 5, 1)), segments=[segment.id]
     )
-    await store.put_cached(ns, "code", "code:file:x", {"packed": "made anew"})
+    await store.put_cache_entry(ns, "code", "code:file:x", {"packed": "made anew"})
     await store.put_vectors(ns, "relation", ["Ann\0Bob"], np.full((1, 8), 1 / 3, np.float32))
 
 

@@ -110,11 +110,11 @@ async def _facts_of_pairs(work: Work, pairs: Sequence[Pair]) -> tuple[list[Fact]
 async def _cached_values(
     work: Work, kind: CacheKind, keys: Iterable[str]
 ) -> dict[str, Mapping[str, Any]]:
-    entries = await runs.cached(work, kind, sorted({*keys} - {""}))
+    entries = await runs.cache_entries(work, kind, sorted({*keys} - {""}))
     return {entry.key: entry.value for entry in entries}
 
 
-async def put_cached(
+async def put_cache_entry(
     work: Work,
     kind: CacheKind,
     key: str,
@@ -124,15 +124,15 @@ async def put_cached(
     calls: Sequence[CallRecord] = (),
 ) -> None:
     """Cache a value; a description that a chat model merged is also written to its edge."""
-    await runs.put_cached(work, kind, key, value, segments=segments, calls=calls)
+    await runs.put_cache_entry(work, kind, key, value, segments=segments, calls=calls)
     if kind == "judgement" or (kind == "fold" and "description" in value):
         await _draw_stated(work, segments)
 
 
-async def drop_cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> None:
+async def drop_cache_entries(work: Work, kind: CacheKind, keys: Sequence[str]) -> None:
     """Delete the values that are cached under some keys."""
-    dropped = await runs.cached(work, kind, keys) if kind in ("fold", "judgement") else []
-    await runs.drop_cached(work, kind, keys)
+    dropped = await runs.cache_entries(work, kind, keys) if kind in ("fold", "judgement") else []
+    await runs.drop_cache_entries(work, kind, keys)
     await _draw_stated(work, (segment for entry in dropped for segment in entry.segments))
 
 

@@ -131,7 +131,7 @@ async def calls(work: Work) -> list[CallRecord]:
     return [loads(body, CallRecord) for (body,) in await work.rows("runs.calls")]
 
 
-async def put_cached(
+async def put_cache_entry(
     work: Work,
     kind: CacheKind,
     key: str,
@@ -144,7 +144,7 @@ async def put_cached(
     await work.lock()
     ties, node = sorted(set(segments)), _cache_key(kind, key)
     properties = {"qrmem_key": key, "qrmem_value": dumps(value), "qrmem_segments": ties}
-    await work.run("runs.put_cached", key=node, properties=properties)
+    await work.run("runs.put_cache_entry", key=node, properties=properties)
     if ties:
         await work.each("runs.tie_cached", sorted(map(short, ties)), key=node)
     else:
@@ -172,24 +172,24 @@ async def _draw_node(work: Work, node: str, value: Mapping[str, Any]) -> None:
     await work.each(name, covers, key=node)
 
 
-async def cached_keys(work: Work, kind: CacheKind) -> list[str]:
+async def cache_keys(work: Work, kind: CacheKind) -> list[str]:
     """Return the keys of the cached values of a kind, sorted."""
-    (row,) = await work.rows("runs.cached_keys", start=f"{kind}:")
+    (row,) = await work.rows("runs.cache_keys", start=f"{kind}:")
     return sorted(row[0])
 
 
-async def cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> list[CacheEntry]:
+async def cache_entries(work: Work, kind: CacheKind, keys: Sequence[str]) -> list[CacheEntry]:
     """Return the values that are cached under some keys, in their order."""
-    rows = await work.each("runs.cached", sorted({_cache_key(kind, key) for key in keys}))
+    rows = await work.each("runs.cache_entries", sorted({_cache_key(kind, key) for key in keys}))
     entries = {
         key: CacheEntry(key, json.loads(value), tuple(segments)) for key, value, segments in rows
     }
     return in_order(keys, entries)
 
 
-async def drop_cached(work: Work, kind: CacheKind, keys: Sequence[str]) -> None:
+async def drop_cache_entries(work: Work, kind: CacheKind, keys: Sequence[str]) -> None:
     """Delete the values that are cached under some keys."""
-    await work.each("runs.drop_cached", sorted({_cache_key(kind, key) for key in keys}))
+    await work.each("runs.drop_cache_entries", sorted({_cache_key(kind, key) for key in keys}))
 
 
 async def drop_cached_about(work: Work, segments: Collection[str]) -> None:

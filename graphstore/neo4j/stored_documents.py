@@ -63,13 +63,13 @@ async def put_documents(
     work: Work,
     written: Sequence[tuple[Document, Sequence[Segment]]],
     *,
-    anew: bool = False,
+    rebuild: bool = False,
     only_new: bool = False,
 ) -> None:
     """Write documents and their segments; delete everything that depends on replaced segments."""
     await work.lock()
     documents_checked = checked_documents(written)
-    if anew:
+    if rebuild:
         await delete_documents(work, *(id_ for id_, _, _ in documents_checked))
     segment_rows = [
         {"key": short(s.id), "document": id_}

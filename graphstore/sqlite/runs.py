@@ -66,7 +66,7 @@ def calls(db: sqlite3.Connection, ns: str) -> list[CallRecord]:
     return [loads(body, CallRecord) for (body,) in rows]
 
 
-def put_cached(
+def put_cache_entry(
     db: sqlite3.Connection,
     ns: str,
     kind: CacheKind,
@@ -89,13 +89,13 @@ def put_cached(
     add_calls(db, number, calls)
 
 
-def cached_keys(db: sqlite3.Connection, ns: str, kind: CacheKind) -> list[str]:
+def cache_keys(db: sqlite3.Connection, ns: str, kind: CacheKind) -> list[str]:
     """Return the keys of the cached values of a kind, sorted."""
     sql = "SELECT key FROM cached WHERE ns = ? AND kind = ?"
     return sorted(key for (key,) in db.execute(sql, (namespace_number(db, ns), kind)))
 
 
-def cached(
+def cache_entries(
     db: sqlite3.Connection, ns: str, kind: CacheKind, keys: Sequence[str]
 ) -> list[CacheEntry]:
     """Return the values that are cached under some keys, in their order."""
@@ -117,7 +117,9 @@ def cached(
     return in_order(keys, entries)
 
 
-def drop_cached(db: sqlite3.Connection, ns: str, kind: CacheKind, keys: Sequence[str]) -> None:
+def drop_cache_entries(
+    db: sqlite3.Connection, ns: str, kind: CacheKind, keys: Sequence[str]
+) -> None:
     """Delete the values that are cached under some keys."""
     sql = "DELETE FROM cached WHERE ns = ? AND kind = ? AND key IN ({})"
     execute_in(db, sql, set(keys), namespace_number(db, ns), kind)

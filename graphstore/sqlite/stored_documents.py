@@ -90,7 +90,7 @@ def put_documents(
     ns: str,
     written: Sequence[tuple[Document, Sequence[Segment]]],
     *,
-    anew: bool = False,
+    rebuild: bool = False,
     only_new: bool = False,
 ) -> None:
     """Write documents and their segments; delete everything that depends on replaced segments."""
@@ -100,7 +100,7 @@ def put_documents(
         there := [id_ for id_, _, _ in documents_checked if document_number(db, number, id_)]
     ):
         raise not_new(there)
-    if anew:
+    if rebuild:
         delete_documents(db, ns, *(id_ for id_, _, _ in documents_checked))
     removal.drop_segments(db, number, _segments_gone(db, number, documents_checked))
     for id_, document, segments in documents_checked:

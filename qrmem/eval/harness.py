@@ -136,7 +136,7 @@ class Harness:
         default_factory=OrderedDict
     )
 
-    def apart(self) -> "Harness":
+    def with_own_count(self) -> "Harness":
         """Return a view with its own count of calls."""
         calls = CallCounter(self.listener)
         return replace(self, calls=calls, run=self.tools.run("online", calls))
@@ -184,7 +184,7 @@ class Harness:
         """
 
         async def made() -> tuple[T, dict[str, StageUsage]]:
-            own_harness = self.apart()
+            own_harness = self.with_own_count()
             return await make(own_harness), own_harness.calls.stages
 
         task = self._prepared.get(key)

@@ -115,7 +115,7 @@ async def result_of(
     harness: Harness, context: Context, item: Item, name: str, system: System
 ) -> Row:
     """Return a system's result for an item; errors are stored, except those that stop the run."""
-    began, own_harness = time.monotonic(), harness.apart()
+    began, own_harness = time.monotonic(), harness.with_own_count()
     try:
         prediction = await system(item, context, own_harness)
         short = await shortened(own_harness, item, prediction)

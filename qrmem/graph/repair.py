@@ -130,8 +130,10 @@ async def _expected(
             for decision in (await store.unmerged(ns)).decisions:
                 await scratch.override_merge(ns, decision)
             await merge_documents(scratch, ns, documents, similar=similar)
-            for fold_entry in await store.cached(ns, "fold", await store.cached_keys(ns, "fold")):
-                await scratch.put_cached(
+            for fold_entry in await store.cache_entries(
+                ns, "fold", await store.cache_keys(ns, "fold")
+            ):
+                await scratch.put_cache_entry(
                     ns, "fold", fold_entry.key, fold_entry.value, segments=fold_entry.segments
                 )
         return await _view(scratch, ns, documents)

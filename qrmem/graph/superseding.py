@@ -145,7 +145,7 @@ def pair_key(old: Fact, new: Fact) -> str:
 
 async def judged_pairs(store: GraphStore, ns: str) -> frozenset[str]:
     """Return the keys of the judged pairs."""
-    return frozenset(await store.cached_keys(ns, "judgement"))
+    return frozenset(await store.cache_keys(ns, "judgement"))
 
 
 async def _replacements(
@@ -153,7 +153,7 @@ async def _replacements(
 ) -> list[tuple[Place, Place]]:
     """Return the pairs of statements of which a stored verdict says that one replaces the other."""
     keys = _pair_keys(facts).intersection(judged) if judged else ()
-    entries = await store.cached(ns, "judgement", sorted(keys)) if keys else ()
+    entries = await store.cache_entries(ns, "judgement", sorted(keys)) if keys else ()
     return _judged_replacements(facts, {entry.key: entry.value for entry in entries})
 
 

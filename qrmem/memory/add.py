@@ -156,13 +156,28 @@ class Adder:
             raise
 
     async def _take_some(self, ahead: Sequence[Document | Refused | PassedOver]) -> None:
+        """Store what is new or changed; a refused document among several is a problem."""
         items = await self._file_ids.named(ahead)
         ids = [item.id or "" for item in items if isinstance(item, Document)]
         await self._state.look(ids)
         for item in items:
             if self._tally.is_taken:
                 break
-            await self._take(item)
+            if isinstance(item, PassedOver):
+                self._tally.passed_over.update(item.reasons)
+                continue
+            if isinstance(item, Refused):
+                self._tally.problems.append((item.name, -1, str(item.error)))
+                continue
+            self._tally.batched += max(LEAST_CHARACTERS, len(item.text))
+            try:
+                await self._write(item)
+            except UsageError as exc:
+                if self._is_alone:
+                    raise
+                self._tally.problems.append((item.id or "", -1, str(exc)))
+            except StoreConflict:
+                self._tally.is_taken = True
             if self._tally.batched >= BATCH_CHARACTERS:
                 await self._build()
 
@@ -180,24 +195,6 @@ class Adder:
     def _warn(self, what: str, message: str) -> None:
         self._tally.warnings.append(message)
         self._listener(Event("warning", {"what": what, "message": message}))
-
-    async def _take(self, found: Document | Refused | PassedOver) -> None:
-        """Store a document if it is new or changed; one of several that is refused is a problem."""
-        if isinstance(found, PassedOver):
-            self._tally.passed_over.update(found.reasons)
-            return
-        if isinstance(found, Refused):
-            self._tally.problems.append((found.name, -1, str(found.error)))
-            return
-        self._tally.batched += max(LEAST_CHARACTERS, len(found.text))
-        try:
-            await self._write(found)
-        except UsageError as exc:
-            if self._is_alone:
-                raise
-            self._tally.problems.append((found.id or "", -1, str(exc)))
-        except StoreConflict:
-            self._tally.is_taken = True
 
     async def _write(self, document: Document) -> None:
         name = document.id or ""
@@ -234,11 +231,11 @@ class Adder:
                 self._tally.resumed.append(name)
                 self._trust(await self._states(name))
         elif before == digest:
-            await self._put(document, self._tally.updated, anew=True)
+            await self._put(document, self._tally.updated, rebuild=True)
         elif before is None:
             await self._put(document, self._tally.added, only_new=name in self._new)
         else:  # source code or a turn, with another text
-            await self._put(document, self._tally.updated, anew=self._options.rebuild)
+            await self._put(document, self._tally.updated, rebuild=self._options.rebuild)
         if CODE_KEY in document.metadata:
             await self._read_code(document)
         elif is_turn:
@@ -266,7 +263,7 @@ class Adder:
         changed = {document.id or "" for document, _ in written} & self._tally.changed
         await self._replace(changed, [s for _, segments_of_it in written for s in segments_of_it])
         try:
-            await self._write_documents(written, anew=self._options.rebuild)
+            await self._write_documents(written, rebuild=self._options.rebuild)
         except UsageError as exc:
             if self._is_alone:
                 raise
@@ -288,16 +285,16 @@ class Adder:
         self,
         written: Sequence[tuple[Document, list[Segment]]],
         *,
-        anew: bool,
+        rebuild: bool,
         only_new: bool = False,
     ) -> None:
         """Store documents; the user's decisions on their statements survive a new reading."""
         store, ns = self._store, self._ns
         edits: Sequence[Contribution] = ()
-        if anew:
+        if rebuild:
             ids = [document.id or "" for document, _ in written]
             edits = await store.contributions(ns, *ids, kinds=("edit",))
-        await store.put_documents(ns, written, anew=anew, only_new=only_new)
+        await store.put_documents(ns, written, rebuild=rebuild, only_new=only_new)
         there = {segment.id for _, segments in written for segment in segments}
         edit_rows = [
             (LedgerRow(e.segment_id, "pending"), e) for e in edits if e.segment_id in there
@@ -319,13 +316,13 @@ class Adder:
         await self._store.record(self._ns, (), summaries=dict.fromkeys(changed_documents, ""))
 
     async def _put(
-        self, document: Document, done: list[str], *, anew: bool = False, only_new: bool = False
+        self, document: Document, done: list[str], *, rebuild: bool = False, only_new: bool = False
     ) -> None:
         name = document.id or ""
         segments = self._checked_cut(name, document)
         await self._make_namespace()
         await self._replace([name] if self._state.info(name) else [], segments)
-        await self._write_documents([(document, segments)], anew=anew, only_new=only_new)
+        await self._write_documents([(document, segments)], rebuild=rebuild, only_new=only_new)
         done.append(name)
         self._tally.reused += (await self._states(name))["ok"]
 

@@ -63,7 +63,7 @@ class IngestState:
                 self._done.add(info.id)
         if self._is_folded:
             keys = {folded_key(info.id, info.digest): info.id for info in read}
-            folds = await self._store.cached(self._ns, "fold", list(keys))
+            folds = await self._store.cache_entries(self._ns, "fold", list(keys))
             self._done &= {keys[one.key] for one in folds}
 
     def info(self, document_id: str) -> DocumentInfo | None:

@@ -53,7 +53,19 @@ async def add(
     from qrmem.retrieval.dialog import are_messages
 
     if are_messages(source):
-        return await _add_messages(session, cast(Iterable[Any], source), options, listener)
+        from qrmem.memory.chat import conversation
+
+        _, report = await conversation.add_messages(
+            session,
+            cast(Iterable[Any], source),
+            listener,
+            session=options.session,
+            user=options.user,
+            extract=options.extract,
+        )
+        if report is None:
+            raise UsageError("none of the messages has a text")
+        return report
     if options.user or options.session or options.extract:
         raise UsageError("user, session and extract are for messages; a document takes metadata")
     from qrmem.memory.add import Adder
@@ -71,24 +83,6 @@ async def add(
                 except StoreUnavailable as exc:  # `rebuild` replaces the documents
                     listener(Event("warning", {"message": str(exc)}))
                 await session.store.clean()
-
-
-async def _add_messages(
-    session: Session, messages: Iterable[Any], options: AddOptions, listener: Listener
-) -> AddReport:
-    from qrmem.memory.chat import conversation
-
-    _, report = await conversation.add_messages(
-        session,
-        messages,
-        listener,
-        session=options.session,
-        user=options.user,
-        extract=options.extract,
-    )
-    if report is None:
-        raise UsageError("none of the messages has a text")
-    return report
 
 
 async def delete(
@@ -172,8 +166,8 @@ async def prune(session: Session) -> int:
     """See `Memory.prune`."""
     session.require_writable()
     await session.info()
-    replies = await session.store.cached_keys(session.ns, "reply")
-    await session.store.drop_cached(session.ns, "reply", replies)
+    replies = await session.store.cache_keys(session.ns, "reply")
+    await session.store.drop_cache_entries(session.ns, "reply", replies)
     await session.store.clean()
     return len(replies)
 

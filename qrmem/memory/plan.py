@@ -444,11 +444,11 @@ async def _copy_nodes(
     stored: GraphStore, shadow: GraphStore, ns: str, id: str, there: set[str]
 ) -> None:
     """Copy the nodes of a document's tree whose segments all exist."""
-    keys = await stored.cached_keys(ns, "tree")
+    keys = await stored.cache_keys(ns, "tree")
     nodes = [key for key in keys if key.startswith(prefix_of("ilm", id))]
-    for node_row in await stored.cached(ns, "tree", nodes):
+    for node_row in await stored.cache_entries(ns, "tree", nodes):
         if there.issuperset(node_row.segments):
-            await shadow.put_cached(
+            await shadow.put_cache_entry(
                 ns, "tree", node_row.key, node_row.value, segments=node_row.segments
             )
 

@@ -392,7 +392,7 @@ class Models:
             calls: Sequence[CallRecord],
         ) -> None:
             work = partial(
-                self._store.put_cached, ns, "reply", key, value, segments=segments, calls=calls
+                self._store.put_cache_entry, ns, "reply", key, value, segments=segments, calls=calls
             )
             await (best_effort.write(work) if best_effort is not None else work())
 

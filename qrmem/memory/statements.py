@@ -460,7 +460,7 @@ class _Judging:
             await store.record(ns, (), self.run.take_all())
         for n, verdict in verdict_of.items():
             ids, value = sorted({fact.segment_id for fact in batch[n]}), {"verdict": verdict}
-            await store.put_cached(ns, "judgement", pair_key(*batch[n]), value, segments=ids)
+            await store.put_cache_entry(ns, "judgement", pair_key(*batch[n]), value, segments=ids)
         problems = report.problems
         if missing := len(batch) - len(verdict_of):
             problem = f"{counted(missing, 'pairs')} not judged: {why}"

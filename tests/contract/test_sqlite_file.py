@@ -459,7 +459,7 @@ async def test_what_an_update_replaced_and_what_was_pruned_is_not_in_the_log(
         assert b"zanzibarius" in log.read_bytes().lower()
         await memory.add({"id": "a", "text": "Ada Lovelace met nobody."}, update=True)
         assert b"zanzibarius" not in log.read_bytes().lower()
-        await memory._session.store.put_cached("default", "reply", "0" * 64, {"text": secret})
+        await memory._session.store.put_cache_entry("default", "reply", "0" * 64, {"text": secret})
         assert log.stat().st_size
         assert await memory.prune() == 1
         assert not log.stat().st_size
@@ -533,7 +533,9 @@ async def test_a_deleted_document_leaves_no_word_in_the_file(tmp_path: Path) -> 
     store = await _open(path)
     secret = text("secret", *[f"Zanzibarius met Quillfeather{n} " for n in range(50)])
     await add(store, "n", text("d", "Ann met Bob "), secret)
-    await store.put_cached("n", "reply", "k", {"reply": "Zanzibarius"}, segments=[secret[1][0].id])
+    await store.put_cache_entry(
+        "n", "reply", "k", {"reply": "Zanzibarius"}, segments=[secret[1][0].id]
+    )
     await store.close()
     assert b"Zanzibarius" in path.read_bytes()
     store = await _open(path)

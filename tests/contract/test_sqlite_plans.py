@@ -122,8 +122,8 @@ def _use(db: sqlite3.Connection, ids: list[str]) -> None:
     vectors.owners(db, "n", "relation")
     runs.trails(db, "n", 1)
     runs.calls(db, "n")
-    runs.put_cached(db, "n", "reply", "k", {}, segments=[ids[0]])
-    runs.cached(db, "n", "reply", ["k"])
+    runs.put_cache_entry(db, "n", "reply", "k", {}, segments=[ids[0]])
+    runs.cache_entries(db, "n", "reply", ["k"])
     view_writes.apply(db, "n", 1, ViewUpdate(clear=few, names={"Ann1": "Ann2"}))
     stored_documents.put_documents(db, "n", [text("d", "Ann1 met Bob1 why? ")])
 

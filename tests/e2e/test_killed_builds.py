@@ -95,8 +95,8 @@ async def _graph(path: Path) -> dict[str, Any]:
 async def books(path: Path) -> tuple[Counter[tuple[int, int]], Counter[tuple[int, int]]]:
     """Return the tokens of the replies that are kept, and those that the ledger says were paid."""
     store = await open_store(str(path), qrmem.Settings())
-    keys = await store.cached_keys("default", "reply")
-    kept = [reply.value for reply in await store.cached("default", "reply", keys)]
+    keys = await store.cache_keys("default", "reply")
+    kept = [reply.value for reply in await store.cache_entries("default", "reply", keys)]
     paid = [c for c in await store.calls("default") if c.outcome in {"ok", "repaired"}]
     await store.close()
     return (

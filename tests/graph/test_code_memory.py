@@ -273,7 +273,9 @@ async def test_strengths_kept_by_another_version_are_computed_again(tree: Path) 
     memory = qrmem.Memory(store, qrmem.Settings(embedder="none", code_fragments="definitions"))
     await memory.add(str(tree))
     expected = await related(store)
-    await store.put_cached("default", "code", "code:strengths:0.05", {"state": "3", "packed": "x"})
+    await store.put_cache_entry(
+        "default", "code", "code:strengths:0.05", {"state": "3", "packed": "x"}
+    )
     assert await related(store) == expected
 
 
@@ -284,7 +286,7 @@ async def test_a_deleted_file_leaves_no_trace_in_the_relations(tree: Path) -> No
     await memory.add(str(tree))
     await related(store)
     await memory.delete("pkg/harbour.py")
-    assert not [key for key in await store.cached_keys("default", "code") if "harbour" in key]
+    assert not [key for key in await store.cache_keys("default", "code") if "harbour" in key]
     (tree / "pkg" / "harbour.py").unlink()
     await qrmem.Memory(fresh, settings).add(str(tree))
     assert await related(store) == await related(fresh)

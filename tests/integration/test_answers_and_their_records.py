@@ -134,12 +134,12 @@ class _FullWhileWriting(ReferenceStore):
         ns: str,
         written: Sequence[tuple[Document, Sequence[Segment]]],
         *,
-        anew: bool = False,
+        rebuild: bool = False,
         only_new: bool = False,
     ) -> None:
         if self.is_full:
             raise StoreUnavailable("no space left")
-        await super().put_documents(ns, written, anew=anew, only_new=only_new)
+        await super().put_documents(ns, written, rebuild=rebuild, only_new=only_new)
 
 
 async def test_a_rebuild_that_cannot_write_loses_nothing() -> None:

@@ -106,8 +106,10 @@ async def _kept(store: GraphStore, ns: str) -> list[CacheEntry]:
     current = await current_folds(store, ns)
     found: list[CacheEntry] = []
     for kind in cast("tuple[CacheKind, ...]", get_args(CacheKind)):
-        keys = await store.cached_keys(ns, kind) if kind != "code" else ()
-        found += await store.cached(ns, kind, [k for k in keys if kind != "fold" or k in current])
+        keys = await store.cache_keys(ns, kind) if kind != "code" else ()
+        found += await store.cache_entries(
+            ns, kind, [k for k in keys if kind != "fold" or k in current]
+        )
     assert current & {entry.key for entry in found}
     return found
 
@@ -128,7 +130,9 @@ async def test_what_is_folded_of_facts_that_changed_is_left_behind(
     await fill(oracle, "n")
     await export_archive(oracle, "n", tmp_path / "before")
     segment = (await oracle.segments("n", documents=["b"]))[0]
-    await oracle.put_cached("n", "fold", "fold:old", {"description": "x"}, segments=[segment.id])
+    await oracle.put_cache_entry(
+        "n", "fold", "fold:old", {"description": "x"}, segments=[segment.id]
+    )
     await export_archive(oracle, "n", tmp_path / "after")
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
 

@@ -242,7 +242,7 @@ async def _judge(memory: qrmem.Memory, verdicts: Mapping[tuple[str, str], str]) 
         if {old, new} <= places.keys():
             pair = places[old], places[new]
             key = pair_key(stated[pair[0]], stated[pair[1]])
-            await store.put_cached(ns, "judgement", key, {"verdict": verdict}, segments=pair)
+            await store.put_cache_entry(ns, "judgement", key, {"verdict": verdict}, segments=pair)
 
 
 EDGES = (

@@ -32,7 +32,7 @@ async def assessed(store: GraphStore, namespace: str, folder: Path) -> list[obje
     await memory.add_turn("user", "Actually anchor 3 is light, it changed.", at="2026-01-02T10:00")
     recalled = await memory.recall("Which anchor is light?", tokens=200)
     read = [(s.segment_id, s.score) for step in answer.trail.steps for s in step.read]
-    return [answer.text, read, recalled, sorted(await store.cached_keys(namespace, "code"))]
+    return [answer.text, read, recalled, sorted(await store.cache_keys(namespace, "code"))]
 
 
 async def test_code_and_turns_are_assessed_alike(neo4j: Server, tmp_path: Path) -> None:

@@ -36,7 +36,12 @@ EVERYDAY = {
         "view_reads.mentions",
         "view_reads.shared",
     ),
-    "recording a run": ("runs.put_trail", "runs.entity_keys", "runs.trails", "runs.drop_cached"),
+    "recording a run": (
+        "runs.put_trail",
+        "runs.entity_keys",
+        "runs.trails",
+        "runs.drop_cache_entries",
+    ),
 }
 
 

@@ -303,12 +303,12 @@ def test_the_synchronous_face_plans_too() -> None:
 
 
 _FORGOTTEN = """
-check clean clear_view close delete_documents delete_namespace drop_cached finish_import
-override_merge put_cached put_documents put_trail put_vectors record set_embedder
+check clean clear_view close delete_documents delete_namespace drop_cache_entries finish_import
+override_merge put_cache_entry put_documents put_trail put_vectors record set_embedder
 """
 _REFUSED = "apply create_namespace"
 _READS = """
-around cached cached_keys calls contributions counts document document_ids documents entities
+around cache_entries cache_keys calls contributions counts document document_ids documents entities
 entries ledger list_entities matching mentions misdrawn names namespace namespaces nearest owners
 questions relations segments segments_of_types shared_entities snapshot states titled trails types
 unmerged vectors vocabulary
@@ -335,11 +335,11 @@ def test_a_plan_reads_a_store_and_changes_nothing_of_it() -> None:
 async def test_what_a_plan_writes_is_forgotten() -> None:
     store = ReferenceStore()
     await store.create_namespace("ns", NamespaceInfo("ns", "builtin", 600))
-    await store.put_cached("ns", "reply", "a", {"kept": True})
+    await store.put_cache_entry("ns", "reply", "a", {"kept": True})
     dry = dry_store(store)
-    await dry.drop_cached("ns", "reply", ["a"])
+    await dry.drop_cache_entries("ns", "reply", ["a"])
     await dry.delete_namespace("ns")
-    await dry.put_cached("ns", "reply", "b", {})
+    await dry.put_cache_entry("ns", "reply", "b", {})
     assert await cached_value(dry, "ns", "reply", "a") == {"kept": True}
     assert await cached_value(store, "ns", "reply", "b") is None
     with pytest.raises(AttributeError, match="may not use"):

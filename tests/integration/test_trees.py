@@ -74,12 +74,12 @@ async def test_a_tree_that_grew_equals_one_made_at_once_and_makes_little_anew(
         grown = await memory.build_tree(kind=kind)
         assert grown.made < first.made / 3
         after = shape(await memory.trees(kind=kind))
-        kept = await memory._session.store.cached_keys("default", "tree")
+        kept = await memory._session.store.cache_keys("default", "tree")
     async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
         await memory.add(book(7))
         await memory.build_tree(kind=kind)
         assert shape(await memory.trees(kind=kind)) == after
-        at_once = await memory._session.store.cached_keys("default", "tree")
+        at_once = await memory._session.store.cache_keys("default", "tree")
         assert kept == at_once
 
 

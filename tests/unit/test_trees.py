@@ -90,12 +90,12 @@ async def test_what_is_made_is_kept_while_the_rest_is_made(
                 await kept.wait()
         return Summarised(text.pieces[0])
 
-    async def put_cached(*args: Any, **options: Any) -> None:
+    async def put_cache_entry(*args: Any, **options: Any) -> None:
         await put(*args, **options)
         kept.set()
 
-    kept, put = asyncio.Event(), store.put_cached
-    monkeypatch.setattr(store, "put_cached", put_cached)
+    kept, put = asyncio.Event(), store.put_cache_entry
+    monkeypatch.setattr(store, "put_cache_entry", put_cache_entry)
 
     deps = TreeDeps(
         store=store,

@@ -80,7 +80,7 @@ MATCH (c:QrmemCall)
 WHERE c.ns = $ns AND c.key IS NOT NULL
 RETURN c.body ORDER BY c.key
 
-// :: put_cached
+// :: put_cache_entry
 MERGE (r:QrmemReply {ns: $ns, key: $all.key})
 SET r += $all.properties
 WITH r
@@ -117,7 +117,7 @@ MATCH (r:QrmemReply {ns: $ns, key: $all.key})
 MATCH (c:Segment {ns: $ns, key: below})
 CREATE (r)-[:COVERS]->(c)
 
-// :: cached_keys
+// :: cache_keys
 MATCH (r:QrmemReply)
 WHERE r.ns = $ns AND r.key STARTS WITH $all.start
 RETURN collect(r.qrmem_key)
@@ -127,12 +127,12 @@ MATCH (r:QrmemReply)
 WHERE r.ns = $ns AND r.key STARTS WITH 'judgement:'
 RETURN 1 LIMIT 1
 
-// :: cached
+// :: cache_entries
 UNWIND $all.rows AS key
 MATCH (r:QrmemReply {ns: $ns, key: key})
 RETURN r.qrmem_key, r.qrmem_value, r.qrmem_segments
 
-// :: drop_cached
+// :: drop_cache_entries
 UNWIND $all.rows AS key
 MATCH (r:QrmemReply {ns: $ns, key: key})
 DETACH DELETE r

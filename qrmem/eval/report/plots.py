@@ -198,9 +198,9 @@ def _draw_panel(
             _draw_bars(cell, n, panel, xs, colour, hatch)
             continue
         has_intervals = any(point.low is not None for point in curve.points)
-        aside = (n - (len(panel.curves) - 1) / 2) * step if has_intervals else 0.0
+        shift = (n - (len(panel.curves) - 1) / 2) * step if has_intervals else 0.0
         cell.errorbar(
-            [_moved(point.x, aside, xs, axes) for point in curve.points],
+            [_moved(point.x, shift, xs, axes) for point in curve.points],
             [100 * point.value for point in curve.points],
             yerr=_errors(curve.points),
             color=colour,
@@ -250,10 +250,10 @@ def step_aside(curves: int, xs: Sequence[float], *, is_log: bool = False) -> flo
     return min(_DODGE, 0.5 * min(gaps) / sum(gaps) / curves) if gaps else 0.0
 
 
-def _moved(x: float, aside: float, xs: Sequence[float], axes: Axes) -> float:
+def _moved(x: float, shift: float, xs: Sequence[float], axes: Axes) -> float:
     if axes.is_log:
-        return float(x * (xs[-1] / xs[0]) ** aside) if xs[0] > 0 else x
-    return x + aside * (xs[-1] - xs[0])
+        return float(x * (xs[-1] / xs[0]) ** shift) if xs[0] > 0 else x
+    return x + shift * (xs[-1] - xs[0])
 
 
 def _errors(points: Sequence[Point]) -> list[list[float]] | None:

@@ -197,11 +197,11 @@ async def _write_graph(store: GraphStore, ns: str, out: Writer) -> int:
     for entity in sorted(entities, key=lambda entity: entity.key):
         names_of_entity = tuple(sorted(names[entity.key]))
         out.write("entity", EntityLine(entity.key, entity.name, entity.type, names_of_entity))
-    if folded := await store.cached_keys(ns, "fold"):
+    if folded := await store.cache_keys(ns, "fold"):
         current = await current_folds(store, ns)
         await _write_cached(store, ns, out, "fold", [key for key in folded if key in current])
     for kind in ("tree", "facts", "judgement"):
-        await _write_cached(store, ns, out, kind, await store.cached_keys(ns, kind))
+        await _write_cached(store, ns, out, kind, await store.cache_keys(ns, kind))
     return len(entities)
 
 
@@ -209,7 +209,7 @@ async def _write_cached(
     store: GraphStore, ns: str, out: Writer, kind: CacheKind, keys: Sequence[str]
 ) -> None:
     for some in in_batches(keys, _BATCH):
-        for entry in await store.cached(ns, kind, some):
+        for entry in await store.cache_entries(ns, kind, some):
             out.write("reply" if kind == "raw" else kind, entry)
 
 
@@ -219,5 +219,5 @@ async def _write_runs(store: GraphStore, ns: str, out: Writer) -> None:
     for call in await store.calls(ns):
         out.write("call", call)
     for kind in ("reply", "raw"):  # in the order of their keys: a hash comes before `raw:`
-        await _write_cached(store, ns, out, kind, await store.cached_keys(ns, kind))
+        await _write_cached(store, ns, out, kind, await store.cache_keys(ns, kind))
     await _write_vectors(store, ns, out, "relation", await store.owners(ns, "relation"))

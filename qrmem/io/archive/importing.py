@@ -132,7 +132,7 @@ async def _claim(store: GraphStore, ns: str, info: NamespaceInfo) -> None:
 
 async def _require_empty(store: GraphStore, ns: str) -> None:
     counts = await store.counts(ns)
-    cached = [await store.cached_keys(ns, kind) for kind in get_args(CacheKind)]
+    cached = [await store.cache_keys(ns, kind) for kind in get_args(CacheKind)]
     rest = ((await store.unmerged(ns)).decisions, await store.calls(ns), *cached)
     if any(counts.values()) or any(rest):
         raise UsageError(
@@ -196,7 +196,7 @@ class _Filling:
             case CacheEntry():
                 await self._merge()
                 of = cache_kind(kind, value.key)
-                await self._store.put_cached(
+                await self._store.put_cache_entry(
                     self._ns, of, value.key, value.value, segments=value.segments
                 )
             case Trail():

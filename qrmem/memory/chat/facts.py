@@ -160,7 +160,9 @@ class Facts:
                 raise StoreConflict("they were not stored; `extract_facts` extracts them again")
         for turn, facts in zip(turns, facts_by_turn, strict=True):
             value = {"facts": len(facts)}
-            await store.put_cached(ns, "facts", key(turn.id), value, segments=[segment_of[turn.id]])
+            await store.put_cache_entry(
+                ns, "facts", key(turn.id), value, segments=[segment_of[turn.id]]
+            )
         self._read += len(turns)
 
     async def _earlier(self, first: Turn) -> list[Turn]:
@@ -188,7 +190,8 @@ def fact_document(turn: Turn, n: int, text: str) -> Document:
 async def without_facts(store: GraphStore, ns: str, turns: Sequence[Turn]) -> list[Turn]:
     """Return the turns whose facts were not extracted yet."""
     with_facts = {
-        entry.key for entry in await store.cached(ns, "facts", [key(turn.id) for turn in turns])
+        entry.key
+        for entry in await store.cache_entries(ns, "facts", [key(turn.id) for turn in turns])
     }
     return [turn for turn in turns if key(turn.id) not in with_facts]
 

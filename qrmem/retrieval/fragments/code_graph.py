@@ -323,7 +323,7 @@ class CodeIndex:
         return strengths_cached[1]
 
     async def _kept_strengths(self, cutoff: float, state: str) -> Strengths | None:
-        for entry in await self.store.cached(self.ns, "code", [_key(cutoff)]):
+        for entry in await self.store.cache_entries(self.ns, "code", [_key(cutoff)]):
             if entry.value.get("state") == state:
                 return Strengths.unpacked(entry.value["packed"])
         return None
@@ -344,7 +344,7 @@ class CodeIndex:
         keys = {path: f"code:file:{path}" for path in sorted(digests)}
         cached_outlines = {
             one.key: one.value
-            for one in await self.store.cached(self.ns, "code", list(keys.values()))
+            for one in await self.store.cache_entries(self.ns, "code", list(keys.values()))
         }
         files = {}
         for path, key in keys.items():
@@ -383,7 +383,7 @@ class CodeIndex:
 
     async def _keep(self, key: str, value: Mapping[str, Any], segments: Collection[str]) -> None:
         if not self.store.is_read_only:
-            await self.store.put_cached(self.ns, "code", key, value, segments=list(segments))
+            await self.store.put_cache_entry(self.ns, "code", key, value, segments=list(segments))
 
 
 def _related(files: Mapping[str, SourceFile], cutoff: float) -> Strengths:

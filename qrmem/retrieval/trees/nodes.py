@@ -101,12 +101,14 @@ async def save(
         value["vectors"] = [
             base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors
         ]
-    await store.put_cached(ns, "tree", node.key, value, segments=node.segments, calls=calls)
+    await store.put_cache_entry(ns, "tree", node.key, value, segments=node.segments, calls=calls)
 
 
 async def load(store: GraphStore, ns: str, keys: Sequence[str]) -> dict[str, StoredNode]:
     """Return the nodes that exist, by key."""
-    nodes_found = ((entry.key, _node(entry)) for entry in await store.cached(ns, "tree", keys))
+    nodes_found = (
+        (entry.key, _node(entry)) for entry in await store.cache_entries(ns, "tree", keys)
+    )
     return {key: node for key, node in nodes_found if node is not None}
 
 
@@ -157,7 +159,7 @@ async def save_tree(
         "segments": len(segments),
         "made": dict(made),
     }
-    await store.put_cached(
+    await store.put_cache_entry(
         ns, "tree", tree_key(tree.kind, tree.document_id), value, segments=list(segments)
     )
 
@@ -179,7 +181,7 @@ async def load_trees(
     counts = {info.id: info.segments for info in infos}
     keys = {tree_key(kind, id): id for id in counts}
     trees = []
-    for entry in await store.cached(ns, "tree", sorted(keys)):
+    for entry in await store.cache_entries(ns, "tree", sorted(keys)):
         value = entry.value
         nodes = await load(store, ns, value["nodes"])
         tree = Tree(
@@ -199,14 +201,14 @@ async def load_tops(store: GraphStore, ns: str) -> list[TreeTop]:
     starts = {f"{TREE}{kind}:": kind for kind in get_args(TreeKind)}
     keys = {
         key: (kind, key.removeprefix(start))
-        for key in await store.cached_keys(ns, "tree")
+        for key in await store.cache_keys(ns, "tree")
         for start, kind in starts.items()
         if key.startswith(start)
     }
     infos = await store.documents(ns, sorted({id for _, id in keys.values()}))
     counts = {info.id: info.segments for info in infos}
     tops = []
-    for entry in await store.cached(ns, "tree", list(keys)):
+    for entry in await store.cache_entries(ns, "tree", list(keys)):
         kind, id = keys[entry.key]
         nodes, roots = len(entry.value["nodes"]), tuple(entry.value["roots"])
         is_current = entry.value["segments"] == counts.get(id)

@@ -138,13 +138,13 @@ class Space:
         return [id_ for document in document_ids for id_ in self.of_document.get(document, ())]
 
     def put_document(
-        self, id_: str, document: Document, segments: Sequence[Segment], *, anew: bool
+        self, id_: str, document: Document, segments: Sequence[Segment], *, rebuild: bool
     ) -> None:
         """Write a document that was found right; see `GraphStore.put_document`."""
         new, old = {segment.id for segment in segments}, set(self.of_documents([id_]))
-        if anew:
+        if rebuild:
             self.summaries.pop(id_, None)
-        self.drop_segments(old if anew else old - new)
+        self.drop_segments(old if rebuild else old - new)
         if id_ in self.documents:
             self.raise_revision()
         self.documents[id_] = from_plain(to_plain(document), Document)

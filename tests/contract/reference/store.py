@@ -154,7 +154,7 @@ class ReferenceStore:
         ns: str,
         written: Sequence[tuple[Document, Sequence[Segment]]],
         *,
-        anew: bool = False,
+        rebuild: bool = False,
         only_new: bool = False,
     ) -> None:
         space = self._existing(ns)
@@ -166,7 +166,7 @@ class ReferenceStore:
             there = space.segments.keys() & {segment.id for segment in segments}
             check_segment_ids(id_, sorted(there - set(space.of_document.get(id_, ()))))
         for id_, document, segments in checked:
-            space.put_document(id_, document, segments, anew=anew)
+            space.put_document(id_, document, segments, rebuild=rebuild)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
         return self._space(ns).documents.get(document_id)
@@ -471,7 +471,7 @@ class ReferenceStore:
     async def calls(self, ns: str) -> Sequence[CallRecord]:
         return list(self._space(ns).calls)
 
-    async def put_cached(
+    async def put_cache_entry(
         self,
         ns: str,
         kind: CacheKind,
@@ -485,15 +485,17 @@ class ReferenceStore:
         self._existing(ns).cached[kind, key] = (to_plain(value), ties)
         self._existing(ns).calls.extend(calls)
 
-    async def cached_keys(self, ns: str, kind: CacheKind) -> Sequence[str]:
+    async def cache_keys(self, ns: str, kind: CacheKind) -> Sequence[str]:
         return sorted(key for of, key in self._space(ns).cached if of == kind)
 
-    async def cached(self, ns: str, kind: CacheKind, keys: Sequence[str]) -> Sequence[CacheEntry]:
+    async def cache_entries(
+        self, ns: str, kind: CacheKind, keys: Sequence[str]
+    ) -> Sequence[CacheEntry]:
         cached = self._space(ns).cached
         found = [(key, *cached[kind, key]) for key in keys if (kind, key) in cached]
         return [CacheEntry(key, to_plain(value), tuple(sorted(ties))) for key, value, ties in found]
 
-    async def drop_cached(self, ns: str, kind: CacheKind, keys: Sequence[str]) -> None:
+    async def drop_cache_entries(self, ns: str, kind: CacheKind, keys: Sequence[str]) -> None:
         for key in keys:
             self._space(ns).cached.pop((kind, key), None)
 

@@ -447,9 +447,11 @@ class FactsContract(Contract):
             await add(store, ns, kept, given)
             row = LedgerRow(given[1][0].id, "ok")
             await store.record(ns, [(row, Contribution(row.segment_id, "extraction"))])
-            await store.put_cached(ns, "reply", "reply", {"text": "x"}, segments=[row.segment_id])
+            await store.put_cache_entry(
+                ns, "reply", "reply", {"text": "x"}, segments=[row.segment_id]
+            )
             await store.record(ns, (), summaries={"d": "Bob met Cy."})
-        await store.put_documents("n", [given], anew=True)
+        await store.put_documents("n", [given], rebuild=True)
         await store.delete_documents("m", "d")
         await store.put_documents("m", [given])
         assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
@@ -464,7 +466,7 @@ class FactsContract(Contract):
         before = await contents(store, "n")
         for wrong in (kept[1], (*given[1], *given[1])):
             with pytest.raises(UsageError):
-                await store.put_documents("n", [(given[0], wrong)], anew=True)
+                await store.put_documents("n", [(given[0], wrong)], rebuild=True)
         assert await contents(store, "n") == before
 
     async def test_a_segment_that_moved_counts_at_its_new_place(self, store: GraphStore) -> None:
@@ -489,9 +491,9 @@ class FactsContract(Contract):
         await add(store, "m", kept)
         row = LedgerRow(gone[1][0].id, "ok")
         await store.record("n", [(row, Contribution(row.segment_id, "extraction"))])
-        await store.put_cached("n", "reply", "reply", {"text": "x"}, segments=[row.segment_id])
-        await store.put_cached("n", "reply", "answer", {"text": "whatever was read"})
-        await store.put_cached("n", "reply", "other", {"text": "y"}, segments=[kept[1][0].id])
+        await store.put_cache_entry("n", "reply", "reply", {"text": "x"}, segments=[row.segment_id])
+        await store.put_cache_entry("n", "reply", "answer", {"text": "whatever was read"})
+        await store.put_cache_entry("n", "reply", "other", {"text": "y"}, segments=[kept[1][0].id])
         await store.delete_documents("n", "d")
         assert await contents(store, "n", ["cy."]) == await contents(store, "m", ["cy."])
         assert await cached_value(store, "n", "reply", "reply") is None

@@ -206,7 +206,7 @@ class PutRun:
         )
         citations = tuple(Citation("d", id_, 0, 1, f"quote {id_}") for id_ in ids[1:])
         await store.put_trail(ns, replace(TRAIL, id=self.id, steps=steps, citations=citations))
-        await store.put_cached(ns, "reply", self.id, {"segments": ids}, segments=ids)
+        await store.put_cache_entry(ns, "reply", self.id, {"segments": ids}, segments=ids)
 
 
 @dataclass(frozen=True)

@@ -69,71 +69,71 @@ class RunsContract(Contract):
         await store.create_namespace("n", INFO)
         calls = [CallRecord(f"r{n}", "judge", "online", "p", "m", tokens_in=n) for n in range(3)]
         await store.record("n", (), calls[:1])
-        await store.put_cached("n", "reply", "k", {"x": 1}, calls=calls[1:])
+        await store.put_cache_entry("n", "reply", "k", {"x": 1}, calls=calls[1:])
         assert list(await store.calls("n")) == calls
 
     async def test_what_is_kept_under_a_key_is_replaced_whole(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
         assert await cached_value(store, "n", "reply", "k") is None
-        await store.put_cached("n", "reply", "k", {"a": [1, {"b": None}], "c": "ü\ud800"})
+        await store.put_cache_entry("n", "reply", "k", {"a": [1, {"b": None}], "c": "ü\ud800"})
         assert await cached_value(store, "n", "reply", "k") == {
             "a": [1, {"b": None}],
             "c": "ü\ud800",
         }
-        await store.put_cached("n", "reply", "k", {})
+        await store.put_cache_entry("n", "reply", "k", {})
         assert await cached_value(store, "n", "reply", "k") == {}
 
     async def test_all_that_is_kept_can_be_listed(self, store: GraphStore) -> None:
-        assert list(await store.cached_keys("n", "reply")) == []
+        assert list(await store.cache_keys("n", "reply")) == []
         _, (a, b) = given = text("d", "one ", "two ")
         await add(store, "n", given)
         keys = ["b", "a\x00", "ä", "🦉", "\uffee", "k" * 5000]
         for key in keys:
-            await store.put_cached("n", "reply", key, {"x": key}, segments=[b.id, a.id])
-        await store.put_cached("n", "reply", "free", {"y": [1.0, 1, None]})
-        assert list(await store.cached_keys("n", "reply")) == sorted([*keys, "free"])
+            await store.put_cache_entry("n", "reply", key, {"x": key}, segments=[b.id, a.id])
+        await store.put_cache_entry("n", "reply", "free", {"y": [1.0, 1, None]})
+        assert list(await store.cache_keys("n", "reply")) == sorted([*keys, "free"])
         asked = ["free", "unknown", *keys]
         ties = tuple(sorted((a.id, b.id)))
         expected = [
             CacheEntry("free", {"y": [1.0, 1, None]}),
             *(CacheEntry(k, {"x": k}, ties) for k in keys),
         ]
-        assert list(await store.cached("n", "reply", asked)) == expected
-        assert list(await store.cached("m", "reply", asked)) == []
+        assert list(await store.cache_entries("n", "reply", asked)) == expected
+        assert list(await store.cache_entries("m", "reply", asked)) == []
 
     async def test_what_is_kept_can_be_forgotten_by_its_key(self, store: GraphStore) -> None:
         for ns in ("n", "m"):
             await add(store, ns, text("d" + ns, "one "))
             for key in ("a", "ä" * 5000, "c"):
-                await store.put_cached(ns, "reply", key, {"x": key})
-        await store.drop_cached("n", "reply", ["a", "ä" * 5000, "unknown"])
-        assert list(await store.cached_keys("n", "reply")) == ["c"]
-        assert len(await store.cached_keys("m", "reply")) == 3
-        await store.drop_cached("gone", "reply", ["a"])
+                await store.put_cache_entry(ns, "reply", key, {"x": key})
+        await store.drop_cache_entries("n", "reply", ["a", "ä" * 5000, "unknown"])
+        assert list(await store.cache_keys("n", "reply")) == ["c"]
+        assert len(await store.cache_keys("m", "reply")) == 3
+        await store.drop_cache_entries("gone", "reply", ["a"])
 
     async def test_one_key_means_something_else_in_each_kind(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
         kinds: Sequence[CacheKind] = get_args(CacheKind)
         for kind in kinds:
             for key in ("k", "k:l", f"{kind}:k"):
-                await store.put_cached("n", kind, key, {"of": [kind, key]})
+                await store.put_cache_entry("n", kind, key, {"of": [kind, key]})
         for kind in kinds:
-            assert list(await store.cached_keys("n", kind)) == sorted(["k", "k:l", f"{kind}:k"])
-            (found,) = await store.cached("n", kind, ["k"])
+            assert list(await store.cache_keys("n", kind)) == sorted(["k", "k:l", f"{kind}:k"])
+            (found,) = await store.cache_entries("n", kind, ["k"])
             assert found == CacheEntry("k", {"of": [kind, "k"]})
-        await store.drop_cached("n", "fold", ["k", "tree:k"])
-        left = {kind: len(await store.cached_keys("n", kind)) for kind in kinds}
+        await store.drop_cache_entries("n", "fold", ["k", "tree:k"])
+        left = {kind: len(await store.cache_keys("n", kind)) for kind in kinds}
         assert left == dict.fromkeys(kinds, 3) | {"fold": 2}
 
     async def test_what_is_kept_goes_with_any_of_its_segments(self, store: GraphStore) -> None:
         _, (a, b) = given = text("d", "one ", "two ")
         await add(store, "n", given)
-        await store.put_cached("n", "reply", "one", {"x": 1}, segments=[a.id])
-        await store.put_cached("n", "reply", "both", {"x": 2}, segments=[a.id, b.id])
-        await store.put_cached("n", "reply", "two", {"x": 3}, segments=[b.id])
-        await store.put_cached("n", "reply", "none", {"x": 4})
-        await store.put_cached("n", "reply", "moved", {"x": 5}, segments=[a.id])
-        await store.put_cached("n", "reply", "moved", {"x": 6}, segments=[b.id])
+        await store.put_cache_entry("n", "reply", "one", {"x": 1}, segments=[a.id])
+        await store.put_cache_entry("n", "reply", "both", {"x": 2}, segments=[a.id, b.id])
+        await store.put_cache_entry("n", "reply", "two", {"x": 3}, segments=[b.id])
+        await store.put_cache_entry("n", "reply", "none", {"x": 4})
+        await store.put_cache_entry("n", "reply", "moved", {"x": 5}, segments=[a.id])
+        await store.put_cache_entry("n", "reply", "moved", {"x": 6}, segments=[b.id])
         await store.put_documents("n", [text("d", "two ")])
         keys = ("one", "both", "two", "none", "moved")
         kept = [key for key in keys if await cached_value(store, "n", "reply", key) is not None]

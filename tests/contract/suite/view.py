@@ -326,14 +326,14 @@ class ViewContract(Contract):
         facts = await facts_of(store, "n", ["Ann"])
         (chain,) = chains(facts, {segment.id: "a" for segment in segments})
         value = {"description": "met, then saw", "questions": ["When?"]}
-        await store.put_cached("n", "fold", chain.key, value, segments=[segments[1].id])
+        await store.put_cache_entry("n", "fold", chain.key, value, segments=[segments[1].id])
         (relation,) = await store.relations("n", ["Ann"])
         assert (relation.description, relation.questions) == ("met, then saw", ("When?",))
         assert relation.facts == tuple(facts)
-        await store.drop_cached("n", "fold", [chain.key])
+        await store.drop_cache_entries("n", "fold", [chain.key])
         (relation,) = await store.relations("n", ["Ann"])
         assert (relation.description, relation.questions) == ("Ann meets Bob; finally saw him", ())
-        await store.put_cached("n", "fold", chain.key, value, segments=[segments[1].id])
+        await store.put_cache_entry("n", "fold", chain.key, value, segments=[segments[1].id])
         await apply(store, "n", ViewUpdate(facts=[edit]))
         assert [(r.type, r.description) for r in await store.relations("n", ["Ann"])] == [
             ("", "Ann meets Bob"),

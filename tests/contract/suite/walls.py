@@ -136,7 +136,7 @@ class WallsContract(Contract):
         await store.override_merge("n", MergeDecision("a", "b", False))
         await store.record("n", (), summaries={"d": "other"})
         await store.put_trail("n", replace(TRAIL, answer="other"))
-        await store.put_cached("n", "reply", "k", {"x": 2})
+        await store.put_cache_entry("n", "reply", "k", {"x": 2})
         await apply(store, "n", ViewUpdate(clear=[s.id for s in text("d", "Ann met Bob ")[1]]))
         await store.set_embedder("n", "other", 1)
         assert await contents(store, "m") == before
@@ -196,4 +196,4 @@ class WallsContract(Contract):
         await store.put_vectors(ns, "segment", [s.id for s in segments], vectors)
         await store.put_vectors(ns, "relation", ["r"], vectors[:1])
         await store.put_trail(ns, TRAIL)
-        await store.put_cached(ns, "reply", "k", {"x": 1}, segments=[segments[0].id])
+        await store.put_cache_entry(ns, "reply", "k", {"x": 1}, segments=[segments[0].id])
