@@ -144,7 +144,7 @@ class FactStore(Protocol):
 
         Args:
             written: documents with distinct ids, each with its segments.
-            rebuild: first delete the old documents, in the same transaction, so that nothing is kept.
+            rebuild: first delete the old documents, in the same transaction: nothing is kept.
             only_new: replace no document.
 
         Raises:
