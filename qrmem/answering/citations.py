@@ -13,13 +13,13 @@ from qrmem.types import Citation, Passage, Quote
 ALIKE = 90.0
 """Least alignment, of 100, for a quotation that is not verbatim."""
 SHORTEST = 12
-"""Characters below which a quotation must be verbatim: anything short aligns somewhere."""
+"""Minimum length in characters of a quotation that may be aligned: short ones align anywhere."""
 
 _ELISION = re.compile(r"\s*(?:\[?…\]?|\[?\.{3,}\]?)\s*")
 
 
 _MARKS = ("'’‘`´", '"“”„«»', "-‐‑–—")
-"""Marks that models write for one another."""
+"""Quotation marks and dashes that models interchange."""
 _MARK = re.compile("|".join(rf"\\?[{re.escape(marks)}]" for marks in _MARKS))
 
 
@@ -71,7 +71,7 @@ def _located(quote: Quote, passages: Sequence[Passage]) -> Iterator[Citation]:
 
 def _parts(text: str) -> Iterator[str]:
     parts = [part for part in _ELISION.split(text.strip()) if part]
-    # A lone scrap around an elision says nothing about where the quotation stands.
+    # A short piece beside an elision does not identify the place of the quotation.
     yield from (part for part in parts if len(parts) == 1 or len(part) >= SHORTEST)
 
 

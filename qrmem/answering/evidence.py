@@ -17,10 +17,10 @@ from qrmem.text.sentences import sentences
 from qrmem.types import Passage
 
 NEAR = (0.5, 0.25, 0.12)
-"""What a question's word is worth in a sentence one, two or three sentences away."""
+"""Weight of a question's word that is one, two or three sentences away."""
 
 IN_TITLE, IN_PASSAGE = 0.3, 0.3
-"""The same for a word in the passage's title, and farther away in the passage."""
+"""Weight of a word in the passage's title, and of one farther away in the passage."""
 
 KIND, RANK, DEFINITION, NAME = 0.15, 0.5, 1.0, 0.1
 """What is added to a sentence's coverage: for the expected kind of answer, for its passage's
@@ -28,11 +28,11 @@ score in the search (as a share of the best one), for code that defines what is 
 where a name would answer, for the name that stands most often where the question's words do."""
 
 ASKS, HEADING = 0.8, 0.1
-"""What is left of a sentence's score if it is a question itself, and if it is a heading."""
+"""Factors on a sentence's score if it is a question itself, and if it is a heading."""
 
 BACKGROUND = 15
-"""Sentences without any of the question's words that are thought beside those read: in few
-sentences, how many hold a word says little of how rare it is."""
+"""Number of sentences without the question's words that are added to the read ones, because the
+counts in few sentences do not show how rare a word is."""
 
 _TITLES = frozenset(content(" ".join(voc.TITLES)))
 _CLOSERS = "\"'”’»)*_ "

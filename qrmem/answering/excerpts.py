@@ -18,16 +18,16 @@ from qrmem.text.boilerplate import boilerplate
 from qrmem.text.code.languages import language_of
 from qrmem.types import AskContext, Hit, Passage, Quote, Segment, Verdict
 
-# What is shown without a chat model: the parts of passages that come closest to a question.
+# The answer without a chat model: the parts of passages that are closest to a question.
 #
-# Nothing is composed: an excerpt is a run of whole sentences of one segment, as they stand there.
+# Nothing is composed: an excerpt is a run of whole sentences of one segment, word for word.
 
 MOST, WORDS, ALL_WORDS, CODE_LINES = 3, 50, 150, 8
 """Excerpts at most, the words that one is filled up to, the words of all of them together, and the
 lines of code that a search shows."""
 
 SAME_PASSAGE = 0.25
-"""What each excerpt of a passage takes off the score of its other sentences."""
+"""Amount by which each excerpt of a passage lowers the score of its other sentences."""
 
 ENOUGH, NAMES, WITHOUT_KIND = 0.5, 0.15, 0.1
 """Coverage by the best sentence from which a search need not go on; what the question's names that
@@ -38,7 +38,7 @@ SCANT = 1 / 3
 """Share of a question's words up to which the passage that holds most of them looks like a miss:
 none of 59 questions about the text at hand, half of those about another one."""
 _ALIKE = 85
-"""Likeness, of 100, from which a word of the text counts as a name's other spelling."""
+"""Minimum similarity (0-100) of a word in the text that counts as another spelling of a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Excerpt:
 
 
 def scant(question: str, texts: Iterable[str]) -> str:
-    """Say which words of a question no passage has, or that each passage lacks most; else ""."""
+    """Return a note if no passage has some words, or each one lacks most words; else ""."""
     words = query(question).words
     found = [words.keys() & set(content(text)) for text in texts]
     most = max(map(len, found), default=0)
@@ -369,7 +369,7 @@ def _excerpt(asked: Query, segment: Segment, first: int, last: int, words: int) 
 
 
 def _what_is_missing(evidence: Evidence, best: Clue | None) -> str:
-    """Say what is missing; the strategies continue with these words."""
+    """Return what is missing, in words; the strategies continue with them."""
     question = evidence.asked
     missing = list(dict.fromkeys(evidence.missing()))
     if missing:

@@ -22,7 +22,7 @@ from qrmem.types import (
     Verdict,
 )
 
-# Choosing among given options: the one that the text around the question's words supports best.
+# Choice among given options: the text near the question's words supports one of them best.
 #
 # Options come in two kinds. A short one ("the Grey Sow") stands in the text as it is, so the
 # sentence that answers the question decides. A long one restates the text in other words, which lie
@@ -32,13 +32,13 @@ ENOUGH = 0.25
 """Coverage of question and option by one sentence, multiplied, from which an option is stated."""
 
 LONG = 5
-"""Content words from which an option is a restatement rather than a span of the text."""
+"""Minimum number of content words of an option that restates the text; shorter ones are spans."""
 
 _EXCEPTION = re.compile(r"\bNOT\b|\bEXCEPT\b|\bexcept(?: for)?\b[^?]{0,12}\?")
 _SHARPNESS = 3
 _SPAN_SENTENCES, _STATEMENT_SENTENCES = 3, 10
 _FLOOR = 0.5
-"""What a sentence counts for a long option if it holds none of the question's words."""
+"""Weight of a sentence without the question's words for a long option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,10 @@ VERSION = "local.v4"
 """Recorded with every segment; changes when the rules read a segment differently."""
 
 PROMPT = 105
-"""Tokens of the instructions that would stand around question and passages in a chat prompt."""
+"""Tokens of the instructions around question and passages in a chat prompt."""
 
 _SEAM = 2
-"""Tokens that joining two texts can add at most in the counters in use."""
+"""Maximum number of tokens that joining two texts adds in the counters in use."""
 
 
 class LocalReasoner:
@@ -257,7 +257,7 @@ class LocalReasoner:
         return context.question
 
     def _frame(self, context: AskContext) -> int:
-        """Return the tokens of all but passages and reserve."""
+        """Return the tokens of a prompt without passages and reserve."""
         options = [f"({n}) {choice}\n" for n, choice in enumerate(context.choices, 1)]
         parts = [context.question, *options]
         return PROMPT + sum(self._tokenizer.count(part) + _SEAM for part in parts if part)

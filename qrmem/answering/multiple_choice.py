@@ -6,7 +6,7 @@ from string import ascii_uppercase
 
 from qrmem.text.names import normalise_name
 
-# Options of a multiple-choice question: how they are shown, and which one a reply means.
+# Options of a multiple-choice question: their form, and the one that a reply means.
 
 _LETTER = re.compile(
     r"\W*(?:answer|option|choice)?\W*\(?([A-Za-z])\)?(?:[\W_].*)?", re.DOTALL | re.I

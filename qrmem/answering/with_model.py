@@ -29,11 +29,11 @@ class Answerer:
     """Asks a chat model about passages: the answering half of `qrmem.types.Reasoner`."""
 
     def __init__(self, caller: Caller, reserve: int, *, is_watched: bool = False) -> None:
-        """Make one.
+        """Create an answerer.
 
         Args:
             reserve: tokens kept free for a reply; at most a quarter of a window.
-            is_watched: whether verdicts and answers are shown while they are written.
+            is_watched: whether to stream verdicts and answers.
         """
         self.caller = caller
         self._reserve = reserve
@@ -231,7 +231,7 @@ def _known_candidates(names: Sequence[str], candidates: Sequence[str]) -> list[s
     return list(dict.fromkeys(result))
 
 
-# The reasoner that works by prompts to a chat model.
+# The reasoner with a chat model.
 
 
 class PromptedReasoner(Answerer):
@@ -267,7 +267,7 @@ class PromptedReasoner(Answerer):
             settings: window, reserve, questions and concurrency; a question has its own window
                 (`AskContext`).
             listener: gets an event when a server counts more tokens than the tokenizer.
-            is_watched: whether somebody reads verdicts and answers as they are written.
+            is_watched: whether to stream verdicts and answers.
         """
         prompts = load_prompts(settings.prompts)
         caller = Caller(chat, TokenBudget(tokenizer), listener, prompts)
@@ -282,7 +282,7 @@ class PromptedReasoner(Answerer):
         self.supplement = partial(paper.supplement if is_paper else compact.supplement, context)
         self.extract_together = partial(batched.extract, context)
         self.supplement_together = partial(batched.supplement, context)
-        # Segments, prompt and a reply several times as long have to fit.
+        # The segments, the prompt and a reply several times as long must fit.
         self.shared_tokens = 0 if is_paper else min(settings.shared_tokens, window // 6)
         summariser = Summariser(caller, window, reserve, settings.concurrency, is_paper)
         self.summarise = summariser.summarise

@@ -77,7 +77,7 @@ async def _ask(
     length: int,
     part: Part,
 ) -> Out:
-    """Return the reply; one of which anything was lost says nothing safe about any segment."""
+    """Return the reply; if a part of it was lost, none of it is safe to use."""
     reading = jobs[0].reading
     is_one = len({job.segment.document_id for job in jobs}) == 1
     texts = "\n\n".join(
@@ -111,7 +111,7 @@ async def _each(
     entries: Sequence[Entry],
     made: Callable[[Job, Entry], Awaitable[Contribution | None]],
 ) -> list[Contribution | None]:
-    """Give each segment its entry; a number that comes twice is nobody's."""
+    """Return each segment's entry; entries with a repeated number are not used."""
     times = Counter(entry.n for entry in entries)
     by_number = {entry.n: entry for entry in entries if times[entry.n] == 1}
     job_entries = [(job, by_number.get(n)) for n, job in enumerate(jobs, 1)]
@@ -124,7 +124,7 @@ def _text(n: int, job: Job, *, with_title: bool) -> str:
 
 
 def _known_lines(job: Job) -> str:
-    """Return what is known of a segment and its questions; no name of a relation is said twice."""
+    """Return the notes on a segment and its questions; names in relations are not repeated."""
     assert job.known is not None
     statement_ends = {end for s in job.known.statements for end in (s.head, s.tail)}
     names = "; ".join(m.name for m in job.known.mentions if m.name not in statement_ends)

@@ -88,7 +88,7 @@ def runs(text: str, taken: list[tuple[int, int]], words: Counter[str]) -> list[C
 
 
 def _tokens(text: str, taken: list[tuple[int, int]]) -> list[CapitalRun]:
-    """Capitalised words, with where they stand; a heading's words are weak as a whole."""
+    """Return the capitalised words with their places; all words of a heading are weak."""
     weak_lines = _weak_lines(text)
     tokens, line, spans = [], 0, iter([*taken, (len(text), len(text))])
     skip = next(spans)
@@ -109,7 +109,7 @@ def _tokens(text: str, taken: list[tuple[int, int]]) -> list[CapitalRun]:
 
 
 def _opens(text: str, start: int) -> bool:
-    """Whether any word would have a capital at this place."""
+    """Return whether any word would have a capital at this place."""
     at = start - 1
     while at >= 0 and text[at].isspace():
         at -= 1
@@ -119,7 +119,7 @@ def _opens(text: str, start: int) -> bool:
 
 
 def _weak_lines(text: str) -> list[tuple[int, int]]:
-    """Spans in which capitals say nothing: headings, shouted lines, first words of verse."""
+    """Return spans where capitals are no evidence: headings, shouted lines, starts of verses."""
     spans, at, opening = [], 0, []
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -136,7 +136,7 @@ def _weak_lines(text: str) -> list[tuple[int, int]]:
 
 
 def _is_heading(line: str, lines: list[str], number: int) -> bool:
-    """A short line alone whose weighty words all have capitals, or one that is marked as such."""
+    """Return whether a line is a heading: marked, or short, alone and with capitalised words."""
     if line.startswith("#"):
         return True
     alone = (number == 0 or not lines[number - 1].strip()) and (
@@ -152,7 +152,7 @@ def _is_heading(line: str, lines: list[str], number: int) -> bool:
 
 
 def _joined(text: str, tokens: list[CapitalRun]) -> Iterator[CapitalRun]:
-    """Put neighbouring tokens together."""
+    """Join adjacent tokens."""
     run: CapitalRun | None = None
     for token in tokens:
         if not _is_name_word(token):
@@ -215,7 +215,7 @@ def _connects(gap: str, run: CapitalRun, token: CapitalRun) -> bool:
 
 
 def _trimmed(run: CapitalRun) -> CapitalRun:
-    """Cut off what does not belong to a name at either end."""
+    """Remove words at either end that do not belong to the name."""
     if len(run.words) > 1 and _LONE_INITIAL.fullmatch(run.words[-1]):
         run.words[-1] = run.words[-1][:-1]
         run.end -= 1
@@ -234,13 +234,13 @@ def _is_noise(word: str) -> bool:
 
 
 def _cut_first(run: CapitalRun) -> None:
-    """Drop the first word; what follows it stands in mid-sentence."""
+    """Drop the first word; the next word is then within the sentence."""
     run.start += len(run.words.pop(0))
     run.weak = False
 
 
 def _drop_adjective(run: CapitalRun, words: Counter[str]) -> None:
-    """Drop an ordinary word that only its place gave a capital ("Poor Ellen", "Seeing Darcy")."""
+    """Drop an ordinary word with a capital only by its place ("Poor Ellen", "Seeing Darcy")."""
     while run.weak and len(run.words) > 1:
         low = voc.bare(run.words[0])
         is_title = low in voc.TITLES and not (low in voc.BARE_OPENERS and words[low])
@@ -251,9 +251,9 @@ def _drop_adjective(run: CapitalRun, words: Counter[str]) -> None:
 
 
 def _drop_opener(run: CapitalRun, alone: set[tuple[str, ...]]) -> None:
-    """Drop a first word in a script whose ordinary words no list knows, if the rest is a name.
+    """Drop a first word in a script without a list of ordinary words, if the rest is a name.
 
-    A single letter there is an article; a longer word goes if the rest stands by itself elsewhere.
+    A single letter there is an article; a longer word is dropped if the rest occurs elsewhere.
     """
     if not run.weak or len(run.words) < 2 or _LATIN.match(run.words[0]):
         return
@@ -262,7 +262,7 @@ def _drop_opener(run: CapitalRun, alone: set[tuple[str, ...]]) -> None:
 
 
 def _accepted(text: str, found: list[CapitalRun], words: Counter[str]) -> list[CapitalRun]:
-    """Keep the runs that something speaks for; weak ones need a witness in the segment."""
+    """Keep the runs with evidence; weak ones need another occurrence in the segment."""
     strong_words = Counter(
         word.casefold() for run in found if not run.weak or _has_title(run) for word in run.words
     )
@@ -276,7 +276,7 @@ def _accepted(text: str, found: list[CapitalRun], words: Counter[str]) -> list[C
 
 
 def _take_number(text: str, run: CapitalRun) -> None:
-    """Add a number that is part of the name ("Apollo 11"), not one that counts what follows."""
+    """Add a number that is part of the name ("Apollo 11"), not one that counts the next word."""
     match = _NUMBER_AFTER.match(text, run.end) if not run.possessive else None
     if match and not (match[2] and (match[2] in voc.UNITS or voc.PLURAL_OR_UNIT.match(match[2]))):
         run.words.append(match[1])
@@ -288,7 +288,7 @@ def _has_title(run: CapitalRun) -> bool:
 
 
 def _start_of(text: str, run: CapitalRun) -> int:
-    """Where the first word that is left begins."""
+    """Return the start of the first remaining word."""
     at = text.find(run.words[0], run.start, run.end)
     return at if at >= 0 else run.start
 
@@ -317,7 +317,7 @@ _COMMON_CAPITALS = voc.BARE_OPENERS | voc.TITLES
 
 
 def _is_acronym(text: str, run: CapitalRun, seen: Counter[str], words: Counter[str]) -> bool:
-    """A short word in capitals in the midst of words that are not."""
+    """Return whether a word is an acronym: short and in capitals, unlike its neighbours."""
     if len(run.words) > 1:
         if all(w.isupper() for w in run.words):
             seen_plain = (w.title() for w in run.words if voc.bare(w) not in voc.FUNCTION_WORDS)
@@ -338,7 +338,7 @@ _NOT_NAMES = re.compile(r".*(?:ing|ly|ed|ness|ment|tion|sion|ity|ism|ance|ence|f
 
 
 def _acts_as_name(text: str, run: CapitalRun) -> bool:
-    """Whether a weak word stands as the subject of a verb, or owns something, like a name."""
+    """Return whether a weak word acts like a name: as the subject of a verb, or as an owner."""
     low = voc.bare(run.words[0])
     if len(low) < 2 or low in _COMMON_CAPITALS or low in voc.FUNCTION_WORDS:
         return False

@@ -14,7 +14,7 @@ from qrmem.text.words import terms
 from qrmem.types import Mention, Segment
 from qrmem.types.knowledge_graph import SPEAKER
 
-# A segment as the local reasoner sees it: sentences, and who is named where.
+# A segment in the local reasoner: its sentences, and the names in them.
 
 FIGURES = frozenset({"DATE", "NUMBER"})
 """Types that the rules do not use as an end of a relation: "1884" and "31 metres"."""
@@ -124,7 +124,7 @@ def _is_free(span: tuple[int, int], places: Sequence[Occurrence]) -> bool:
 
 
 def _sentences(text: str, found: Tagged) -> list[Sentence]:
-    """Return the sentences of a text, without headings and what else is not to be read."""
+    """Return the sentences of a text, without headings and other boilerplate."""
     result, at, places = [], 0, found.occurrences
     skipped = apparatus(text)
     for start, end in sentences(text):

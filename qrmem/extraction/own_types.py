@@ -95,7 +95,7 @@ class Typing:
 
 
 def _property_values(kind: Kind, parts: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return what `property=value` says, and the other parts."""
+    """Return the properties in parts of the form `property=value`, and the other parts."""
     names = {name.lower() for name in kind.properties}
     values_said: dict[str, str] = {}
     others = []
@@ -126,7 +126,7 @@ class ClosedTagger:
         await self._tagger.close()
 
 
-# --- what does not fit ----------------------------------------------------------------------------
+# --- misfits ----------------------------------------------------------------------------
 
 
 async def fitted(
@@ -155,7 +155,7 @@ async def fitted(
 
 
 def _dated(items: Items, segment: Segment, reading: Reading) -> tuple[Items, tuple[Loss, ...]]:
-    """Return relations with the dates that there are, and what to tell of others."""
+    """Return relations with their valid dates, and messages about invalid ones."""
     text_shown = f"{reading.title}\n{reading.summary}\n{segment.text}"
     dated_items = [with_dates(item, text_shown) for item in items[1]]
     problems = [f"{'|'.join(item.parts)} ({why})" for item, why in dated_items if why]
@@ -181,7 +181,7 @@ async def _again(
     items: Items,
     misfits: Sequence[tuple[ReplyItem, str]],
 ) -> Items:
-    """Ask for misfits once more; one that is not written again stays as it was."""
+    """Ask for misfits once more; one that the reply does not repeat stays unchanged."""
     lines = "\n".join(f"{'|'.join(item.parts)}: {why}" for item, why in misfits)
     call = await context.caller.call(
         "schema-again",
@@ -199,10 +199,10 @@ async def _again(
 
 
 def _rewritten(item: ReplyItem, again: Sequence[ReplyItem], names: Sequence[int]) -> ReplyItem:
-    """Return how an item was written again, known by its names.
+    """Return the new form of an item, which is found by its names.
 
     Args:
-        names: where names stand in one.
+        names: positions of names in an item.
     """
     parts = {normalise_name(part) for part in item.parts}
     for new in again:

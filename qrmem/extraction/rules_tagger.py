@@ -15,7 +15,7 @@ from qrmem.text.boilerplate import apparatus
 from qrmem.text.names import differ_in_number
 from qrmem.types import Mention
 
-# Dates, and numbers with what they count.
+# Dates, and numbers with their nouns.
 
 _MONTH = (
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
@@ -80,8 +80,8 @@ def _has_digit(text: str) -> bool:
 
 
 def _has_number_word(text: str) -> bool:
-    """Whether it is worth while to look for spelled numbers, which takes long."""
-    low = text.casefold()  # the pattern knows the long s of old print too
+    """Return whether a text may have spelled numbers; the full search for them is slow."""
+    low = text.casefold()  # the pattern also matches the long s of old print
     return any(word in low for word in voc.BIG_NUMBER_WORDS)
 
 
@@ -94,7 +94,7 @@ def _counts_something(found: str) -> bool:
     return last in voc.UNITS or bool(voc.PLURAL_OR_UNIT.match(last) and not last.endswith("ss"))
 
 
-# Names that marks show instead of capitals: quoted titles, and scripts that have no capitals.
+# Names by marks instead of capitals: quoted titles, and scripts without capitals.
 
 _UNCASED = re.compile(
     "[\u0590-\u08ff\u0900-\u0dff\u0e00-\u0fff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
@@ -161,7 +161,7 @@ def uncased(text: str) -> list[tuple[int, int, str]]:
 
 
 def _without_overlap(found: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Of overlapping spans keep the earliest, then the longest."""
+    """Keep the earliest, then the longest, of overlapping spans."""
     spans_kept: list[tuple[int, int, str]] = []
     for span in sorted(found, key=lambda s: (s[0], -s[1], s[2])):
         if not spans_kept or span[0] >= spans_kept[-1][1]:
@@ -218,7 +218,7 @@ class RulesTagger:
 
 @lru_cache(maxsize=_REMEMBERED)
 def tagged(text: str) -> Tagged:
-    """Return entities with their places; tagger, reasoner and its second look ask for the same."""
+    """Return entities with their places; cached, since tagger and reasoner both ask for them."""
     return gathered(text, _spans(text))
 
 
@@ -257,7 +257,7 @@ def _is_free(span: tuple[int, int, str], found: Iterable[tuple[int, int, str]]) 
 
 
 def _kind(text: str, run: CapitalRun) -> str:
-    """The type that something speaks for strongly, else ""."""
+    """Return the type with strong evidence; else ""."""
     first, last = voc.bare(run.words[0]), voc.bare(run.words[-1])
     if len(run.words) > 1:
         if last in voc.ORGANISATION_HEADS or last in voc.PARTNER_WORDS:

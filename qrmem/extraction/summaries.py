@@ -25,7 +25,7 @@ from qrmem.types import Segment
 LIMIT = 300
 """Maximum number of tokens of T; the paper sets no bound."""
 SKELETON = 250
-"""Tokens that the choice of sentences leaves for the prompt's own text."""
+"""Tokens that the choice of sentences reserves for the prompt's own text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _within(
     return sentences_kept
 
 
-# What one node of a tree says of the text below it: a summary, and what is surprising in it.
+# The text of a tree's node about the text below it: a summary, and its surprises.
 #
 # With a chat model both come from one reply with two labels (ILM-TR, appendix A.1). Without one
 # both are sentences of the text: the most central ones, and those whose words the text around them
@@ -396,7 +396,7 @@ def _once(words: str) -> str:
     )
     if any(
         other.startswith(sentences_once[-1]) for other in sentences_once[:-1]
-    ):  # cut in the middle of a repeat
+    ):  # the reply was cut within a repetition
         sentences_once.pop()
     return " ".join(sentences_once)
 

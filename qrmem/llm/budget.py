@@ -121,9 +121,9 @@ class Budget:
         """Open a budget.
 
         Args:
-            price_of: money of an unknown model is not counted.
+            price_of: returns a model's price; calls without a price cost nothing.
             sink: takes each record that is not in a store yet.
-            within: a wider run's, whose caps hold as well.
+            within: budget of an outer run, whose caps apply, too.
         """
         self.listener = listener
         self._caps = caps or Caps()
@@ -171,7 +171,7 @@ class Budget:
                 async with self._within.spending(most, spent):
                     yield spent
         except CapReached:
-            spent.amount = NOTHING  # by the wider budget: nothing was sent
+            spent.amount = NOTHING  # the outer budget refused: nothing was sent
             raise
         except QrmemError as exc:
             spent.amount = Amount(1) if not isinstance(exc, Transient) or exc.is_free else most
@@ -411,7 +411,7 @@ def _price(values: Mapping[str, Any]) -> Price:
 
 
 def _money(value: Any) -> float:
-    """Return a price; NaN, which is never more than a cap, is none."""
+    """Return a valid price, else None; NaN would never exceed a cap."""
     money = float(value)
     if isinstance(value, bool) or not 0 <= money < inf:
         raise ValueError(f"a price cannot be {value}")

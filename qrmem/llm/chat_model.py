@@ -78,14 +78,14 @@ class ServerChatModel:
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Take what the settings name; nothing is sent and nothing heavy imported yet.
+        """Take the settings; nothing is sent, and no heavy package imported yet.
 
         Args:
-            listener: hears of retries.
-            sleep: how to wait between two tries.
+            listener: gets an event for each retry.
+            sleep: waits between two tries.
 
         Raises:
-            UsageError: no model is named, or the base URL is none.
+            UsageError: no model is named, or the base URL is invalid.
             MissingError: the service needs a key and there is none.
         """
         if not settings.model:
@@ -156,7 +156,7 @@ class ServerChatModel:
         return reply
 
     async def _once(self, call: Call) -> ChatReply:
-        """Wait for a turn, a place in flight and the budget, send one request, read the answer."""
+        """Wait for the rate limit, a free slot and the budget; send one request; read the reply."""
         request, listener = call.request, call.budget.listener
         if (wait := self._rate.reserve(_size(request))) > 0:
             if wait >= _LONG and not self._has_told_wait:
@@ -179,7 +179,7 @@ class ServerChatModel:
                 reply = read_completion(
                     answer, self.name, began, is_structured=request.schema is not None
                 )
-            except PromptRefused as exc:  # says more about the text than about the server
+            except PromptRefused as exc:  # this is about the text, not about the server
                 reply = ChatReply(exc.said, finish_reason="refusal", model=self.name)
             if reply is None:
                 raise from_body(answer, "reply", self._endpoint, self.name)
@@ -235,7 +235,7 @@ def payload(request: ChatRequest, dialect: Dialect, model: str) -> dict[str, Any
 
 
 def _messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, str]]:
-    """Return the messages; without a system role the turns of user and assistant alternate."""
+    """Return the messages; without a system role, user and assistant alternate."""
     messages: list[dict[str, str]] = []
     for message in request.messages:
         role = message.role if dialect.system or message.role != "system" else "user"
@@ -247,7 +247,7 @@ def _messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, str]]:
 
 
 def _stream_to(body: dict[str, Any], call: Call, listener: Listener) -> Callable[[str], None]:
-    """Have a reply streamed; return what tells the listener of its pieces."""
+    """Request a stream; return the function that sends its pieces to the listener."""
     body["stream"] = True
     if call.dialect.stream == "usage":
         body["stream_options"] = {"include_usage": True}
@@ -277,7 +277,7 @@ def _size(request: ChatRequest) -> int:
 
 
 def _sendable(text: str) -> str:
-    """Return a text without lone surrogates, which cannot be sent; a reply may hold some."""
+    """Return a text without lone surrogates, which cannot be sent; a reply may have had some."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

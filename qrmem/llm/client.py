@@ -58,12 +58,12 @@ class Client:
         """Take an address.
 
         Args:
-            path: below the base URL.
-            model: named in errors.
-            seconds: time-out of a whole request.
+            path: path below the base URL.
+            model: name of the model, for errors.
+            seconds: time limit of a whole request.
         """
         base = urlsplit(endpoint.url)
-        # Whole, so that the client need not put it together for each request.
+        # The whole URL, so that the client need not build it for each request.
         self._url = urlunsplit(base._replace(path=f"{base.path.rstrip('/')}{path}"))
         self._endpoint = endpoint
         self._model = model
@@ -109,7 +109,7 @@ class Client:
             if error is None:
                 raise
             cause = in_words(exc, self._endpoint)
-        # Outside of the handler: what the library raised holds keys and the whole answer.
+        # Outside of the handler: the exception of the library contains keys and the whole reply.
         raise error from cause
 
     async def _opened(self) -> "AsyncOpenAI":
@@ -127,7 +127,7 @@ class Client:
 
 async def _open(endpoint: Endpoint, seconds: float) -> "AsyncOpenAI":
     """Return a client that never retries by itself."""
-    # The first import takes more than a second, during which no other call may time out.
+    # The first import takes more than a second; meanwhile no other call may time out.
     await asyncio.to_thread(import_module, "openai")
     import openai
 
@@ -136,24 +136,24 @@ async def _open(endpoint: Endpoint, seconds: float) -> "AsyncOpenAI":
             api_key=endpoint.key.reveal() or "none",
             base_url=endpoint.url,
             default_headers=_login(endpoint),
-            # Whatever comes after the connection is within the time-out of the whole request.
+            # After connecting, the time limit of the whole request applies.
             timeout=openai.Timeout(None, connect=min(seconds, CONNECT_SECONDS)),
             max_retries=0,
             http_client=_http_client(endpoint),
         )
     except (ImportError, OSError, ValueError) as exc:
-        # The environment names proxies or certificates that do not work here.
+        # Proxies or certificates in the environment do not work here.
         reason, cause = endpoint.clean(str(exc)), in_words(exc, endpoint)
     raise MissingError(f"{endpoint.host} cannot be called from here: {reason}") from cause
 
 
 def _library(client: Any) -> Any:
-    """Return the HTTP library below: httpx2, or httpx, by the version of `openai`."""
+    """Return the HTTP library of `openai`: httpx2 or httpx, depending on its version."""
     return import_module(type(client.base_url).__module__)
 
 
 def _http_client(endpoint: Endpoint) -> Any:
-    """Return the HTTP library's client, which reads an answer no further than it may be long."""
+    """Return the HTTP library's client; it reads no more of a reply than the size limit."""
     import openai
 
     client: Any = openai.DefaultAsyncHttpxClient(
@@ -187,7 +187,7 @@ def _http_client(endpoint: Endpoint) -> Any:
 
 @cache
 def _stream() -> Any:
-    """Return the library's stream of events, which remembers that the server said it is done."""
+    """Return the library's stream of events; it records whether the server sent its end."""
     import openai
 
     class Stream(openai.AsyncStream[object]):
@@ -202,7 +202,7 @@ def _stream() -> Any:
 
 
 def _target(answer: Any, location: str) -> str:
-    """Return where a redirect leads, without what may be secret in a query."""
+    """Return the target of a redirect without its query, which may be secret."""
     try:
         address = urlsplit(urljoin(str(answer.request.url), location))
         return f"{address.scheme}://{address.netloc}{address.path}"
@@ -211,7 +211,7 @@ def _target(answer: Any, location: str) -> str:
 
 
 async def _pieces(stream: Any, packing: str) -> AsyncGenerator[bytes, None]:
-    """Yield the unpacked bytes of an answer, and stop where they are too many."""
+    """Yield the unpacked bytes of a reply; stop if there are too many."""
     if packing not in {"identity", "gzip"}:
         raise ModelUnavailable(f"the answer has a compression that was not requested: {packing!r}")
     unpacker = zlib.decompressobj(_GZIP) if packing == "gzip" else None
@@ -235,11 +235,11 @@ async def _pieces(stream: Any, packing: str) -> AsyncGenerator[bytes, None]:
 
 
 def _login(endpoint: Endpoint) -> dict[str, str]:
-    """Return the header of a name and password, which stands in for that of a key."""
+    """Return the header for a user name and password, instead of that for a key."""
     return {"Authorization": f"Basic {endpoint.token.reveal()}"} if endpoint.token else {}
 
 
-# --- replies while they are written --------------------------------------------------------------
+# --- streamed replies --------------------------------------------------------------
 
 
 _OBJECT = re.compile(r"\{\s*\"")
@@ -273,10 +273,10 @@ class Fields:
                 yield name, value[len(told_before) :]
 
     def _fields(self) -> dict[str, Any]:
-        """Return the object as far as it is written."""
+        """Return the object as far as it has arrived."""
         start = _OBJECT.search(self._text)
         whole = self._text[start.start() :] if start else ""
-        for text in (whole, whole[: whole.rfind("}") + 1]):  # something may stand behind it
+        for text in (whole, whole[: whole.rfind("}") + 1]):  # more text may follow it
             try:
                 fields = from_json(text, allow_partial="trailing-strings")
             except ValueError:
@@ -294,7 +294,7 @@ def text_of(content: Any) -> str:
 
 
 def thoughts_of(message: Mapping[str, Any]) -> str:
-    """Return the reasoning of a model, if the server sends it apart from the text."""
+    """Return the reasoning of a model, if the server sends it separately."""
     return text_of(message.get("reasoning_content") or message.get("reasoning"))
 
 
@@ -314,12 +314,12 @@ async def joined(events: AsyncIterator[Any], take: Callable[[str], None]) -> str
             reply.add(event)
     except (ValueError, TypeError, AttributeError, RecursionError) as exc:
         raise StreamBroken(f"{type(exc).__name__}: {exc}") from None
-    # Some servers give no reason for the end, and say no more than that it is one.
+    # Some servers send the end without a finish reason.
     return reply.body("stop" if getattr(events, "is_done", False) else "")
 
 
 class _Joined:
-    """What the events of a stream have said so far."""
+    """The content of a stream's events so far."""
 
     def __init__(self, take: Callable[[str], None]) -> None:
         self._take = take
@@ -330,7 +330,7 @@ class _Joined:
         self._log_probs: list[Any] = []
 
     def add(self, event: Any) -> None:
-        """Take one event."""
+        """Add one event."""
         self._others |= {key: event[key] for key in ("model", "usage") if event.get(key)}
         for part in event.get("choices") or ():
             delta = part.get("delta") or {}
@@ -343,7 +343,7 @@ class _Joined:
             self._log_probs += (part.get("logprobs") or {}).get("content") or ()
 
     def body(self, end: str) -> str:
-        """Return the body that an answer in one piece has; `end` is why, if no event says it."""
+        """Return the body of an unstreamed reply; `end` is used if no event has a finish reason."""
         end = self._end or end
         if not end:
             raise StreamBroken("the stream ended before the reply was complete")
@@ -361,7 +361,7 @@ class _Joined:
 
 # Chat models of other providers through LiteLLM: `anthropic/…`, `gemini/…`, `bedrock/…`.
 #
-# A name of that form goes this way where no server of one's own is named (`base_url`). LiteLLM
+# Names of this form are called by LiteLLM if `base_url` is empty. LiteLLM
 # takes keys and addresses from each provider's own variables, such as ANTHROPIC_API_KEY.
 
 _MILLION = 1_000_000
@@ -408,7 +408,7 @@ class ProviderClient:
             if error is None:
                 raise
             cause = in_words(exc, self._endpoint)
-        # Outside of the handler: what the library raised holds keys and the whole answer.
+        # Outside of the handler: the exception of the library contains keys and the whole reply.
         raise error from cause
 
     async def aclose(self) -> None:

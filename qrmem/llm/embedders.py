@@ -100,7 +100,7 @@ def _encoder(name: str, source: str, *, lowers: bool = False, extra: str = "loca
 
 
 def _local_path() -> str | None:
-    """Return where the installed package keeps the model, or `None`."""
+    """Return the folder of the model in the installed package, or `None`."""
     if find_spec(_PACKAGE) is None:
         return None
     from importlib import import_module
@@ -161,7 +161,8 @@ class RemoteEmbedder:
         self._model = model
         try:
             self._endpoint = embedding_endpoint(settings)
-        except MissingError as exc:  # a search calls no chat model: say who wants the key
+        # A search calls no chat model, so the error says what needs the key.
+        except MissingError as exc:
             raise MissingError(
                 f"the embedder openai:{model}: {exc}; for embeddings alone: QRMEM_EMBED_API_KEY, "
                 "QRMEM_EMBED_BASE_URL"
@@ -219,7 +220,7 @@ class RemoteEmbedder:
             async with places:
                 return await self._batch(batch)
 
-        # The first one settles the dimension that the others must have.
+        # The first batch determines the dimension of all.
         results = [await one(batches[0])]
         try:
             async with asyncio.TaskGroup() as group:
@@ -233,7 +234,7 @@ class RemoteEmbedder:
         await self._client.aclose()
 
     async def _batch(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Embed a batch in as many requests as it takes: some servers take fewer texts at once."""
+        """Embed a batch, in several requests if the server accepts only fewer texts at once."""
         import numpy as np
 
         if len(texts) <= self._most:
@@ -249,12 +250,12 @@ class RemoteEmbedder:
                         f"a text is too long for the embedder {self.name} (QRMEM_SEGMENT_TOKENS "
                         f"makes those of a new namespace shorter): {exc}"
                     ) from exc
-        size = self._most  # a part may find that it is fewer still
+        size = self._most  # a part may have to be split again
         parts = [texts[at : at + size] for at in range(0, len(texts), size)]
         return np.concatenate([await self._batch(part) for part in parts])
 
     async def _request(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        # An empty text is refused by some servers, and has no meaning to embed.
+        # Some servers refuse an empty text, which has no meaning to embed.
         texts_sent = [text if text.strip() else "." for text in texts]
         async for attempt in self._retries.tries():
             with attempt:
@@ -265,7 +266,7 @@ class RemoteEmbedder:
         return unit
 
     async def _send(self, texts: list[str], budget: Budget) -> list[Any]:
-        """Reserve what a request may use, send it, and write down what it did use."""
+        """Reserve the most that a request may use, send it, and record its actual use."""
         began, tokens = time.monotonic(), sum(map(self._tokenizer.count, texts))
         outcome, counted = "", 0
         try:
@@ -285,7 +286,7 @@ class RemoteEmbedder:
             outcome = outcome and type(exc).__name__
             raise
         finally:
-            if outcome:  # else a cap held it back: it is no call
+            if outcome:  # else a cap prevented it, so that there was no call
                 record = budget.count(
                     stage=STAGE,
                     prompt="",
@@ -299,7 +300,7 @@ class RemoteEmbedder:
 
 
 def _read(body: str) -> tuple[list[Any], int] | None:
-    """Return the rows of an answer and the tokens that the server counted, 0 if it does not say."""
+    """Return the rows of a reply and the server's token count, 0 if it reports none."""
     try:
         reply = json.loads(body)
         rows = sorted(reply["data"], key=lambda row: int(row.get("index", 0)))

@@ -36,10 +36,10 @@ class LocalEncoder:
         """Take a model.
 
         Args:
-            name: what is recorded in a namespace.
+            name: name that a namespace records.
             source: a folder, or a name on the Hugging Face hub.
-            lowers: whether texts are read in lower case.
-            by_product: rank by dot products instead of cosines.
+            lowers: whether to convert texts to lower case.
+            by_product: whether to rank by dot products instead of cosines.
         """
         self.name = name
         self._source = source
@@ -82,7 +82,7 @@ class LocalEncoder:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="qrmem-embed")
         dimension = await loop.run_in_executor(self._thread, lambda: self.dimension)
         result = np.empty((len(texts), dimension), dtype=np.float32)
-        # Texts of like length share a batch, so that little is spent on padding.
+        # Texts of similar length share a batch, to save padding.
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)
         for start in range(0, len(order), _TURN):
             turn = order[start : start + _TURN]
@@ -105,18 +105,18 @@ class LocalEncoder:
                 self._model, self._pieces = self._load(self._source)
         return self._model
 
-    # --- what another library does otherwise ------------------------------------------------------
+    # --- differences between libraries ------------------------------------------------------
 
     def _load(self, source: str) -> tuple[Any, Any]:
         """Return the model, and a tokenizer that neither cuts nor pads."""
         raise NotImplementedError
 
     def _own_dimension(self) -> int:
-        """Return the length of the model's own vectors."""
+        """Return the dimension of the model's own vectors."""
         raise NotImplementedError
 
     def _longest(self) -> int:
-        """Return how many word pieces the model reads at once; 0: it does not say."""
+        """Return the number of word pieces that the model reads at once; 0 if unknown."""
         raise NotImplementedError
 
     def _encode(self, texts: list[str], kind: str) -> Any:
@@ -237,10 +237,10 @@ class LightEncoder(LocalEncoder):
     def _load(self, source: str) -> tuple[Any, Any]:
         from loguru import logger
 
-        logger.disable("fastembed")  # what fails is told by our own error
+        logger.disable("fastembed")  # our own error reports a failure
         try:
             model = _opened(source)
-        except Exception as exc:  # ONNX Runtime has errors of its own, with no common kind
+        except Exception as exc:  # the errors of ONNX Runtime have no common base class
             reason = " ".join(str(exc).split())[:200].rstrip(".")
             raise MissingError(
                 f"the encoder {source!r} cannot be loaded: {reason}; light:FOLDER takes a model in "
@@ -279,7 +279,7 @@ def _opened(source: str) -> Any:
 
 
 def _register(folder: Path) -> None:
-    """Tell fastembed of a model in a folder; its name there is the folder's path."""
+    """Register a folder's model with fastembed; its name there is the folder's path."""
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
@@ -301,7 +301,7 @@ def _register(folder: Path) -> None:
 
 
 def _said_in(source: str) -> int:
-    """Return how many word pieces a folder says that its model reads; 0: it does not say."""
+    """Return the word pieces that a model reads, by its folder's files; 0 if unknown."""
     with suppress(OSError, ValueError):
         encoder_config = json.loads((Path(source) / "sentence_bert_config.json").read_text())
         return int(encoder_config["max_seq_length"] or 0)

@@ -44,7 +44,7 @@ ENOUGH = 3
 
 @dataclass(slots=True)
 class StageUse:
-    """What a stage used in a dry run; `most_out`: tokens that its replies may have at most."""
+    """Usage of a stage in a dry run; `most_out`: maximum tokens of its replies."""
 
     calls: float = 0.0
     tokens_in: float = 0.0
@@ -69,7 +69,7 @@ def stage_plans(low: Dry, likely: Dry, high: Dry, prices: Prices) -> list[StageP
     for stage, model in dict.fromkeys((*likely, *high)):
         least, mean, most = (c.get((stage, model), StageUse()) for c in (low, likely, high))
         spread = SPREAD_CALLS.get(stage, Range(1.0, 1.0, ASKED_AGAIN))
-        if stage in UNSURE:  # of few calls none may be made
+        if stage in UNSURE:  # if few calls are likely, the lowest count is 0
             few = 1 - 1 / max(1.0, least.calls)
             spread = Range(spread.low * few, spread.likely, spread.high)
         calls = Range(least.calls * spread.low, mean.calls, most.calls * spread.high)
@@ -156,7 +156,7 @@ def _latency(plan: StagePlan, measured: Mapping[tuple[str, str], float]) -> Rang
 
 
 def _allowed(plans: Sequence[StagePlan], settings: Settings) -> Range:
-    """Return the time that the allowances of a minute ask for."""
+    """Return the time that the rate limits require."""
     requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
     calls = total(plan.calls for plan in plans)
     amount = total(plan.tokens_in + plan.tokens_out for plan in plans)
@@ -165,8 +165,8 @@ def _allowed(plans: Sequence[StagePlan], settings: Settings) -> Range:
     return Range(*(max(pair) for pair in zip(by_calls, by_tokens, strict=True)))
 
 
-# A chat model that replies at once, at the mean length of real replies. What it says is made of
-# words of the prompt, so that the code behind it goes on as with a real one.
+# A chat model that replies at once, with the mean length of real replies. Its replies consist of
+# words of the prompt, so that the code continues as with a real model.
 
 
 # --- mean sizes of replies, as measured with models that read and answer in English ---------------
@@ -200,11 +200,11 @@ class StubChat:
     """
 
     def __init__(self, name: str, longest: dict[str, int], course: Course | None = None) -> None:
-        """Make one.
+        """Create a stub.
 
         Args:
             longest: shared by the stubs of a run.
-            course: whether summaries of a tree have a word, or all that they may have.
+            course: whether summaries of a tree have one word, or the maximum length.
         """
         self.name = name
         self.longest = longest
@@ -218,7 +218,7 @@ class StubChat:
         texts = [(m.group(2).strip(), m.group(3)) for m in _TEXT.finditer(user)]
         properties = wanted_by(request).get("properties", {})
         if not properties:
-            plain = _MARK.sub("", user)  # a reply with marks in it would count as an echo
+            plain = _MARK.sub("", user)  # a reply with tags in it would count as an echo
             lengths = {"shortest": 1, "longest": int(request.max_tokens * WORDS_PER_TOKEN)}
             summary = _some(plain, lengths.get(self._course or "", SUMMARY_WORDS))
             is_labelled = any("(Surprise):" in message.content for message in request.messages)
@@ -254,7 +254,7 @@ def wanted_by(request: ChatRequest) -> Mapping[str, Any]:
 
 
 def _notes(passage: str, user: str, *, is_second: bool) -> dict[str, list[str]]:
-    """Return what is noted of a passage, by field of the reply."""
+    """Return the notes on a passage, by field of the reply."""
     words = passage.split()
     most = max(1, len(words) // WORDS_PER_ENTITY)
     longest = sorted({word.strip(".,;:!?") for word in words} - {""}, key=len, reverse=True)
@@ -272,7 +272,7 @@ def _notes(passage: str, user: str, *, is_second: bool) -> dict[str, list[str]]:
             "relations": [f"{n}|{relations[-n % len(relations)]}" for n in few if relations],
         }
     step = max(1, len(words) // max(1, count_wanted))
-    # A passage of a few words makes nobody ask.
+    # No questions are asked about a passage of a few words.
     starts = range(0, len(words) - 7, step)
     topics = [" ".join(words[at : at + 7]).strip(".,;:!?") for at in starts]
     return {
@@ -285,7 +285,7 @@ def _notes(passage: str, user: str, *, is_second: bool) -> dict[str, list[str]]:
 def _of_passages(
     texts: Sequence[tuple[str, str]], user: str, stage: str, node: Any
 ) -> list[dict[str, Any]]:
-    """Return the notes of passages that share a call, as a schema's node wants them."""
+    """Return the notes of passages that share a call, in the form of the schema."""
     is_second = stage == "supplement"
     return [
         {"n": int(at), **_fields_of_notes(_notes(text, user, is_second=is_second), node)}
@@ -311,7 +311,7 @@ def _nothing(node: Any) -> Any:
 
 def _names_in(text: str) -> list[str]:
     names = dict.fromkeys(_NAME.findall(text))
-    # What begins a sentence is mostly short, and no name.
+    # The first word of a sentence is mostly short, and no name.
     return [name for name in names if len(name) >= _SHORTEST]
 
 

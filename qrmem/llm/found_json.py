@@ -58,8 +58,8 @@ def candidates(text: str) -> Iterator[Candidate]:
     for match in fences:
         if (value := _loaded(match.group(1).strip())) is not _NOTHING:
             whole.append((match.start(), value))
-    # Models that think aloud without tags put the answer last: what they quote before it, in a
-    # fence or not, is none.
+    # Models that reason without tags put the answer last: earlier JSON, fenced or not, is no
+    # answer.
     for _, value in sorted(whole, key=lambda found: found[0], reverse=True):
         yield Candidate(value)
     for piece in [*reversed(fenced), answer]:
@@ -74,7 +74,7 @@ def candidates(text: str) -> Iterator[Candidate]:
 def _embedded(text: str) -> tuple[list[tuple[int, Any]], list[Any]]:
     """Return the JSON objects and lists in a text with their places, and those after a broken one.
 
-    What comes after a bracket that opens no JSON may be a part of what was meant.
+    After a bracket that opens no JSON, the rest may be a part of the intended value.
     """
     whole: list[tuple[int, Any]] = []
     inner: list[Any] = []
@@ -96,16 +96,16 @@ def _embedded(text: str) -> tuple[list[tuple[int, Any]], list[Any]]:
 
 
 def _mended(text: str) -> tuple[Any, bool]:
-    """Return the damaged JSON that a text begins, and whether a piece of it was cut off.
+    """Return the repaired JSON at the beginning of a text, and whether a part was cut off.
 
-    What breaks off keeps its whole items: a name or sentence that was cut in half would look like
-    one of the document's.
+    Of a truncated list only whole items are kept: half a name or sentence would look like one in
+    the document.
     """
     match = _OPENING.search(text)
     if match is None:
         return _NOTHING, False
     text = text[match.start() :].rstrip(" \t\r\n`")
-    # Where only the very last bracket is missing, everything that was begun had been ended.
+    # If only the very last bracket is missing, all items are complete.
     for whole in (_TRAILING.sub(r"\1", text), text + "}"):
         if isinstance(value := _loaded(whole), dict | list):
             return value, False
@@ -127,12 +127,12 @@ def _repaired(text: str) -> Any:
 
     try:
         return json_repair.loads(text, skip_json_loads=True)
-    except Exception:  # whatever it stumbles over, the reply is just not JSON
+    except Exception:  # on any exception the reply is not JSON
         return _NOTHING
 
 
 def _trimmed(value: Any) -> Any:
-    """Return a value without what was begun at its end and not filled, or cut in its middle."""
+    """Return a value without an incomplete item at its end."""
     while isinstance(value, dict | list) and value:
         at = list(value)[-1] if isinstance(value, dict) else -1
         inner = _trimmed(value[at])
@@ -145,7 +145,7 @@ def _trimmed(value: Any) -> Any:
 
 
 def _openings(text: str) -> int:
-    """Return how many brackets are never closed, in quotes or out of them."""
+    """Return the number of brackets that are never closed, in quotes or not."""
     return sum(map(text.count, "{[")) - sum(map(text.count, "}]"))
 
 

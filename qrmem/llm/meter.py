@@ -19,7 +19,7 @@ from qrmem.llm.structured import LONGER, outcome_of, with_reading
 from qrmem.types import CallRecord, ChatModel, ChatReply, ChatRequest, Tokenizer
 from qrmem.types.models import COUNTS
 
-# Replies that were paid for are kept, by a hash of everything that shapes them.
+# Paid replies are cached under a hash of everything that affects them.
 
 Get = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 Put = Callable[
@@ -114,12 +114,12 @@ class Meter:
         tokenizer: Tokenizer,
         cache: ReplyCache | None = None,
     ) -> None:
-        """Take the chat models of one run.
+        """Take the chat models of a run.
 
         Args:
-            tokenizer: counts where the server does not, and before a request is sent.
-            cache: where replies are kept; those that cannot be read are not, so that a failed
-                segment is asked about again.
+            tokenizer: counts tokens before a request, and if the server reports none.
+            cache: cache of replies; unreadable ones are not cached, so that a failed segment is
+                read again.
 
         Raises:
             UsageError: money is capped and the price of a model is not known.
@@ -167,7 +167,7 @@ class Meter:
                     if self._cache is not None and outcome != "unparsable":
                         await self._keep(key, reply, call)
         except (QrmemError, TimeoutError) as exc:
-            # Where nothing was sent a cap held it back: it is no call.
+            # If nothing was sent, a cap prevented it: there was no call.
             if call.sent and not call.is_counted:
                 self._count(call, ChatReply(""), type(exc).__name__)
             raise
@@ -175,7 +175,7 @@ class Meter:
             self._open -= 1
             self.budget.write(call.unwritten)
         if self._models.recorder is not None:
-            # Those from the cache too, so that a recording holds all that a replay asks for.
+            # Cached replies are recorded, too, so that a recording has all that a replay needs.
             self._models.recorder.add(Recording(call.model, request, reply))
         return reply
 
@@ -198,7 +198,7 @@ class Meter:
         return cache_key(request, model=chat.name, address=str(getattr(chat, "address", "")))
 
     async def _keep(self, key: str, reply: ChatReply, call: Call) -> None:
-        """Keep a reply together with its record; without the one the other is written apart."""
+        """Store a reply together with its record; a record without a reply is stored separately."""
         assert self._cache is not None
         calls, call.unwritten = call.unwritten, []
         try:
@@ -210,15 +210,15 @@ class Meter:
     # --- counting --------------------------------------------------------------------------------
 
     def _may_retry(self) -> bool:
-        """Whether retries stay within ten, one for each reply that came, one for each open call.
+        """Return whether a retry is allowed: ten, one for each reply, one for each running call.
 
-        What fails of many calls that were sent at once comes back before what succeeds.
+        Of many simultaneous calls, failures return before successes.
         """
         self._retries += 1
         return self._retries <= _FREE_RETRIES + self._successes + self._open
 
     def _amount_used(self, call: Call, reply: ChatReply) -> Amount:
-        """Return what a request has used, by the server's count or ours."""
+        """Return the actual use of a request, by the server's count or ours."""
         counted = self._counted(reply, call.request)
         tokens, expected = counted.tokens_in + counted.tokens_out, call.most.tokens
         self._successes += 1
@@ -228,7 +228,7 @@ class Meter:
         return Amount(1, tokens, self._cost(call, counted) or 0.0)
 
     def _counted(self, reply: ChatReply, request: ChatRequest) -> ChatReply:
-        """Return the reply with our own counts where the server's are none, or cannot be."""
+        """Return the reply, with our own counts if the server's are missing or impossible."""
         count_tokens, prompt = (
             self._tokenizer.count,
             [message.content for message in request.messages],
@@ -246,7 +246,7 @@ class Meter:
         return self.budget.cost(call.model, *tokens)
 
     def _count(self, call: Call, reply: ChatReply, outcome: str) -> None:
-        """Put a call on the account; its record is still to be written."""
+        """Count a call in the budget; its record must still be stored."""
         request, counted = call.request, self._counted(reply, call.request)
         cost = self._cost(call, counted)
         record = self.budget.count(
@@ -266,7 +266,7 @@ class Meter:
 
 
 async def _foreign(chat: ChatModel, call: Call) -> ChatReply:
-    """Send a call to a chat model that is not one of ours."""
+    """Send a call to a chat model of another class than `ServerChatModel`."""
     async with call.budget.spending(call.most) as use:
         call.sent += 1
         reply = await chat.complete(call.request)
@@ -274,7 +274,7 @@ async def _foreign(chat: ChatModel, call: Call) -> ChatReply:
         return reply
 
 
-# --- a model that gives nothing -------------------------------------------------------------------
+# --- the circuit breaker -------------------------------------------------------------------
 
 UNKNOWN = 20
 """Limit of successive unreadable replies for a model that never gave a readable one."""

@@ -60,17 +60,17 @@ async def each(
 
 @dataclass(slots=True, eq=False)
 class _Turn(Generic[T]):
-    """An item, and how many had been answered when it failed; `None` if it never did."""
+    """An item, and the number of answers when it failed; `None` if it never failed."""
 
     item: T
     answers: int | None = None
 
 
 class _Pool(Generic[T]):
-    """What the workers share.
+    """The shared state of the workers.
 
     Attributes:
-        stop: why nothing new is started, if that is so.
+        stop: the error because of which no new item starts, or `None`.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class _Pool(Generic[T]):
         self.stop: CapReached | ModelUnusable | None = None
 
     async def run(self) -> None:
-        """Work until nothing is left."""
+        """Work until no item is left."""
         while (turn := await self._next()) is not None:
             try:
                 await self._work(turn.item)
@@ -106,11 +106,11 @@ class _Pool(Generic[T]):
                 self._changed.notify_all()
 
     async def _next(self) -> _Turn[T] | None:
-        """Return what to do next: something new if all is well, else what has failed."""
+        """Return the next item: a new one if the server answers, else one that failed."""
         async with self._changed:
             while self.stop is None:
                 turn = None if self._is_silent else next((_Turn(i) for i in self._new), None)
-                # While the server is silent, a request that still waits may be answered.
+                # While the server is silent, a running request may still be answered.
                 if turn is None and self._again and not (self._is_silent and self._busy):
                     turn = self._again.popleft()
                 if turn is not None:

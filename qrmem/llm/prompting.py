@@ -70,7 +70,7 @@ class TokenBudget:
 
 
 def _shortened(groups: Kept, fits: Callable[[Kept], bool]) -> Kept:
-    """Shorten the groups one after the other until they fit, each no further than it must."""
+    """Shorten the groups one after the other, each as little as possible, until they fit."""
     for at in range(len(groups)):
         if fits(groups):
             break
@@ -79,7 +79,7 @@ def _shortened(groups: Kept, fits: Callable[[Kept], bool]) -> Kept:
 
 
 def _shortened_one(groups: Kept, at: int, fits: Callable[[Kept], bool]) -> Kept:
-    """Leave out of one group, which does not fit whole, as little as is needed; at most all."""
+    """Drop as few pieces from the end of one group as needed, at most all."""
 
     def first(n: int) -> Kept:
         return [*groups[:at], groups[at][:n], *groups[at + 1 :]]
@@ -94,7 +94,7 @@ def _shortened_one(groups: Kept, at: int, fits: Callable[[Kept], bool]) -> Kept:
 PARSE_RETRIES = 4
 """Number of retries at a higher temperature (QRMeM, section 3.2)."""
 PACKED_AGAIN = 3
-"""How often a prompt is shortened that is too long for the server."""
+"""Maximum number of times that a prompt is shortened for a server's smaller context."""
 SHORTER = 1.25
 """Least factor of the shortening."""
 
@@ -121,7 +121,7 @@ class Caller:
     Attributes:
         budget: the token counter.
         prompts: the set of prompts; the default set if none is given.
-        packed_again: how often a prompt is shortened that is too long for the server.
+        packed_again: maximum number of times that a prompt is shortened for a server's context.
     """
 
     def __init__(
@@ -305,7 +305,7 @@ class Caller:
                 prompt, render, groups, window=window, reply=reply, standing=standing
             )
         except WindowTooSmall:
-            # It is so by the stretched count alone: a wider window would not help.
+            # The prompt is too long only by the stretched count: a larger window would not help.
             if self._exceeded is not None:
                 raise self._exceeded from None
             raise
@@ -313,9 +313,9 @@ class Caller:
         return replace(request, segment_id=segment_id, shared_with=tuple(segments[1:])), groups_kept
 
     def _stretch(self, exc: ContextExceeded, left: int, request: ChatRequest, window: int) -> None:
-        """Count higher, as a server found a prompt too long, while it may be packed again.
+        """Raise the scale of counts after a server found a prompt too long, if it may be shortened.
 
-        So high that what was sent does not fit the window any more: the next prompt is shorter.
+        After that the sent prompt no longer fits the window, so that the next prompt is shorter.
         """
         message = f"the prompt is too long (QRMEM_WINDOW or --window makes it shorter): {exc}"
         self._exceeded = ContextExceeded(message, limit=exc.limit)
@@ -326,7 +326,7 @@ class Caller:
         self._warn(f"{message}; the next one is shorter by a fifth")
 
     def _learn(self, request: ChatRequest, counted: int) -> None:
-        # By now others may have corrected the scale: it rises only.
+        # Other calls may have raised the scale meanwhile: it only rises.
         ours = request.prompt_tokens
         if counted > ours and self.budget.learn(request, counted):
             self._warn(f"the server counts {counted} tokens where we count {ours}; corrected")

@@ -49,7 +49,7 @@ class _Reply(_Form):
 
 
 class _Exchange(_Form):
-    """What a line holds. Numbers are then read as they stand: 0 and 0.0 make different keys."""
+    """The content of a line. Numbers keep their form: 0 and 0.0 give different keys."""
 
     model: str
     request: _Request
@@ -81,10 +81,10 @@ class Recorder:
         """Open a cassette for the exchanges with a chat model.
 
         Args:
-            name: of the model.
+            name: name of the model.
 
         Raises:
-            UsageError: there is a file that is no cassette, or the path cannot be written.
+            UsageError: the file is no cassette, or the path cannot be written.
         """
         self._path = path
         self._name = name
@@ -98,7 +98,8 @@ class Recorder:
         if self._lines.get(key) == line:
             return
         self._lines[key] = line
-        if self._is_whole:  # else one line before could not be written: `close` writes all again
+        # Else an earlier line could not be written: `close` writes all lines again.
+        if self._is_whole:
             try:
                 with self._path.open("a", encoding="utf-8") as file:
                     file.write(line)
@@ -123,16 +124,16 @@ class Recorder:
         self.close()
 
     def _write(self) -> None:
-        """Write the file anew, beside the old one, which a full disk leaves as it is.
+        """Write a new file beside the old one, so that a full disk does not damage it.
 
-        What it holds already is kept: another process may have recorded to it meanwhile.
+        Lines in the old file are kept: another process may have recorded to it meanwhile.
         """
         if self._path.is_file() and self._path.stat().st_size:
             there = {_key(entry.request): _line(entry) for entry in _read(self._path)[1]}
             self._lines = {**there, **self._lines}
         text = _heading(self._name) + "".join(sorted(self._lines.values()))
         target = self._path.resolve()
-        # Of a name that nobody can have put a link or a file of theirs at.
+        # A random name, at which nobody can have put a link or a file.
         new = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
         try:
             with new.open("x", encoding="utf-8") as file:
@@ -156,7 +157,7 @@ class Replayer:
         """Read a cassette.
 
         Raises:
-            UsageError: there is none, or it is not one.
+            UsageError: the file does not exist, or is no cassette.
         """
         self._path = path
         self.name, entries = _read(path)
@@ -202,7 +203,7 @@ class Replayer:
 
 
 def _request_lines(request: ChatRequest) -> list[str]:
-    """Return what shapes a reply, line by line, plain settings first."""
+    """Return the parts of a request that affect its reply, as lines, plain settings first."""
     settings = {
         "temperature": request.temperature,
         "top_p": request.top_p,
@@ -221,7 +222,7 @@ def _similarity(first: list[str], second: list[str]) -> float:
 
 
 def _around(text: str, other: str) -> str:
-    """Return the part of a text in which it begins to differ from another, at most 120 long."""
+    """Return at most 120 characters around the first difference between two texts."""
     pairs = enumerate(zip(text, other, strict=False))
     start = max(0, next((at for at, (a, b) in pairs if a != b), 0) - 40)
     return f"{'…' if start else ''}{text[start : start + 120]}"
@@ -258,7 +259,7 @@ def _line(entry: Recording) -> str:
 
 
 def _readable(text: str) -> str:
-    """Return a text without halves of surrogate pairs, which no reader of JSON takes."""
+    """Return a text without unpaired surrogates, which JSON readers refuse."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -274,7 +275,7 @@ def _read(path: Path) -> tuple[str, list[Recording]]:
 
 
 def _whole_lines(text: str) -> list[str]:
-    """Return the lines, without a last one in the middle of which a recording was killed."""
+    """Return the lines, without an incomplete last one of a recording that was killed."""
     lines = text.splitlines()
     if len(lines) > 1 and not text.endswith("\n"):
         try:

@@ -79,7 +79,7 @@ def parse_model(text: str, model: type[M]) -> Parsed[M]:
 
 
 def _shapes(value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[Any, bool]]:
-    """Yield a value and what it may have been wrapped in, and whether it is the value itself."""
+    """Yield the value, then values inside of it; each with whether it is the value itself."""
     properties = schema.get("properties", {})
     if _is_schema(value, properties):
         if not _is_echo(value):
@@ -107,16 +107,16 @@ def _is_schema(value: Any, properties: Mapping[str, Any]) -> bool:
 
 
 def _is_echo(value: Mapping[str, Any]) -> bool:
-    """Whether a schema came back as it was sent, with no answer in its fields."""
+    """Return whether the reply is the schema itself, without an answer in its fields."""
     inner = value["properties"].values()
     return all(isinstance(v, dict) and ("type" in v or "anyOf" in v or "enum" in v) for v in inner)
 
 
-# --- mending -------------------------------------------------------------------------------------
+# --- repair -------------------------------------------------------------------------------------
 
 
 def mended(value: Any, model: type[M]) -> tuple[M, list[str], bool]:
-    """Return a JSON value as a model, what was left out of it, and whether it was repaired.
+    """Return a JSON value as a model, the problems of left-out parts, and whether it was repaired.
 
     A value that Pydantic rejects is converted if only one meaning is possible. Items of a list that
     cannot be repaired are left out, if at least one item is kept.
@@ -146,10 +146,10 @@ def mended(value: Any, model: type[M]) -> tuple[M, list[str], bool]:
 
 
 def _left_out(root: Any, bad: Mapping[tuple[Any, ...], str]) -> list[str]:
-    """Leave items out, the last first; of a list that would be empty the item that holds it.
+    """Leave items out, the last first; if a list would be empty, leave out the item around it.
 
     Raises:
-        Misfit: a list would be empty, and no item holds it.
+        Misfit: a list would be empty, and it is not within another item.
     """
     problems: list[str] = []
     for place, why in reversed(list(bad.items())):
@@ -161,31 +161,31 @@ def _left_out(root: Any, bad: Mapping[tuple[Any, ...], str]) -> list[str]:
                 raise Misfit(why)
             place = place[: indices[-1] + 1]
         if len(place) < depth:
-            break  # the other places are others now
+            break  # the other positions have changed
     return problems
 
 
 def _without(root: Any, place: Sequence[Any]) -> bool:
-    """Leave an item out; say whether its list holds others."""
+    """Leave an item out; return whether its list has others."""
     items = _at(root, place[:-1])
     del items[place[-1]]
     return bool(items)
 
 
 def _prepared(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a copy with the schema's spelling of names and without what no store takes."""
+    """Return a copy with the schema's field names, without characters that no store keeps."""
     schema = _plain(schema)
     if isinstance(value, dict) and (properties := schema.get("properties", {})):
         loose = {_loose(str(key)): key for key in value if key not in properties}
         names = {name: name if name in value else loose.get(_loose(name)) for name in properties}
-        # A null instead of a default says no more than leaving the field out.
+        # A null for a field with a default equals a missing field.
         field_of = {
             name: key
             for name, key in names.items()
             if key is not None
             and (value[key] is not None or properties[name].get("default") is None)
         }
-        # Of none of its fields it is no object of this kind, even where all have defaults.
+        # Without any of its fields it is no such object, even if all have defaults.
         return {n: _prepared(value[k], properties[n]) for n, k in field_of.items()} or None
     if isinstance(value, list):
         return [_prepared(item, schema.get("items", {})) for item in value]
@@ -197,7 +197,7 @@ def _prepared(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _mend(root: Any, place: Sequence[Any], schema: Mapping[str, Any], kind: str) -> bool:
-    """Convert one value that pydantic refuses, where only one can be meant; say whether it was."""
+    """Convert one refused value if only one meaning is possible; return whether it was."""
     convert = _MENDS.get(kind)
     if convert is None:
         return False
@@ -205,7 +205,7 @@ def _mend(root: Any, place: Sequence[Any], schema: Mapping[str, Any], kind: str)
         holder, at = _at(root, place[:-1]) if place else root, place[-1] if place else ""
         value = convert(holder[at], schema)
     except (LookupError, TypeError, ValueError, AttributeError):
-        # The place runs through a union, or the value is of a type that means nothing here.
+        # The path goes through a union, or the value has a type without a meaning here.
         return False
     if value is None:
         return False
@@ -244,7 +244,7 @@ def _list(value: Any, schema: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _object(value: Any, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the object that a bare text must mean: of the only field needed, if it is a text."""
+    """Return the object for a bare text, if its only required field is a text."""
     properties = schema.get("properties", {})
     required = [name for name in properties if name in schema.get("required", ())]
     if not isinstance(value, str) or len(required) != 1:
@@ -272,7 +272,7 @@ def _at(root: Any, place: Sequence[Any]) -> Any:
 
 
 def _node(schema: Mapping[str, Any], place: Sequence[Any]) -> Mapping[str, Any]:
-    """Return the part of a schema that stands for a place in a value; empty in a union."""
+    """Return the schema of a place in a value; empty in a union."""
     for part in place:
         schema = _plain(schema)
         if isinstance(part, int):
@@ -283,7 +283,7 @@ def _node(schema: Mapping[str, Any], place: Sequence[Any]) -> Mapping[str, Any]:
 
 
 def _plain(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a schema that also allows null allows besides."""
+    """Return a nullable schema without null."""
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     return options[0] if len(options) == 1 else schema
 

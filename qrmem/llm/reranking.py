@@ -99,7 +99,7 @@ class Reranker:
     depth = 50
 
     def __init__(self, scorer: Scorer, budget: Budget, counter: Tokenizer) -> None:
-        """Take an open one.
+        """Take an open reranker.
 
         Raises:
             UsageError: money is capped, and its price is not known.
@@ -255,7 +255,7 @@ class RemoteReranker:
     async def _send(
         self, body: dict[str, Any], sent: Sequence[str], budget: Budget, counter: Tokenizer
     ) -> list[float | None]:
-        """Reserve what a request may use, send it, and write down what it did use."""
+        """Reserve the most that a request may use, send it, and record its actual use."""
         began, tokens = time.monotonic(), sum(map(counter.count, sent))
         outcome, counted = "", 0
         try:
@@ -274,7 +274,7 @@ class RemoteReranker:
             outcome = outcome and type(exc).__name__
             raise
         finally:
-            if outcome:  # else a cap held it back: it is no call
+            if outcome:  # else a cap prevented it, so that there was no call
                 record = budget.count(
                     stage=STAGE,
                     prompt="",
@@ -288,7 +288,7 @@ class RemoteReranker:
 
 
 def _is_of_chat(url: str, settings: Settings) -> bool:
-    """Whether a URL is of the chat model's server: its key goes to no other."""
+    """Return whether a URL is on the chat model's server: its key goes to no other."""
     try:
         chat, reranker_parts = (
             urlsplit(revealed(one)) for one in (settings.base_url or DEFAULT_URL, url)
@@ -303,9 +303,9 @@ def _is_of_chat(url: str, settings: Settings) -> bool:
 
 
 def _read(answer: str, texts: int) -> tuple[list[float | None], int] | None:
-    """Return the scores of an answer and the tokens that the server counted, 0 if it does not say.
+    """Return the scores of a reply and the server's token count, 0 if it reports none.
 
-    `None` where it is none: a text that was not sent, one that comes twice, or no number.
+    It returns `None` for an invalid reply: with an unknown text, a repeated one, or no number.
     """
     scores: list[float | None] = [None] * texts
     try:

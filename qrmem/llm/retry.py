@@ -51,7 +51,7 @@ class Retries:
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Make one for a server; `most` of 0 tries nothing again."""
+        """Create the retries for a server; `most` = 0 allows none."""
         self.was_answered = False
         self.answers = 0
         self._most = most
@@ -102,7 +102,7 @@ class Retries:
         )
 
     def _wait(self, state: RetryCallState) -> float:
-        """Return the wait: what the server asks for, else doubling; jitter spreads a storm."""
+        """Return the wait: the server's, else a doubling one with jitter."""
         seconds_asked = _failure(state).retry_after
         if seconds_asked is not None:
             return float(seconds_asked + random.uniform(0, 0.1) * max(seconds_asked, FIRST_WAIT))
@@ -132,7 +132,7 @@ class RateLimiter:
     def __init__(
         self, *, requests: int, tokens: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Set the allowance for a minute; 0: what the server says in its answers, if it does."""
+        """Set the limits per minute; 0 uses those in the server's replies, if any."""
         self._chosen = requests, tokens
         self._requests = requests
         self._tokens = tokens
@@ -158,7 +158,7 @@ class RateLimiter:
     def reserve(self, tokens: int) -> float:
         """Reserve a request of some tokens; return the seconds to wait for it."""
         now = self._clock()
-        # What a server says binds for as long as it may ask to wait; what is set always does.
+        # A server's limit can delay a request only up to the longest wait; a set limit always can.
         ends = [float("inf") if is_chosen else now + LONGEST_ASKED for is_chosen in self._chosen]
         dues = zip((self._requests_due, self._tokens_due), ends, strict=True)
         turn = max(now, *(min(due - BURST, end) for due, end in dues))
@@ -201,7 +201,7 @@ class AdaptiveConcurrency:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self._leave()  # the place was given just before the cancellation
+                self._leave()  # the slot was assigned just before the cancellation
             elif place in self._waiting:
                 self._waiting.remove(place)
             raise

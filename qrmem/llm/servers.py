@@ -96,7 +96,7 @@ def endpoint(settings: Settings) -> Endpoint:
             "no key for api.openai.com: set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
         )
     host = parts.hostname + port
-    # Refused here, for what cannot be sent is shown by those who try, and in another spelling.
+    # Refused here: a library that cannot send it would show it in its error, in another spelling.
     if not (key.isascii() and key.isprintable()):
         raise MissingError(f"the key for {host} holds characters that no key can: copy it again")
     open_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
@@ -106,7 +106,7 @@ def endpoint(settings: Settings) -> Endpoint:
 
 
 def _login(parts: SplitResult) -> tuple[Secret | None, tuple[Secret, ...]]:
-    """Return what logs in, and all parts of a URL that are secret."""
+    """Return the login of a URL, and all its secret parts."""
     others = [value for _, value in parse_qsl(parts.query)]
     if parts.username is None:
         return None, tuple(map(Secret, others))
@@ -227,18 +227,18 @@ def translated(exc: Exception, endpoint: Endpoint, model: str, seconds: float) -
         return ours
     if isinstance(exc, openai.APIStatusError):
         answer = exc.response
-        # LiteLLM's errors hold the words themselves, and no body.
+        # LiteLLM's errors have the message itself, and no body.
         body = answer.text or ("" if type(exc).__module__.startswith("openai") else str(exc))
         return from_status(answer.status_code, body, answer.headers, endpoint, model)
     if isinstance(exc, UnicodeEncodeError) or "Illegal header" in str(exc.__cause__):
-        # No retry makes it sendable; a variable's value is not shown.
+        # A retry would not help; a variable's value is not shown.
         return UsageError(
             f"the model's name {model!r}, OPENAI_ORG_ID or OPENAI_PROJECT_ID holds characters "
             "that cannot be sent"
         )
     if isinstance(exc, openai.APIConnectionError | TimeoutError):
         return from_connection(exc, endpoint, seconds)
-    # In the middle of an answer the HTTP library speaks, whichever it is.
+    # Within a reply the error comes from the HTTP library, whichever it is.
     if type(exc).__module__.startswith("http"):
         return from_connection(exc, endpoint, seconds)
     if isinstance(exc, openai.OpenAIError | UnicodeError | StreamBroken):
@@ -262,7 +262,7 @@ def from_status(
         return PromptRefused(text, said=message)
     if status in {401, 403}:
         return AccessRefused(f"{endpoint.host} refuses the key ({status}): {message}")
-    # A quota of a minute comes back: a server that means that says when to try again.
+    # A quota per minute recovers: then the server says when to try again.
     is_of_a_minute = retry_after(headers) is not None or "retry" in low
     is_spent = "insufficient_quota" in body or ("quota" in low and not is_of_a_minute)
     if status == 402 or (status == 429 and is_spent):
@@ -281,7 +281,7 @@ def from_status(
             limit=int(limit[1].replace(",", "")) if limit else 0,
         )
     if status == 500 and _VALIDATION.search(low):
-        return Rejected(text, complaint=low)  # llama.cpp's servers put it so
+        return Rejected(text, complaint=low)  # the wording of llama.cpp's servers
     if status in _PASSING:
         cause: Cause = "busy" if status in {429, 503, 529} else "server"
         return Transient(text, cause=cause, retry_after=retry_after(headers), is_free=True)
@@ -368,7 +368,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _message(body: str) -> str:
-    """Return the words of an error body: OpenAI's `error.message`, other common places, or all."""
+    """Return the message of an error body: `error.message`, another common field, or all."""
     try:
         data: Any = json.loads(body)
     except (ValueError, RecursionError):

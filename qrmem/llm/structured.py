@@ -94,7 +94,7 @@ async def ask(
         is_second = best is not None
         if best is None or len(parsed.problems) <= len(best[0].problems):
             best = parsed, reply.text
-        # What was cut at the token limit would be cut there again.
+        # A reply that was cut at the token limit would be cut again.
         if is_second or not parsed.problems or reply.finish_reason == "length":
             break
         error = ModelOutputError("; ".join(parsed.problems), raw=reply.text)
@@ -133,10 +133,10 @@ def with_reading(reply: ChatReply, request: ChatRequest) -> ChatReply:
 
 
 def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
-    """Read a reply, with what the server says about its end.
+    """Parse a reply, in view of its finish reason.
 
     Raises:
-        ModelOutputError: it is a refusal, or cannot be read.
+        ModelOutputError: it is a refusal, or cannot be parsed.
     """
     if reply.finish_reason == "refusal":
         said = f"the model refuses: {reply.text[:200]}"
@@ -153,14 +153,14 @@ def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
             message = f"the reply was {end}{hint}: {exc}"
             raise ModelOutputError(message, raw=reply.text, is_refusal=is_refusal) from exc
         raise
-    # What goes on after its JSON has ended, and is cut there, has lost nothing.
+    # A reply that is cut after the end of its JSON has lost nothing.
     if not end or (parsed.is_whole and not parsed.problems):
         return parsed
     return Parsed(parsed.value, True, (*parsed.problems, f"the reply was {end}"))
 
 
 def _in_words(text: str, request: ChatRequest) -> Parsed[Any] | None:
-    """Return a reply in the form that its prompt describes, where its model can read one."""
+    """Return a reply in the form that its prompt describes, if its model can parse that."""
     read = getattr(request.reply_model, "from_words", None)
     said = without_reasoning(text)
     if read is None or said[:1] in ("{", "["):
@@ -176,9 +176,9 @@ def _turn(
     error: ModelOutputError,
     fits: Callable[[ChatRequest], bool] | None,
 ) -> ChatRequest | None:
-    """Return the n-th request: plain, re-ask, then warmer; `None` where it would not fit.
+    """Return the n-th request: plain, with the error, then warmer; `None` if it would not fit.
 
-    Where a model has used up its reply before it said a word, for it thinks, it may use more.
+    A model whose reasoning used up the whole reply may use more tokens.
     """
     if n == 0:
         return first

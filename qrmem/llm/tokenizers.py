@@ -87,7 +87,7 @@ class LibraryTokenizer:
 
 @cache
 def _builtin() -> BuiltinTokenizer:
-    """Return the one that all share: it remembers what it has counted."""
+    """Return the shared built-in tokenizer, which caches its counts."""
     return BuiltinTokenizer()
 
 

@@ -7,8 +7,6 @@ from qrmem.errors import UsageError
 from qrmem.types import CallRecord, StageUsage, Usage, UsageRow
 from qrmem.types.models import COUNTS
 
-# Totals over records of calls: of a run, and of all runs by stage, run or day.
-
 Phase = Literal["construction", "online"]
 By = Literal["stage", "run", "day"]
 
@@ -74,12 +72,12 @@ def _plus(first: StageUsage, second: StageUsage) -> StageUsage:
 
 
 def _sums(counted: Sequence[StageUsage | CallRecord]) -> dict[str, Any]:
-    """Sum up what is counted under the same names in a reply, a record and a row."""
+    """Sum the counts that a reply, a record and a row have under the same names."""
     return {name: sum(getattr(one, name) for one in counted) for name in (*COUNTS, "seconds")}
 
 
 def _cost(counted: Sequence[StageUsage | CallRecord]) -> float | None:
-    """Return the money as far as it is known."""
+    """Return the cost as far as it is known."""
     costs = [one.cost for one in counted if one.cost is not None]
     return sum(costs) if costs else None
 

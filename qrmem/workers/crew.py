@@ -128,7 +128,7 @@ class Crew:
     async def _watched(self, worker: Worker, work: Any, given: tuple[Any, ...]) -> Any:
         """Wait for a task; kill the worker if it returns nothing within the time limit."""
         loop = asyncio.get_running_loop()
-        if self._free.count(worker) == AT_ONCE - 1:  # it had nothing to do until now
+        if self._free.count(worker) == AT_ONCE - 1:  # it was idle until now
             self._workers[worker] = loop.time()
         doing = asyncio.ensure_future(worker.submit(work, given))
         while not doing.done():
@@ -198,7 +198,7 @@ START_FAILED = (
 )
 
 
-# From a setting to workers.
+# The workers of a setting.
 
 
 async def open_crew(executor: str) -> Crew | None:

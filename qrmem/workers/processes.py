@@ -16,7 +16,7 @@ from typing import Any
 
 from qrmem.workers.crew import WorkerLost
 
-# What runs in a worker: the process's side.
+# Code that runs in a worker process.
 
 
 def prepare() -> None:
@@ -43,7 +43,7 @@ def _runner() -> asyncio.Runner:
 
 
 def versions() -> dict[str, str]:
-    """Return what driver and workers must share, by name: qrmem's version, the prompts' digest."""
+    """Return the versions that driver and workers must share: of qrmem and of the prompts."""
     from importlib.metadata import version
 
     from qrmem.prompts import load_prompts

@@ -105,7 +105,7 @@ class CorenlpEngine:
 
     def _launch(self, module: Any) -> None:
         check_jars(self._home)
-        # The server listens on all addresses of the machine, so it is given a password.
+        # The server listens on all addresses of the machine, so it gets a password.
         port, password = _free_port(), secrets.token_hex(16)
         self.url = f"http://qrmem:{password}@localhost:{port}"
         self._server = module.CoreNLPClient(
@@ -113,7 +113,7 @@ class CorenlpEngine:
             endpoint=f"http://localhost:{port}",
             username="qrmem",
             password=password,
-            # Named, for else the client writes a file of properties into the working directory.
+            # Without a name, the client would write a properties file into the working folder.
             properties="english",
             classpath=f"{self._home}/*",
             memory=HEAP,
@@ -122,7 +122,7 @@ class CorenlpEngine:
             preload=False,
             be_quiet=True,
         )
-        # Quiet, so that it prints no texts; but why it does not come up is wanted.
+        # Quiet, so that it prints no texts; its errors at the start are kept.
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `stop`)
         self._server.be_quiet, self._server.stdout = False, subprocess.DEVNULL
         self._server.stderr = self._said
@@ -130,7 +130,7 @@ class CorenlpEngine:
         self._wait(module)
 
     def _wait(self, module: Any) -> None:
-        # The client's own waiting goes on for two minutes when the process has long ended.
+        # The client itself would wait for two minutes, even if the process has ended.
         deadline = time.monotonic() + START_SECONDS
         while not self._stopped.wait(0.2):
             try:
@@ -149,7 +149,7 @@ class CorenlpEngine:
         raise TaggerUnavailable("closed while starting")
 
     def _last_words(self) -> str:
-        """Return the line of what the server said that names an error, else its last."""
+        """Return the line of the server's output that names an error, else its last line."""
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").split("\n")
         output_lines = [line for line in lines if line.strip()] or ["it said nothing"]
@@ -204,7 +204,7 @@ def _code_points(text: str) -> range | list[int]:
 
 
 def _root(exc: BaseException) -> str:
-    """Return what a failed request comes from, such as `Connection refused`."""
+    """Return the root cause of a failed request, such as `Connection refused`."""
     while (cause := exc.__cause__ or exc.__context__) is not None:
         exc = cause
     return _short(getattr(exc, "strerror", None) or exc)

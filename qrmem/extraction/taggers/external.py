@@ -88,7 +88,7 @@ class ExternalTagger:
         """Stop the engine."""
         if self._starting is None:
             return
-        # An engine that is still starting ends here; if it did start, it is stopped below.
+        # This ends an engine that is still starting; one that has started is stopped below.
         await asyncio.to_thread(self._engine.stop)
         with suppress(Exception):
             await self._starting
@@ -98,7 +98,7 @@ class ExternalTagger:
     async def _started(self) -> None:
         if self._starting is None:
             self._starting = self._run(self._engine.start)
-        # One segment that is given up must not end the start that others wait for.
+        # Cancelling one segment must not cancel the start, which others wait for.
         await asyncio.shield(self._starting)
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
@@ -114,7 +114,7 @@ class ExternalTagger:
         return asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
 
 
-# From a setting to a tagger.
+# The tagger of a setting.
 
 
 def open_tagger(settings: Settings) -> EntityTagger:

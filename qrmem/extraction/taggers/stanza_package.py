@@ -8,7 +8,7 @@ from typing import Any
 
 from qrmem.errors import MissingError, TaggerUnavailable, require_extra
 
-# The package stanza, imported when a tagger is really used; and what its labels mean to us.
+# The package stanza, imported when a tagger is used, and the types of its labels.
 
 TYPES: Mapping[str, str] = {
     **dict.fromkeys(("PERSON", "PER"), "PERSON"),
@@ -100,7 +100,7 @@ class StanzaEngine:
                 logging_level="ERROR",
             )
         except Exception as exc:
-            # Files of a model are pickles and tensors: what a broken one raises is not listed.
+            # Model files are pickles and tensors: a broken one can raise any exception.
             why = " ".join(str(exc).split()) or type(exc).__name__
             raise MissingError(f"stanza's models in {self._folder} do not load: {why}") from exc
 
