@@ -80,19 +80,19 @@ single = true  # one at a time: a later one replaces an earlier one
 [relations.WorksFor.properties]
 since = { type = "int", description = "year in which it began" }
 """
-"""What `qrmem init --schema` writes."""
+"""The example schema that `qrmem init --schema` writes."""
 
 
 class Kind:
     """A type of entities or of relations.
 
     Attributes:
-        name: of the class, as prompts show it.
-        key: the name as it is stored: `ShipYard` is `SHIP_YARD`.
+        name: name of the class, as in prompts.
+        key: stored form of the name: `ShipYard` is `SHIP_YARD`.
         words: its description.
         properties: descriptions of the properties, by name.
         heads: keys of the entity types at which a relation may begin; empty for any.
-        tails: the same for its end.
+        tails: keys of the entity types at which it may end; empty for any.
         is_single: whether a head has only one such relation at a time.
     """
 
@@ -122,7 +122,7 @@ class Kind:
             errors = exc.errors(include_url=False, include_input=False)
             where = "; ".join(f"{_place(error)}{error['msg']}" for error in errors[:3])
             raise ValueError(" ".join(where.split())) from None
-        except Exception as exc:  # of a validator that is the user's own
+        except Exception as exc:  # the user's own validator raised it
             raised = " ".join(f"{type(exc).__name__}: {exc}".split())
             raise ValueError(f"its validator raised {raised[:200]}") from exc
         values = ((name, _scalar(getattr(instance, name))) for name in self.properties)
@@ -134,7 +134,7 @@ class Kind:
         return properties
 
     def line(self) -> str:
-        """Return it as a prompt shows it."""
+        """Return the type as a line of a prompt."""
         ends = " to ".join("/".join(names) or "any" for names in (self.heads, self.tails))
         between = f" ({ends})" if self.heads or self.tails else ""
         properties_in_words = ", ".join(
@@ -264,7 +264,7 @@ def _model(kind: str, name: str, table: Any, allowed: Sequence[str]) -> Any:
         raise UsageError(f"{place}: properties is not a table; write [{kind}.{name}.properties]")
     for property, value in properties.items():
         _require_name(property, f"property of {name}")
-        if hasattr(BaseModel, property):  # a method of the class that is made of the type
+        if hasattr(BaseModel, property):  # a method of the generated class
             raise UsageError(f"{name}.{property}: pydantic has such a name; rename it")
         fields[property] = _field(f"{place}: {property}", value)
     model: Any = create_model(name, __doc__=str(table.get("description", "")), **fields)
@@ -303,7 +303,7 @@ def _only(values: Mapping[str, Any], allowed: Sequence[str], place: str) -> None
         raise UsageError(f"{place} has no {_brief(unknown[0])}; it has {', '.join(allowed)}")
 
 
-# --- what can be kept -----------------------------------------------------------------------------
+# --- limits of stores -----------------------------------------------------------------------------
 
 
 def _by_key(models: Any, what: str) -> dict[str, Kind]:
@@ -325,7 +325,7 @@ def _by_key(models: Any, what: str) -> dict[str, Kind]:
 
 
 def _check(schema: Schema) -> None:
-    """Refuse types that contradict each other."""
+    """Raise an error if types contradict each other."""
     kinds = list(schema)
     if not kinds:
         raise UsageError("the schema has no type")
@@ -426,18 +426,18 @@ def _ends(model: type[BaseModel], end: str) -> tuple[str, ...]:
 def _json_schema(model: type[BaseModel]) -> Any:
     try:
         return model.model_json_schema()
-    except Exception:  # a field that validates, and has no JSON form
+    except Exception:  # a field that validates but has no JSON form
         return sorted(model.model_fields)
 
 
 def _key(model: type[BaseModel], name: str) -> str:
-    """Return the name under which a model validates a field."""
+    """Return the name by which a model validates a field."""
     alias = model.model_fields[name].validation_alias
     return alias if isinstance(alias, str) else name
 
 
 def _fits_a_store(value: Scalar) -> bool:
-    """Whether a value can be written as JSON, with numbers of at most 64 bits."""
+    """Return whether a value can be written as JSON, with numbers of at most 64 bits."""
     if isinstance(value, float):
         return math.isfinite(value)
     return not isinstance(value, int) or -(2**63) <= value < 2**63

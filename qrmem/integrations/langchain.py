@@ -84,7 +84,7 @@ def _tool(memory: Memory | sync.Memory, name: str, user: str) -> StructuredTool:
 
 @contextmanager
 def _errors_as_text() -> Iterator[None]:
-    """Turn an error into text for the model, so that the agent can go on without its memory."""
+    """Turn an error into text for the model, so that the agent can continue without its memory."""
     try:
         yield
     except QrmemError as exc:

@@ -153,7 +153,7 @@ class MemoryStore(BaseStore):
             _AT: f"{created} {now}",
             _INDEXED: op.index is not False and bool(texts),
         }
-        # A document is never empty; what is not indexed is ranked by nothing that `search` shows.
+        # A document is never empty: an unindexed item has its key as text, and queries skip it.
         text = "\n".join(texts) if metadata[_INDEXED] else op.key
         text = text if _has_text(text) else _NO_TEXT
         return Document(text, id=id, metadata=metadata)
@@ -164,9 +164,9 @@ def _id(namespace: Sequence[str], key: str) -> str:
 
 
 def _exact(value: Any) -> str:
-    """Return JSON that a document keeps as it is, in its id and in its metadata.
+    """Return JSON that a document stores unchanged, in its id and in its metadata.
 
-    It is escaped where a document would change it: half a surrogate pair, letters of two signs.
+    Characters that a document would change are escaped: unpaired surrogates, combined letters.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     is_kept = unicodedata.normalize("NFC", normalise(text)) == text
@@ -174,10 +174,10 @@ def _exact(value: Any) -> str:
 
 
 def _require_tuples(op: Op) -> None:
-    """Refuse a namespace that is one text: each of its letters would be a label.
+    """Refuse a namespace that is a text: each of its letters would be a label.
 
     Raises:
-        UsageError: it is one.
+        UsageError: it is a text.
     """
     conditions = getattr(op, "match_conditions", None) or ()
     names = [getattr(op, name, ()) for name in ("namespace", "namespace_prefix")]
@@ -191,7 +191,7 @@ def _as_text(key: str, value: Any) -> str:
         raise UsageError(f"the value of {key!r} must be a dict, not {type(value).__name__}")
     try:
         written = _exact(dict(value))
-    except (TypeError, ValueError, RecursionError) as exc:  # a set, a date, itself
+    except (TypeError, ValueError, RecursionError) as exc:  # a set, a date, a reference to itself
         raise UsageError(
             f"the value of {key!r} is no JSON ({exc}): take texts, finite numbers, lists and dicts"
         ) from None
@@ -204,7 +204,7 @@ def _as_text(key: str, value: Any) -> str:
 
 
 def _other_key(value: Any) -> str:
-    """Return a key that is no text, at any depth; "" if there is none."""
+    """Return a key that is not a text, at any depth; "" if there is none."""
     inner = value if isinstance(value, list | tuple) else ()
     if isinstance(value, Mapping):
         for key in value:
@@ -242,7 +242,7 @@ def _at(value: Mapping[str, Any], paths: Iterable[str]) -> Iterator[str]:
 
 
 def _has_text(text: str) -> bool:
-    """Whether anything is left of a text in a document, which has no control characters."""
+    """Return whether a text is not empty in a document, which has no control characters."""
     return bool(normalise(text).strip())
 
 
@@ -258,7 +258,7 @@ async def _get(memory: Memory, id: str) -> Item | None:
 
 
 def _item(id: str, metadata: Mapping[str, MetaValue]) -> Item | None:
-    """Return what a document keeps; `None` where this store has not written it."""
+    """Return the item in a document; `None` if this store did not write it."""
     try:
         *namespace, key = _path(id)
         value = json.loads(str(metadata[_VALUE]))
@@ -274,10 +274,10 @@ def _item(id: str, metadata: Mapping[str, MetaValue]) -> Item | None:
 
 
 async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
-    """Return items: those that a query ranks, best first, then the others by time."""
+    """Return items: those that the query ranks, best first, then the others by time."""
     end = op.offset + op.limit
     if not op.filter and _has_text(op.query or ""):
-        # Where enough is ranked, the others need not be read.
+        # If enough items are ranked, the others need not be read.
         where = {_LEVEL.format(len(op.namespace_prefix)): _level(op.namespace_prefix)}
         scores = await _scores(memory, op.query or "", where={**where, _INDEXED: True}, wanted=end)
         if len(scores) >= end:
@@ -317,7 +317,7 @@ async def _scores(
     documents: Sequence[str] | None = None,
     where: Mapping[str, Scalar] | None = None,
 ) -> dict[str, float]:
-    """Return the best items with their scores, best first; of some documents, or metadata."""
+    """Return the best items with scores, best first, among some documents or by metadata."""
     scores: dict[str, float] = {}
     k = wanted * _MORE
     while k > 0:
@@ -335,7 +335,7 @@ async def _scores(
 
 
 async def _below(memory: Memory, prefix: Sequence[str]) -> dict[str, tuple[Item, bool]]:
-    """Return by id all items whose namespace begins so, and whether each is indexed."""
+    """Return by id all items below a namespace, and whether each is indexed."""
     where = {_LEVEL.format(len(prefix)): _level(prefix)}
     infos = await memory.documents(where=where)
     items = ((info, _item(info.id, info.metadata)) for info in infos if info.id.startswith(_ID))
@@ -351,7 +351,7 @@ def _begins(item: Item, prefix: Sequence[str]) -> bool:
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    """Say whether a value is what a filter wants: equal, part by part, or by `$gt` and the like."""
+    """Return whether a value matches a filter: equal, part by part, or by `$gt` and so on."""
     if isinstance(wanted, Mapping):
         if any(name.startswith("$") for name in wanted):
             return all(_compared(value, name, other) for name, other in wanted.items())

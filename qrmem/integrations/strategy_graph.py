@@ -54,7 +54,7 @@ def strategy_graph(
         raise UsageError(
             f"memory must be from qrmem.open or qrmem.sync.open, not {type(memory).__name__}"
         )
-    options_of(AskOptions, options, question="any")  # now, not at the first question
+    options_of(AskOptions, options, question="any")  # checked now, not at the first question
 
     async def answered(opened: Memory, question: str, tell: Any) -> AskState:
         async for item in opened.stream(question, **options):

@@ -303,10 +303,10 @@ class Toolset:
         return f"Kept as {', '.join(document_ids)}.{problems}"
 
     async def _users_id(self, id: str) -> str:
-        """Return the id that a user's document is kept under, so that none replaces another's.
+        """Return the id for a user's document, so that it cannot replace another user's.
 
         Raises:
-            UsageError: a document of somebody else is there.
+            UsageError: another user's document has this id.
         """
         id = document_id_of(self.user, id)
         with suppress(NotFound):
@@ -350,7 +350,7 @@ def openai_tools(*, write: bool = False, user: str = "") -> list[dict[str, Any]]
 async def as_text(tools: Toolset, name: str, /, *args: Any, **options: Any) -> str:
     """Call a function by name; return its text, or an error's message as text.
 
-    No `QrmemError` is raised, so that an agent can go on without its memory.
+    No `QrmemError` is raised, so that an agent can continue without its memory.
     """
     if name not in tools.functions(write=True, user=tools.user):
         names = ", ".join(tools.functions(write=True, user=tools.user))
@@ -390,7 +390,7 @@ def _count(k: int) -> int:
     return min(k, MOST)
 
 
-# --- what a model reads -------------------------------------------------------------------------
+# --- texts for a model -------------------------------------------------------------------------
 
 
 def hits_text(hits: Sequence[Hit]) -> str:
@@ -405,7 +405,7 @@ def hits_text(hits: Sequence[Hit]) -> str:
 
 
 def _place(segment_id: str, title: str, part: str) -> str:
-    """Return in a line where a passage stands; a title may be of any length."""
+    """Return the place of a passage on one line; a title may have any length."""
     return one_line(f"[{segment_id}] {title[:_TITLE]} {part[:_TITLE]}")
 
 

@@ -67,12 +67,12 @@ def write_notes(folder: Path, contents: Contents) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         for name in {*earlier, *notes}:
             _require_own(folder, (folder / name).parent)
-        # All that may be there from now on: what an interrupted export leaves is found again.
+        # The names of all notes are written first, so that the next export finds partial ones.
         (folder / _LIST).write_text("\n".join(sorted({*earlier, *notes})) + "\n", encoding="utf-8")
         for name, text in notes.items():
             place = folder / name
             place.parent.mkdir(exist_ok=True)
-            if place.is_symlink():  # the link goes, not what it leads to
+            if place.is_symlink():  # removes a link, not its target
                 place.unlink()
             place.write_text(text, encoding="utf-8")
         for name in sorted(earlier - notes.keys()):
@@ -84,7 +84,7 @@ def write_notes(folder: Path, contents: Contents) -> int:
 
 
 def _earlier(folder: Path) -> set[str]:
-    """Return the names of an earlier export's notes in a folder, which holds nothing else."""
+    """Return the names of an earlier export's notes in a folder; refuse other files."""
     if not folder.exists():
         return set()
     if not folder.is_dir():
@@ -99,17 +99,17 @@ def _earlier(folder: Path) -> set[str]:
 
 
 def _require_own(folder: Path, place: Path) -> None:
-    """Refuse a folder of notes that leads elsewhere: a stranger's vault may come with such links.
+    """Refuse a link instead of a folder of notes: a stranger's vault may contain such links.
 
     Raises:
-        UsageError: it does.
+        UsageError: it is a link.
     """
     if place != folder and place.is_symlink():
         raise UsageError(f"{place} is a link: notes would be written elsewhere; remove it first")
 
 
 def made_of(contents: Contents) -> dict[str, str]:
-    """Return path in the folder to text, for each note."""
+    """Return the text of each note by its path in the folder."""
     pages = _Pages(contents)
     return {
         "index.md": pages.index(),
@@ -152,7 +152,7 @@ class _Pages:
             heading = f"## {segment.index + 1}{': ' if segment.part else ''}{plain(segment.part)}"
             names = ", ".join(self._name(name) for name in sorted(self._stated[segment.id]))
             about = f"*{names}*" if names else ""
-            # A link to a block leads to the paragraph that bears its mark.
+            # A link to a block leads to the paragraph with its mark.
             parts += [heading, f"{plain(segment.text.strip())} ^{_mark(segment)}", about]
         about_it = {"id": document.id, **document.metadata} | {"id": document.id}
         return _note(about_it, document.title or document.id, *parts)
@@ -199,7 +199,7 @@ class _Pages:
 
 
 def plain(text: str) -> str:
-    """Escape a text for Markdown, so that it makes no link, tag or heading."""
+    """Escape a text for Markdown, so that it creates no link, tag or heading."""
     return _LINE_START.sub(r"\1\\\2", _MARKUP.sub(r"\\\1", text))
 
 
@@ -209,7 +209,7 @@ def _line(text: str) -> str:
 
 
 def _label(name: str) -> str:
-    """Return what a link shows: it may hold no bracket or bar."""
+    """Return the label of a link, without brackets and bars."""
     return " ".join(re.sub(r"[\[\]|\\]", " ", name).split())
 
 
@@ -218,14 +218,14 @@ def _mark(segment: Segment) -> str:
 
 
 def _file_names(named: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return a file name for each key, without its ending: readable, allowed everywhere, unique."""
+    """Return a file name without suffix for each key: readable, unique, allowed everywhere."""
     names_taken: set[str] = set()
     file_names = {}
     for key, name in named:
         base = " ".join(_NO_NAME.sub(" ", name).split())[:_LONGEST].strip(" .") or "unnamed"
         base = f"_{base}" if _RESERVED.match(base) else base
         file_name, number = base, 1
-        while _folded(file_name) in names_taken:  # some file systems take Ann and ann for one
+        while _folded(file_name) in names_taken:  # for some file systems Ann and ann are equal
             number += 1
             file_name = f"{base} ({number})"
         names_taken.add(_folded(file_name))
@@ -321,24 +321,24 @@ async def write_graphml(
 
 
 def _latest(entity: Entity) -> dict[str, Scalar]:
-    """Return an entity's properties, of several values the one said last."""
+    """Return an entity's properties, each with its latest value."""
     return {f"property_{one.name}": one.value for one in entity.properties}
 
 
 def _stated(relation: Relation) -> dict[str, Scalar]:
-    """Return a relation's properties, of several values the one said last."""
+    """Return a relation's properties, each with its latest value."""
     return {f"property_{k}": value for fact in relation.facts for k, value in fact.properties}
 
 
 def _edge_data(relation: Relation) -> dict[str, str]:
-    """Return a relation's type and questions, where it has any."""
+    """Return a relation's type and questions, if it has any."""
     type_ = {"type": relation.type} if relation.type else {}
     questions = {"questions": _xml(" ".join(relation.questions))} if relation.questions else {}
     return type_ | questions
 
 
 def _typed(properties: Mapping[str, Mapping[str, Scalar]]) -> dict[str, dict[str, Scalar]]:
-    """Return properties with one type for each name, as GraphML has it: text where they differ."""
+    """Return properties with one type for each name, as GraphML requires; text if types differ."""
     kinds: dict[str, set[type]] = defaultdict(set)
     for row in properties.values():
         for name, value in row.items():
@@ -364,5 +364,5 @@ def _converted(value: Scalar, kind: type) -> Scalar:
 
 
 def _xml(text: str) -> str:
-    """Leave out what no XML file may hold; everything else is escaped by the writer."""
+    """Remove characters that XML does not allow; the writer escapes all others."""
     return "".join(c for c in text if c >= " " and c not in "\ufffe\uffff")

@@ -121,7 +121,7 @@ async def documents(
             yield item
         return
     async for one in items:
-        # In a thread: other tasks go on while a file is read, and servers refuse what blocks them.
+        # In a thread, so that other tasks continue: some servers refuse blocking calls.
         for item in await asyncio.to_thread(_parsed, one) if isinstance(one, _File) else (one,):
             yield item
 
@@ -178,7 +178,7 @@ def identified(document: Document) -> Document:
 
 
 def _require_kept(document: Document) -> None:
-    """Refuse a document that no store can keep."""
+    """Raise an error if no store can keep a document."""
     texts = {"text": document.text, "title": document.title, "id": document.id}
     for name, text in texts.items():
         if not isinstance(text, str) and (name, text) != ("id", None):
@@ -256,7 +256,7 @@ def _of(source: Document | Mapping[str, Any]) -> Document:
 
 
 def _path(given: str | Path) -> Path:
-    if not str(given).strip():  # which would mean the present folder, with all that is in it
+    if not str(given).strip():  # an empty path would mean the working folder
         raise UsageError("an empty path names no file and no folder; is a variable not set?")
     name = str(given)
     if ("\n" in name or name.count(" ") > _WORDS) and not _exists(name):
@@ -353,7 +353,7 @@ async def _ahead(taken: AsyncIterator[Found | _File], crew: Crew) -> AsyncIterat
                     for item in await _ready(waiting.popleft()):
                         yield item
         except Exception as exc:
-            broken = exc  # what the source gave before it broke is yielded
+            broken = exc  # documents from before the source's error are yielded
         while waiting:
             for item in await _ready(waiting.popleft()):
                 yield item
@@ -398,7 +398,7 @@ def _size(file: _File) -> int:
     try:
         return Path(file.path).stat().st_size
     except OSError:
-        return 0  # said when it is read
+        return 0  # reading it will raise the error
 
 
 async def _by_worker(crew: Crew, together: Sequence[_File]) -> list[Document | Refused]:

@@ -81,7 +81,7 @@ async def fetched(address: str) -> Document:
 
 
 async def _got(url: "httpx.URL", budget: ByteBudget) -> "tuple[httpx.Response, bytes]":
-    """Return what an address answers at last, and all of what it sends."""
+    """Return the final reply of an address, after redirects, with its whole body."""
     import httpx
 
     guard = _Guard(budget.name)
@@ -114,10 +114,10 @@ async def _body(answer: "httpx.Response", budget: ByteBudget) -> bytes:
 
 
 class _Guard:
-    """Looks at each connection before a request goes over it.
+    """Checks each connection before a request is sent on it.
 
-    It sees to which machine the connection leads, so a name that means another machine when it is
-    looked up again is caught, too. Behind a proxy it sees the proxy, which has rules of its own.
+    It checks the address of the connected machine, so it also detects a name that resolves
+    differently on a second lookup. Behind a proxy it sees the proxy, which has its own rules.
     """
 
     def __init__(self, name: str) -> None:
@@ -141,13 +141,13 @@ class _Guard:
 
 
 def _is_outside(server: str) -> bool:
-    """Whether an IP address is one of the internet."""
+    """Return whether an IP address is public."""
     address = ip_address(server.partition("%")[0])
     return (getattr(address, "ipv4_mapped", None) or address).is_global
 
 
 def _kind(answer: "httpx.Response") -> tuple[str, str]:
-    """Return what kind of file a server says that it sent, and in which encoding; "": not said."""
+    """Return the kind and the encoding of a file by the server's headers; "" if not stated."""
     content_type = answer.headers.get("content-type", "")
     return _KINDS.get(
         content_type.partition(";")[0].strip().lower(), ""
@@ -155,7 +155,7 @@ def _kind(answer: "httpx.Response") -> tuple[str, str]:
 
 
 def _in_utf8(data: bytes, encoding: str) -> bytes:
-    """Return a text in UTF-8 where a server says rightly in which encoding it is."""
+    """Return a text in UTF-8 if the encoding in the server's headers is right."""
     try:
         return data.decode(encoding).encode() if encoding else data
     except (LookupError, UnicodeError):

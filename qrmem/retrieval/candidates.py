@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from qrmem.graphstore.protocol import Entry, GraphStore, Titled, Vocabulary
 
 _CANDIDATES = 100
-"""Segments that the index gives by words, and as many by meaning."""
+"""Number of segments from the index by words, and again by vectors."""
 _LEXICAL, _DENSE, _NAMES = 0.4, 0.45, 0.3
-"""What BM25, the cosine and a title that the question names count for in the direct score."""
+"""Weights of BM25, the cosine and a title in the question in the direct score."""
 _MARKS = ".,;:!?\"'()[]{}«»“”‘’"
 _APART = re.compile(r"(?:->|[\s()\[\]{}<>=;:\"])+")
-"""What stands between words, in code too."""
+"""Characters between words, also in code."""
 _LETTER = re.compile(f"[{UNSPACED}]")
 
 
 @dataclass(frozen=True, slots=True)
 class UnderstoodQuestion:
-    """A question as a search sees it.
+    """The analysis of a question for a search.
 
     Attributes:
         weights: its terms with their weights: count times rarity in the namespace.
         spelled: its terms as the question spells them.
         vocabulary: counts in the namespace for its terms.
         vector: `(dimension,)`, its embedding; `None` without an embedder.
-        documents: ids of the only documents that may be found; `None`: all.
-        segments: the same of segments.
+        documents: ids of the only documents to search; `None`: all.
+        segments: ids of the only segments to search; `None`: all.
         titled: names in it that are titles of documents.
         names: everything in it that may be a name, lower-cased.
     """
@@ -107,7 +107,7 @@ def _spelled(question: str, wanted: Mapping[str, float]) -> dict[str, str]:
     for word in _APART.split(question):
         for term in terms(word):
             if term in wanted:
-                # A text with the 2 of 2.5 need not hold 2.5.
+                # A text with the term 2 of "2.5" need not contain 2.5.
                 is_whole = not (_LETTER.match(term) or (term.isdigit() and "." in word))
                 spellings.setdefault(term, word.strip(_MARKS) if is_whole else term)
     return spellings
@@ -174,7 +174,7 @@ class Neighbourhood:
         fresh = [e for e in entries if allowed is None or e.document_id in allowed]
         if not fresh:
             return
-        fresh.sort(key=lambda entry: (entry.document_id, entry.index))  # whatever the store's order
+        fresh.sort(key=lambda entry: (entry.document_id, entry.index))  # whatever the order
         self.row_of |= {entry.id: row for row, entry in enumerate(fresh, len(self.entries))}
         self.entries += fresh
         self.profiles = np.concatenate([self.profiles, self._profiles(fresh)])

@@ -176,14 +176,14 @@ def _kind(later: str, earlier: str, rarity: Rarity) -> str:
     return _corrects(later, earlier) if _is_brief(earlier) and _is_brief(later) else ""
 
 
-@lru_cache(4096)  # each turn is compared with many
+@lru_cache(4096)  # cached, as each turn is compared with many
 def _is_brief(text: str) -> bool:
     return len(text.split()) <= _BRIEF
 
 
 def _is_of_one(first: Turn, second: Turn) -> bool:
     is_same = (first.role, first.user) == (second.role, second.user)
-    # A turn without a name may be anybody's of that role.
+    # A turn without a name may be from anybody with that role.
     return is_same and (not first.speaker or not second.speaker or first.speaker == second.speaker)
 
 
@@ -229,13 +229,13 @@ def _corrects(later: str, earlier: str) -> str:
 
 
 def _is_elsewhere(later: str, earlier: str) -> bool:
-    """Whether somebody lives in one place first, and in another one later."""
+    """Return whether somebody lives in one place, and later in another one."""
     old, new = _LIVES.search(earlier), _MOVES.search(later) or _LIVES.search(later)
     return bool(old and new and old[1] != new[1])
 
 
 def _is_renamed(later: str, earlier: str) -> bool:
-    """Whether the same one has two names."""
+    """Return whether the same animal, boat or child has two names."""
     old, new = _names(earlier), _names(later)
     return any(old[one] != new[one] for one in old.keys() & new.keys())
 
@@ -246,19 +246,19 @@ def _names(text: str) -> dict[str, str]:
     return {match[1].casefold(): match[2].casefold() for match in naming_matches}
 
 
-@lru_cache(4096)  # each turn is compared with many
+@lru_cache(4096)  # cached, as each turn is compared with many
 def _terms(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
 def _has_new_mark(marks: re.Pattern[str], later: str, earlier: str) -> bool:
-    """Whether the later text has a mark that the earlier one does not have, too."""
+    """Return whether the later text has a mark that the earlier one does not have."""
     marks_of_later = {match.group().casefold() for match in marks.finditer(later)}
     return bool(marks_of_later - {match.group().casefold() for match in marks.finditer(earlier)})
 
 
 def _is_elliptical(later: str, earlier: str) -> bool:
-    """Whether a turn is short, opens like a correction, and has another number or name."""
+    """Return whether a turn is short, begins like a correction, and has another number or name."""
     if len(later.split()) > _SHORT or later.rstrip().endswith("?") or not _OPENING.match(later):
         return False
     new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from qrmem.retrieval.linking import Texts
 
 MOST = 400
-"""Fragments with a name beyond which none is looked into: everybody defines it."""
+"""Maximum number of fragments with a name to inspect; a more frequent one is defined often."""
 
 _WORD = re.compile(r"`?(?:[^\W\d]|\$)[\w$]*(?:(?:\.|::)[\w$]+)*!?(?:\(\)?|`)?")
 _ODD = re.compile(r"[_$`(]|::|\w\.\w|[a-z\d][A-Z]|[^\W\d]\d")
-"""What a word of plain language doesn't have."""
+"""Characters that ordinary words do not have."""
 _TOLD = (
     re.compile(r"\b(?:function|method|class|struct|trait|interface|macro)\s+([^\W\d]\w*)"),
     re.compile(r"\b([^\W\d]\w*)\s+(?:function|method|class|defined|implemented|declared)\b"),
 )
-"""A plain word that the question says is a name of code."""
+"""An ordinary word that the question marks as a name in code."""
 _SIMPLE = re.compile(r"[^\W\d]\w*|\$\w+")
 _PYTHON = r"\s*(?:async\s+)?(?:def|class)\s+"
 _KEYWORD = (
@@ -37,15 +37,15 @@ _TYPED = (
     r"(?:[\w$][\w$<>,\[\]:]*[\s*&]+)"
 )
 _NAMED = r"[*&~#]*(?:\w+::)*"
-"""What stands before the name of a function whose language has no word for one."""
+"""Text before the name of a function in a language without a keyword for functions."""
 _BODY = r"\s*\((?:[^;]*\{\s*$|(?:[^();]|\([^();]*\))*\)[^;{}()=]*\{)"
 _HEAD = r"\s*\([^;]*[,)]\s*$"
 _DECLARED = r"\s*\([^;{}=]*\)[^;{}()=]*;"
-"""Its parameters, and what it does; these, to the line's end; these alone."""
+"""Parameters with a body; parameters to the end of the line; only parameters."""
 _ASSIGNED = r"[\w$.\s]*?(?<![\w$])"
 _FUNCTION = r"\s*(?::[^=()]*=|[:=])\s*(?:async\b\s*)?(?:function\b|[\w$]+\s*=>|\([^;]*=>)"
 _PREFIXED = ("go", "rust")
-"""Languages with a word before every function."""
+"""Languages with a keyword before every function."""
 _SCRIPTS = ("javascript", "typescript", "tsx")
 
 
@@ -84,7 +84,8 @@ def _ways(own: str, language: str) -> list[str]:
         ways.append(_ASSIGNED + own + _FUNCTION)
     elif language not in _PREFIXED:
         ways.append(f"{_TYPED}+{_NAMED}{own}{_HEAD}")
-    if language == "java":  # a method of an interface: no statement begins with a type and a call
+    # A method of an interface: no statement begins with a type before a call.
+    if language == "java":
         ways.append(f"{_TYPED}+{own}{_DECLARED}")
     return ways
 

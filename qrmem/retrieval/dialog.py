@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
 
 STANDING_KEY = "standing"
-"""Metadata of a turn that may state a lasting wish of its user."""
+"""Metadata key of a turn that may state a lasting wish of its user."""
 HEALTH_KEY = "health"
-"""The same, of a turn that may state what its user's health or diet forbids."""
+"""Metadata key of a turn that may state limits of its user's health or diet."""
 STATED_KEY = "stated"
-"""Metadata of a turn that may state something about its user."""
+"""Metadata key of a turn that may state something about its user."""
 RECENT_TOKENS = 1_000
 """Maximum tokens of the recent history in the prompt (FragRel, B.3)."""
 RECENT_ROUNDS = 10
@@ -139,7 +139,7 @@ def as_turn(id: str, given: Mapping[str, Any], text: str) -> Turn:
 
 
 def _who(given: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the role and the user of the turn that a document's metadata tells of."""
+    """Return the role and the user of a turn by its document's metadata."""
     return one_line(str(given[ROLE_KEY])), str(given.get(USER_KEY, ""))
 
 
@@ -215,7 +215,7 @@ def read_message(message: Any) -> Message:
         left_out = tuple(str(key) for key, value in message.items() if _is_lost(key, value))
     else:
         role, content = getattr(message, "type", None), getattr(message, "content", None)
-        # A chat message of LangChain has the model's own role beside its type.
+        # A chat message of LangChain has the model's own role besides its type.
         role, name = getattr(message, "role", role), getattr(message, "name", None)
     if isinstance(role, str) and isinstance(content, bool | int | float | bytes):
         raise UsageError(f"what was said must be text, not {type(content).__name__}")
@@ -231,7 +231,7 @@ def read_message(message: Any) -> Message:
 
 
 def _time(message: Mapping[str, Any]) -> str:
-    """Return when a message was said; "" if it has no time."""
+    """Return the time of a message; "" if it has none."""
     at = next((message[key] for key in TIME_KEYS if message.get(key)), None)
     day, clock = message.get("date"), message.get("time")
     if at is day and isinstance(day, str) and isinstance(clock, str) and "T" not in day:
@@ -330,7 +330,7 @@ def in_order_of_time(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def _instant(at: str) -> datetime | None:
-    """Return a time in ISO form, as of UTC where it names no zone."""
+    """Parse a time in ISO form; without a zone it is in UTC."""
     try:
         when = datetime.fromisoformat(at)
     except ValueError:
@@ -385,7 +385,7 @@ async def corrected(
     reply_ids = {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
     metadata_of = {one.id: one.metadata for one in await store.documents(ns, reply_ids)}
     metadata_of |= {one.document_id: one.metadata for one in shared.values()}
-    who = {(turn.role, turn.user) for turn in turns}  # nobody corrects what others said
+    who = {(turn.role, turn.user) for turn in turns}  # turns only correct turns of the same person
     metadata_of = {
         id: one
         for id, one in metadata_of.items()
@@ -404,7 +404,7 @@ async def corrected(
     by_id = {turn.id: turn for turn in turns}
     rarity = await _rarity(searcher, sorted(shared_terms(turns, later)))
     for id, parts in corrections(turns, later, rarity).items():
-        # A fact that corrects something stands for its turn.
+        # A fact that corrects something represents its turn.
         turns_by_id = {turn_id(part.number): part for part in parts}
         missing = [one for one in turns_by_id if turns_by_id[one].id != one and one not in by_id]
         wholes = await read_turns(store, ns, await turn_infos(store, ns, missing))

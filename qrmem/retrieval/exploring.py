@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _RESTART = 0.5
 _ROUNDS = 12
 _SHARPEN = 6
-"""Power on the direct scores: few segments start nearly all of the walk."""
+"""Exponent on the direct scores: nearly all of the walk starts from few segments."""
 _TITLE_LINK = 3.0
-"""How much a link to a title weighs against a shared name."""
+"""Weight of a link to a title, relative to a shared name."""
 _COMMON = 40
-"""Segments with a name beyond which it joins nothing."""
+"""Maximum number of segments with a name that links them."""
 
 Edges = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.float64]"]
 """Heads, tails and weights."""
@@ -97,19 +97,19 @@ async def _shared_names(near: "Neighbourhood", rows: "NDArray[np.int64]") -> tup
 
 
 _DIRECT, _SEEDS = 40, 12
-"""Candidates by their direct score; the first of them, whose names are followed."""
+"""Number of candidates by direct score, and of the first ones whose names are followed."""
 _ONWARD = 10
-"""Segments that a second hop starts from."""
+"""Number of segments that start a second hop."""
 _ASKED_AGAIN = 8
-"""Seeds from which what is lacking is asked for again."""
+"""Number of seeds that make a follow-up query."""
 _SHARED, _FAR, _FAR_SHARED = 60, 60, 30
-"""Candidates by shared names, by a second hop, by shared names after it."""
+"""Number of candidates by shared names, by a second hop, and by shared names after it."""
 _ASKED = 15
-"""Candidates by each follow-up query."""
+"""Number of candidates from each follow-up query."""
 _ASKED_FOR = 24
-"""Terms of names in a follow-up query."""
+"""Number of terms of names in a follow-up query."""
 _PLAIN_NAME = 0.3
-"""What a name counts in a sentence that has nothing of the question."""
+"""Weight of a name in a sentence without words of the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ async def _ask_again(
 
 
 def _rarest(bag: Mapping[str, float], rarity: Mapping[str, float]) -> dict[str, float]:
-    """Return the terms that count most in a follow-up query."""
+    """Return the terms with the most weight in a follow-up query."""
     ordered = sorted(bag, key=lambda term: (-bag[term] * rarity[term], term))
     return {term: bag[term] for term in ordered[:_ASKED_FOR]}
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from qrmem.types import Segment
 
 HOMONYMS = 4
-"""Documents of one title that it leads to."""
+"""Maximum number of documents to which one title leads."""
 RARE = 20
-"""Segments that a name may stand in and still link them; a commoner one says too little."""
+"""Maximum number of segments with a name that links them; a more frequent one is too vague."""
 _AS_IT_IS = 0.25
-"""What a link is worth whose sentence, or whose target, has nothing of the question."""
+"""Worth of a link if its sentence, or its target, has no word of the question."""
 _KEPT = 10_000
-"""Segments whose sentences are kept between searches."""
+"""Number of segments whose sentences are cached between searches."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ FEATURES: "Mapping[str, Callable[[Exploration], NDArray[np.float64]]]" = {
     "meaning": lambda f: _logged(f.near.dense[f.rows], 0.05),
     "telling words": _telling,
 }
-"""Name to what it measures; each gives `(c,)` with values in [0, 1]."""
+"""Features by name; each returns `(c,)` with values in [0, 1]."""
 
 WEIGHTS: Mapping[str, float] = {
     "walk": 6.29,
@@ -98,7 +98,7 @@ WEIGHTS: Mapping[str, float] = {
 "telling words" was 7.72 before it was defined as it is: see there."""
 
 _TIE = 1e-4
-"""Scores that are shown with four digits and differ by less are equal."""
+"""Scores that differ by less are equal; they are shown with four digits."""
 
 
 def ranked(found: "Exploration") -> "NDArray[np.float64]":
@@ -136,16 +136,16 @@ def _led(scores: "NDArray[np.float64]", found: "Exploration") -> "NDArray[np.flo
     return scores
 
 
-# How a hit was reached, in words.
+# The reason for a hit, in words.
 
 
 _WORDS = 6
 _SENTENCE = 160
 _STRONG = 0.5
-"""Direct score from which no link is needed to say why."""
+"""Minimum direct score of a hit whose reason needs no link."""
 
 _Step = tuple[str, int]
-"""A part of a way in words, and the row of the segment that it quotes."""
+"""A part of a path in words, and the row of the segment that it quotes."""
 
 
 async def reason(

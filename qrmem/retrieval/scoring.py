@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _MOST_TERMS = 256
-"""Distinct terms of a query that count; a longer one is cut there."""
+"""Maximum number of distinct terms of a query; further ones are ignored."""
 
 
 def query_terms(text: str) -> dict[str, float]:
@@ -47,7 +47,7 @@ def saturated(
     terms_known = frozenset(wanted)
     rows = []
     for bag in bags:
-        terms_held = terms_known.intersection(bag)  # most texts have few of the terms
+        terms_held = terms_known.intersection(bag)  # the usual case: a text has few of the terms
         rows.append([len(bag), *(bag.count(term) if term in terms_held else 0 for term in wanted)])
     table = np.array(rows, dtype=np.float64).reshape(-1, len(wanted) + 1)
     norms = K1 * (1 - B + B * table[:, :1] / mean_length)

@@ -155,7 +155,7 @@ class Searcher:
         async with self._now() as now:
             findings = await now._find(question, vector, documents, most)
             hits = [] if findings is None else await now._hits(most, findings)
-        # The store need not wait for a server.
+        # Outside of the snapshot: the store need not wait for the reranker's server.
         return hits if reranker is None else (await _reranked(reranker, question, hits))[:k]
 
     async def findings(
@@ -197,7 +197,7 @@ class Searcher:
     async def vector(
         self, text: str, info: "NamespaceInfo | None" = None
     ) -> "NDArray[np.float32] | None":
-        """Return a query's vector, `None` where the memory has none."""
+        """Return a query's vector; `None` if the memory has no vectors."""
         if self.embedder is None:
             return None
         info = info or await self.store.namespace(self.ns)
@@ -213,7 +213,7 @@ class Searcher:
         return await self.vector(question, info)
 
     def _check(self, info: "NamespaceInfo") -> None:
-        """Refuse another model; its dimension is checked once it has made a vector."""
+        """Refuse another model; its dimension is checked with its first vector."""
         if self.embedder is not None and info.dimension and self.embedder.name != info.embedder:
             raise EmbedderMismatch(
                 f"the memory was embedded by {info.embedder}, not by {self.embedder.name}; "
@@ -233,7 +233,7 @@ class Searcher:
             question: in any language.
             by: "bm25" or "cosine".
             k: upper bound on their number.
-            documents: ids of the only documents to look at; `None`: all.
+            documents: ids of the only documents to search; `None`: all.
         """
         if by == "cosine":
             vector = await self.vector(question)
@@ -255,7 +255,7 @@ class Searcher:
         Args:
             question: in any language.
             k: how many of each, at most.
-            documents: ids of the only documents to look at; `None`: all.
+            documents: ids of the only documents to search; `None`: all.
         """
         vector = await self.vector(question)
         async with self._now() as now:
@@ -304,7 +304,8 @@ class Searcher:
         neighbourhood = found.near
         rows = {neighbourhood.entries[row].id: row for row in found.best(2 * k)}
         read = await self.store.segments(self.ns, list(rows))
-        segments = {segment.id: segment for segment in read}  # without those deleted since
+        # Without segments that were deleted since.
+        segments = {segment.id: segment for segment in read}
         kinds = {id_: _kind(one, neighbourhood.entries[rows[id_]]) for id_, one in segments.items()}
         ordered = sorted((id_ for id_ in rows if id_ in segments), key=lambda id_: kinds[id_] != "")
         hits: list[Hit] = []
@@ -328,7 +329,7 @@ class Searcher:
 
 
 async def _reranked(reranker: "Reranker", question: str, hits: list[Hit]) -> list[Hit]:
-    """Return hits, the first of them in the order of a reranker, if it gives one.
+    """Return hits; a reranker, if there is one, orders the first of them.
 
     Reranked hits get scores by their rank, from 1 down to more than 0.5. Later hits get half of
     their own scores.

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
 
 
-# Segments that have words in common with a text, found without reading them.
+# Segments with words in common with a text, found without reading them.
 
 _MOST = 100
-"""Segments that are compared with a text: those that the index finds nearest."""
+"""Number of segments, the nearest in the index, that are compared with a text."""
 
 
 @lru_cache(maxsize=4096)
@@ -71,30 +71,30 @@ PART_TOKENS = 80
 """Upper bound of a part of a turn: some sixty words, a few sentences."""
 
 _NEIGHBOURS = (0.25, 0.1)
-"""What turns one and two places away count for; a part's own score is at most 1 for its words and
-1 for its vector."""
+"""Weights of turns one and two places away; a part's own score is at most 1 for its words and 1
+for its vector."""
 _BESIDE = tuple((s * n, worth) for n, worth in enumerate(_NEIGHBOURS, 1) for s in (-1, 1))
-"""Each place beside a turn, and what it counts for."""
+"""Positions beside a turn, with their weights."""
 _SPEAKER, _TIME, _SESSION = 0.4, 1.0, 0.2
-"""What is added where the prompt names who spoke, and when, and of the session's best turn."""
+"""Bonuses if the prompt names the speaker, and the time, and for the session's best turn."""
 _USER, _USER_ASKED = 0.3, 0.6
-"""What is added for what the user said, and where the prompt asks for just that."""
+"""Bonuses for turns of the user, and if the prompt asks for these."""
 STANDING = 0.3
-"""What is added for the part of a turn that says how the user wants things, always."""
+"""Bonus for a part of a turn that states a lasting wish of the user."""
 STATED = 0.8
-"""What is added for what users state of themselves, where they ask about themselves."""
+"""Bonus for statements of users about themselves, if they ask about themselves."""
 _SECOND = 0.8
-"""What each further part of a turn that is shown already counts for."""
+"""Factor on each further part of a turn that is already shown."""
 _STRETCHES, _SPREAD = 20, 0.9
-"""Stretches of the conversation, for prompts about all of it, and what each further part of one
-counts for."""
+"""Number of sections of the conversation, for prompts about all of it, and the factor on each
+further part of a section."""
 _ENOUGH, _PLENTY, _MOST_OF_IT, _HALF = 1.0, 1.5, 0.6, 0.5
 """What a prompt shares at least with a part of something that was said: words that weigh as much as
 one that was never said, or this share of its words. What weighs as much as the second, or is
 several words or a name and most of the prompt, or half of it by weight, is worth the whole budget;
 where somebody speaks of themselves, what weighs as much as the first is, too."""
 LITTLE = 0.1
-"""The share of the budget for a prompt that may be about nothing that was said."""
+"""Share of the budget for a prompt that may be about nothing that was said."""
 _NEAR, _NEAR_OWN = 0.5, 0.35
 """Cosine from which a prompt is about something that was said, and one where somebody asks about
 themselves: "Do I have pets?" is as far from "We keep two dogs"."""
@@ -122,7 +122,7 @@ _HEALTH = re.compile(
     r"|\bmy (?:(?:\w+ )?allerg(?:y|ies)|diabetes|asthma|epilepsy|(?:\w+ )?intolerance)\b",
     re.IGNORECASE,
 )
-"""What holds of somebody's health and diet, whatever they ask for."""
+"""Statements about somebody's health and diet."""
 _STATEMENT = re.compile(
     r"\W*(?:(?:actually|also|and|but|so|well|oh|yes|yeah|no|by the way),? )*"
     r"(?:(?:my|our) \w|(?:i|we)(?:['’](?:m|re|ve))? "
@@ -133,7 +133,7 @@ _STATEMENT = re.compile(
     r"|having|getting|using|working on|going to)\b)\w)",
     re.IGNORECASE,
 )
-"""How a sentence begins in which somebody states something of themselves, and asks for nothing."""
+"""Beginnings of a sentence in which users state something about themselves without a request."""
 _WHOLE = re.compile(
     r"\b(?:summar(?:y|ies|i[sz]e)|overview|recap|timeline|throughout|so far|over time"
     r"|in (?:the )?order|the order|sequence of|progress(?:ed|ion)?|evolv(?:e|ed|ing)"
@@ -154,7 +154,7 @@ _OWN_STATE = re.compile(
     re.IGNORECASE,
 )
 _ADVICE = re.compile(r"\b(?:should|shall|can|could|would|may|might|must)\b", re.IGNORECASE)
-"""Of a question with "I" or "my": one of these asks for advice, and not for what is so."""
+"""Words by which a question with "I" or "my" asks for advice, not for a fact."""
 _NAME = re.compile(r"(?<![.!?\n] )(?<!^)(?<![\w'’])[^\W\d_a-z]\w+")
 _SMALL_TALK = frozenset(
     terms(
@@ -166,20 +166,20 @@ _SMALL_TALK = frozenset(
 
 
 def is_standing(text: str) -> bool:
-    """Whether a text may say how its writer wants things from now on, or what they can't have.
+    """Return whether a text may state a lasting wish of its writer, or limits of health or diet.
 
-    A guess, from English words.
+    This is a guess from English words.
     """
     return _STANDING_WORDS.search(text) is not None or is_of_health(text)
 
 
 def is_of_health(text: str) -> bool:
-    """Whether a text may say what its writer's health or diet forbids (a guess, English words)."""
+    """Return whether a text may state limits of health or diet (a guess from English words)."""
     return _HEALTH.search(text) is not None
 
 
 def is_stated(text: str) -> bool:
-    """Whether a text states something of its writer: "I moved to Bergen" (a guess, English)."""
+    """Return whether a text states something about its writer: "I moved to Bergen" (a guess)."""
     said = (text[start:end].strip() for start, end in sentences(text))
     return any(_STATEMENT.match(one) and not one.endswith("?") for one in said)
 

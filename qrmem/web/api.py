@@ -85,7 +85,7 @@ def api(
     from starlette.convertors import PathConvertor, register_url_convertor
 
     class Whole(PathConvertor):
-        regex = r"[\s\S]*"  # an id can hold line breaks, as a file's name can
+        regex = r"[\s\S]*"  # an id can contain line breaks, like a file name
 
     register_url_convertor("whole", Whole())
 
@@ -94,7 +94,7 @@ def api(
             kind = {"type": "extra_forbidden"}
             raise RequestValidationError([kind | {"loc": ("", name)} for name in unknown])
 
-    # It checks nothing, as the guard does; it makes OpenAPI and the page `/docs` know of the token.
+    # The guard checks the token; this only tells OpenAPI and the page `/docs` about it.
     bearer = HTTPBearer(auto_error=False, description="The token: QRMEM_TOKEN of the service.")
     app: FastAPI = FastAPIOffline(
         title="qrmem",
@@ -110,8 +110,8 @@ def api(
 
     @app.exception_handler(RequestValidationError)
     async def correct(request: Request, exc: RequestValidationError) -> JSONResponse:
-        # What was sent is not repeated: a request can hold numbers that no reply can.
-        null = (await request.body()).strip() == b"null"  # which is handed on as no body
+        # The input is not repeated: a request can contain numbers that no reply can.
+        null = (await request.body()).strip() == b"null"  # an empty body is passed on as no body
         error = whole(_refused(exc.errors(), [] if null else exc.body))
         if any(one["type"] == "extra_forbidden" for one in exc.errors()):
             error = f"{error} (arguments: {', '.join(_arguments(request)) or 'none'})"
@@ -146,16 +146,16 @@ def api(
 
 
 async def _unknown(request: "Request") -> list[str]:
-    """Return what is sent under no name that the request has, sorted.
+    """Return unknown names in a request, sorted.
 
-    A name with a slip in it would search everything, or keep half of a turn.
+    A misspelt name would search everything, or lose a part of a turn.
     """
     dependant = request.scope["route"].dependant
     unknown = set(request.query_params) - {one.alias for one in dependant.query_params}
     if dependant.body_params and "json" in request.headers.get("content-type", ""):
         try:
             body = await request.json()
-        except (ValueError, RecursionError):  # none, or of a type that is not read as JSON
+        except (ValueError, RecursionError):  # no body, or a type that is not parsed as JSON
             body = None
         names_given = set(body if isinstance(body, dict) else ())
         unknown |= names_given - {one.alias for one in dependant.body_params}
@@ -195,7 +195,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
     @get("/status", summary="The memory's size and state", responses=of(MemoryStatus))
     async def status(problems: some = None) -> Any:
         status_found = await memory.status()
-        name = PurePath(status_found.location).name  # no client needs to know where it is
+        name = PurePath(status_found.location).name  # clients need not know where it is
         return replace(status_found, location=name, problems=status_found.problems[:problems])
 
     @get(
@@ -262,7 +262,7 @@ def _looking(app: "FastAPI", memory: Memory) -> None:
             else asdict(replace(stored_document, text="", parts=())) | length
         )
 
-    # A browser takes `..` in a path for the folder above.
+    # A browser resolves `..` in a path.
     other = "The same, for an id that no path can hold, such as `..`"
     get("/document", summary=other, responses=of(Document))(document)
 
@@ -342,7 +342,7 @@ def _brief(trail: Trail) -> BriefTrail:
 
 
 def _mark_segments(query: str, segments: Sequence[Segment]) -> list[MarkedSegment]:
-    from qrmem.answering.excerpts import matches  # which loads what searches
+    from qrmem.answering.excerpts import matches  # loads the search
 
     return [MarkedSegment(**asdict(one), matches=matches(query, one.text)) for one in segments]
 
@@ -350,7 +350,7 @@ def _mark_segments(query: str, segments: Sequence[Segment]) -> list[MarkedSegmen
 def _searching(app: "FastAPI", memory: Memory, of_user: str) -> None:
     from fastapi import Body, Response
 
-    from qrmem.answering.excerpts import scant  # which loads what searches
+    from qrmem.answering.excerpts import scant  # loads the search
 
     asked = Annotated[str, Body(min_length=1)]
     several = Annotated[list[str] | None, Body()]

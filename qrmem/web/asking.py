@@ -80,7 +80,7 @@ def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
         items = memory.stream(
             question,
             words=stream,
-            strategy=cast(Strategy | None, strategy),  # refused there if it is none
+            strategy=cast(Strategy | None, strategy),  # raises there if it is invalid
             window=window,
             choices=choices,
             documents=documents,
@@ -112,8 +112,8 @@ _Items = AsyncGenerator[Step | Words | Answer, None]
 async def _streamed(memory: Memory, items: _Items) -> "StreamingResponse":
     """Return a run as server-sent events: `step` and `words`, then `answer` or `error`.
 
-    What is refused before the first of them is refused as without streaming. A client who goes
-    away ends the run.
+    An error before the first event gives the same reply as without streaming. If the client
+    disconnects, the run ends.
     """
     from starlette.responses import StreamingResponse
 

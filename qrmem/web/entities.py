@@ -81,11 +81,11 @@ def naming(app: "FastAPI", memory: Memory) -> None:
 
 
 def _neighbourhood(view: EntityView, sources: Sequence[Segment], offset: int, limit: int) -> Around:
-    """Return a part of an entity's view in few bytes, and how much there is in all.
+    """Return a part of an entity's view in compact form, with the total counts.
 
     Args:
         sources: segments that state the relations.
-        offset: how many names are passed over; relations and segments are a part already.
+        offset: number of names to skip; relations and segments are only a part already.
     """
     entity = view.entity
     places = {segment.id: segment for segment in sources}

@@ -101,7 +101,7 @@ class Guard:
             return f"a body has at most {most:,} bytes here", 413
         if self._hosts and headers.get("host", "") not in self._hosts:
             return "unknown host; with QRMEM_TOKEN set, the token gives access from any", 403
-        # Another site could not read the reply, but could find out whether there is one.
+        # Another site could not read the reply, but could detect whether there is one.
         is_open = digest("") in self._doors
         if is_open and headers.get("sec-fetch-site", "none") not in _OWN_SITE:
             return (
@@ -165,7 +165,7 @@ def listening(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except OSError as exc:
-        # Python adds the address, which is named already.
+        # Python's message would repeat the address.
         reason = str(exc.strerror).partition(" (while attempting")[0]
         other = "; choose another by --port" if exc.errno == EADDRINUSE else ""
         raise OutOfReach(f"cannot listen on {host}:{port}: {reason}{other}") from exc
@@ -176,13 +176,15 @@ async def run(app: "ASGIApp", listens: socket.socket) -> None:
     import uvicorn
 
     if not _logger.handlers:
-        _logger.addHandler(StreamHandler())  # to the terminal; the package's own shows nothing
+        # To the terminal, since the logger of the package prints nothing.
+        _logger.addHandler(StreamHandler())
     most = _most_connections()
     config = uvicorn.Config(
         app,
         http=_bounded(most),
         ws="none",
-        backlog=max(1, most // 2),  # so many are accepted before one of them can be closed
+        # So many connections may be accepted before one of them is closed.
+        backlog=max(1, most // 2),
         log_level="error",
         access_log=False,
         lifespan="on",
@@ -211,7 +213,7 @@ def _bounded(most: int) -> Any:
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    waiting: dict[Any, None] = {}  # of those below, the longest first
+    waiting: dict[Any, None] = {}  # the one that has waited longest comes first
 
     class Bounded(H11Protocol):
         timer: asyncio.TimerHandle | None = None
@@ -223,7 +225,7 @@ def _bounded(most: int) -> Any:
             if len(self.connections) > most:
                 log(f"more than {most} connections: one that waits for its request is closed")
                 longest = next(iter(waiting), self)
-                waiting.pop(longest, None)  # or the next one that comes would close it, too
+                waiting.pop(longest, None)  # else the next connection would close it again
                 longest.transport.abort()
             self.watch()
 
@@ -253,7 +255,7 @@ def _bounded(most: int) -> Any:
             is_open = self.cycle is not None and not self.cycle.response_complete
             if is_open and not self.cycle.more_body:
                 if not self.flow.write_paused:
-                    self.rest()  # the request is whole, and is being answered
+                    self.rest()  # the request is complete, and is being answered
             elif self.awaited != (now := (self.cycle, is_open)):
                 self.awaited = now
                 waiting.pop(self, None)

@@ -124,7 +124,7 @@ class Jobs:
         """
         try:
             if self._folder is not None and await asyncio.to_thread(self._folder.is_dir):
-                with suppress(StoreConflict):  # said to the client who comes with a job
+                with suppress(StoreConflict):  # the error goes to the client that starts a job
                     await self._claim_folder()
                     await self._resume(memories)
             yield
@@ -163,7 +163,7 @@ class Jobs:
             created=_now(),
         )
         ended = self._make_room(job)
-        self._jobs[job.job] = job  # before anything is waited for, so that the next one counts it
+        self._jobs[job.job] = job  # before any await, so that the next job counts it
         try:
             await asyncio.to_thread(
                 self._write, job, texts=[_document_data(one) for one in documents]
@@ -227,10 +227,10 @@ class Jobs:
         return sorted(jobs_found, key=lambda job: (job.created, job.job), reverse=True)
 
     def _make_room(self, job: _Job) -> list[_Job]:
-        """Return jobs to forget, as a new one comes.
+        """Return the old jobs to delete before a new one.
 
         Raises:
-            CapReached: too many have not ended.
+            CapReached: too many jobs are unfinished.
         """
         same = [one for one in self._of(job.namespace) if one.user == job.user]
         if sum(not one.ended for one in same) >= WAITING:
@@ -284,7 +284,7 @@ class Jobs:
         try:
             await asyncio.to_thread(self._write, ended, report=report)
         except QrmemError as exc:
-            log(str(exc))  # the next start runs it again, which costs nothing
+            log(str(exc))  # the next start runs it again, at no cost
         job.state, job.error, job.ended = ended.state, ended.error, ended.ended
 
     # --- files ----------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ class Jobs:
                 if path.is_symlink() or not path.is_file():
                     raise ValueError("qrmem did not write it")
                 job = TypeAdapter(_Job).validate_json(path.read_bytes(), strict=True)
-                if job.job != path.stem:  # it would be written elsewhere
+                if job.job != path.stem:  # its file would be elsewhere
                     raise ValueError("it has another name than its file")
             except (OSError, ValueError) as exc:
                 log(f"{path} is not a job: {exc!r}")
@@ -346,7 +346,7 @@ def _locked(folder: Path) -> FileLock:
 
 
 def _outcome(report: AddReport) -> tuple[str, str]:
-    """Return the state of a job that has been read, and what is wrong: the first problem."""
+    """Return the state of a job after its add, and its first problem."""
     if report.stopped:
         return "stopped", report.stopped
     error = ""
@@ -359,7 +359,7 @@ def _outcome(report: AddReport) -> tuple[str, str]:
 
 
 async def _check_owner(memory: Memory, user: str, documents: Sequence[Document]) -> None:
-    """Refuse to replace what has a user's id and is somebody else's.
+    """Refuse to replace a document with a user's id that belongs to somebody else.
 
     Raises:
         UsageError: there is such a document.
@@ -380,7 +380,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-# Routes of `qrmem serve` for jobs, which run on after the client has left: `POST /jobs`.
+# Routes of `qrmem serve` for jobs, which continue without their client: `POST /jobs`.
 
 
 def handing_over(app: "FastAPI", memory: Memory, user: str, jobs: Jobs) -> None:

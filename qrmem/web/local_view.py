@@ -44,7 +44,7 @@ def view(
         ask: offer questions, which may call the chat model.
         write: offer to merge names and to edit statements.
     """
-    app: Any = api(memory, ask=ask)  # says what is missing
+    app: Any = api(memory, ask=ask)  # raises the error about the missing extra
     from starlette.responses import FileResponse
     from starlette.staticfiles import StaticFiles
 

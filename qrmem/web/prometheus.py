@@ -107,7 +107,7 @@ class Metrics:
                     await app(scope, receive, sent)
                 finally:
                     method = scope["method"] if scope["method"] in _METHODS else "other"
-                    route = getattr(scope.get("route"), "path", "none")  # of FastAPI
+                    route = getattr(scope.get("route"), "path", "none")  # FastAPI's route
                     self._requests.labels(method, route, str(status)).inc()
                     self._seconds.labels(route).observe(perf_counter() - began)
 

@@ -111,7 +111,7 @@ def writing(app: "FastAPI", memory: Memory, user: str) -> None:
         try:
             await own_document(memory, user, document["id"])
         except NotFound:
-            update = False  # whatever is there is somebody else's: it is not replaced
+            update = False  # an existing document belongs to somebody else and is not replaced
         return await memory.add(document, update=update)
 
     @app.delete("/documents/{id:whole}", summary="Forget a document", responses=of(Deleted))

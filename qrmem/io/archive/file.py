@@ -260,7 +260,7 @@ def _damaged(path: Path, why: str) -> BadImport:
     )
 
 
-# What the lines of an archive must be to each other, seen before anything is written.
+# Checks of the lines of an archive against each other, before anything is written.
 
 _LONGEST_ID = 1000
 _REPLY = re.compile("[0-9a-f]{64}")

@@ -96,7 +96,7 @@ async def import_archive(
         await filling.end()
         await store.finish_import(ns, token)
     except BaseException:
-        # If the store is gone too, the token stays, and the next import begins anew.
+        # If the store is unavailable, too, the token stays, and the next import starts again.
         with suppress(QrmemError):
             await store.delete_namespace(ns, importing=token)
         raise

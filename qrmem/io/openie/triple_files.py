@@ -167,7 +167,7 @@ class _Collected:
         self._named: dict[str, Passage] = {}
 
     def take(self, where: str, item: Any) -> None:
-        """Take a record."""
+        """Add a record."""
         if isinstance(item, Mapping) and "subject" in item:
             self._take_triple(where, _cells(item))
         elif isinstance(item, Mapping):
@@ -197,7 +197,7 @@ class _Collected:
         self._named[passage].triples.append(Triple(subject, relation, object))
 
     def _take_passage(self, where: str, item: Mapping[str, Any]) -> None:
-        """Take a passage as HippoRAG keeps it: `title` and `text`, else the whole in `passage`."""
+        """Add a passage of HippoRAG: `title` and `text`, or both in `passage`."""
         text = item.get("text", item.get("passage"))
         title, id_ = item.get("title") or "", item.get("idx", item.get("id"))
         if isinstance(text, str) and not text.strip():
@@ -246,7 +246,7 @@ def _triple(value: Any) -> Triple | None:
 
 
 def _word(value: Any) -> str | None:
-    """Return a cell as text; a number may stand where a name may."""
+    """Return a cell as text; a name may be a number."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     return (" ".join(value.split()) or None) if isinstance(value, str) else None

@@ -96,12 +96,12 @@ class _Page:
 
     @property
     def is_filled(self) -> bool:
-        """Whether anything stands here."""
+        """Whether there are matches."""
         return bool(self._names)
 
     @property
     def contribution(self) -> Contribution:
-        """What stands here, as a first reading of the segment."""
+        """The matches as a first reading of the segment."""
         counts = self._in_text.counted(self._names)
         return Contribution(
             self._segment.id,
@@ -111,14 +111,14 @@ class _Page:
         )
 
     def add_name(self, name: str) -> bool:
-        """Take a name if the segment holds it."""
+        """Add a name if it occurs in the segment."""
         spelled = self._find(name)
         if spelled is not None:
             self._names[spelled] = None
         return spelled is not None
 
     def add(self, triple: Triple) -> bool:
-        """Take a triple if the segment holds both its ends."""
+        """Add a triple if both its ends occur in the segment."""
         head, tail = self._find(triple.subject), self._find(triple.object)
         if head is None or tail is None:
             return False
@@ -198,7 +198,7 @@ def _plan_text(
     info: NamespaceInfo,
     cutter: Tokenizer,
 ) -> None:
-    """Plan for a passage whose text is there; `known` learns of new documents."""
+    """Plan a passage with its text; new documents are added to `known`."""
     try:
         document = identified(Document(passage.text or "", passage.title, passage.id or None))
     except BadDocument as exc:
@@ -223,7 +223,7 @@ def _plan_named(
     of_segment: dict[str, str],
     passages: Sequence[Passage],
 ) -> None:
-    """Plan for passages that are given by id."""
+    """Plan passages without text, by their ids."""
     documents = set(known)
     for passage in passages:
         document_id = passage.id if passage.id in documents else of_segment.get(passage.id)
@@ -311,7 +311,7 @@ class _Work:
         self._ids: list[str] = []
 
     async def make_namespace(self) -> None:
-        """Make the namespace, if it is not there."""
+        """Create the namespace if it does not exist."""
         info = self._deps.info
         info_made = await self._store.create_namespace(self._ns, info)
         if replace(info_made, revision=info.revision) != info:
@@ -321,7 +321,7 @@ class _Work:
             )
 
     async def take(self, job: Job) -> None:
-        """Write a document if it is new, and what was extracted from it."""
+        """Write a document if it is new, and its extractions."""
         if job.document is not None:
             await self._store.put_documents(self._ns, [(job.document, job.segments)])
         segments = job.segments or await self._store.segments(self._ns, documents=[job.document_id])
@@ -344,7 +344,7 @@ class _Work:
         self._deps.listener(Event("segment", {"count": len(segments)}))
 
     def _place(self, job: Job, segments: Sequence[Segment]) -> dict[str, Contribution]:
-        """Return what each segment gains, and count."""
+        """Return the new contribution of each segment, and count it."""
         added: dict[str, Contribution] = {}
         for passage, segment_id in job.passages:
             placed = place([s for s in segments if segment_id in ("", s.id)], passage)
@@ -360,7 +360,7 @@ class _Work:
         return added
 
     def _record(self, row: LedgerRow, before: Contribution | None, added: Contribution) -> None:
-        """Note what a segment is after this, unless it is so already."""
+        """Buffer the new row of a segment, unless it is unchanged."""
         contribution = united(before, added) if before and row.state in _READ else added
         if row.state not in _READ:
             row = LedgerRow(row.segment_id, "ok", "", REASONER)
@@ -372,7 +372,7 @@ class _Work:
         self._rows.append((row, contribution))
 
     async def _commit(self, rows: int, documents: int) -> None:
-        """Write and merge what waits, if there is as much of it."""
+        """Write and merge the buffered rows, if there are enough of them."""
         if len(self._rows) >= rows:
             await self._store.record(self._ns, self._rows)
             self._rows = []

@@ -91,11 +91,11 @@ class CodeGraph:
         edges: Mapping[str, Sequence[Edge]],
         cutoff: float,
     ) -> None:
-        """Join the files.
+        """Build the graph.
 
         Args:
-            files: by path.
-            edges: calls of each file, by path.
+            files: files by path.
+            edges: calls of each file by path.
             cutoff: paths with a lower strength are ignored. The edges of leaves that `Shape` left
                 out do not count.
         """
@@ -156,7 +156,7 @@ class CodeGraph:
         theirs = np.array([self._number[edge.path] for edge in edges_found], dtype=np.int64)
         nodes = np.array([edge.node for edge in edges_found], dtype=np.int64)
         targets = np.array([edge.target for edge in edges_found], dtype=np.int64)
-        # One ascending row of numbers for the nodes of all files.
+        # The nodes of all files are numbered consecutively.
         step = 1 + max((int(shape.numbers[-1]) for shape in self._shapes.values()), default=0)
         node_numbers = np.concatenate(
             [n * step + shape.numbers for n, shape in enumerate(self._shapes.values())]
@@ -287,7 +287,7 @@ def _symmetric(
     return csr_array((cost[is_other], (one[is_other], other[is_other])), shape=(count, count))
 
 
-# The code relation of one namespace: outlines are kept file by file, strengths as a whole.
+# The code relation of one namespace: outlines are cached by file, strengths as a whole.
 
 VERSION = 8
 """Version of the cached form; a new number makes every cached entry stale."""
@@ -332,7 +332,7 @@ class CodeIndex:
         require_extra("code", "the relation 'code'", "scipy")
         files = await self._outlines(digests)
         related_strengths = await asyncio.to_thread(_related, files, cutoff)
-        # The strengths name files: they go as soon as one of these is deleted.
+        # The strengths depend on these files: they are deleted with any of them.
         firsts = [segment for path in files for segment in (await self._segments(path))[:1]]
         await self._keep(
             _key(cutoff), {"state": state, "packed": related_strengths.packed()}, firsts
@@ -340,7 +340,7 @@ class CodeIndex:
         return related_strengths
 
     async def _outlines(self, digests: Mapping[str, str]) -> dict[str, SourceFile]:
-        """Return the outlines of all files, from the cache where it has them."""
+        """Return the outlines of all files, from the cache if it has them."""
         keys = {path: f"code:file:{path}" for path in sorted(digests)}
         cached_outlines = {
             one.key: one.value

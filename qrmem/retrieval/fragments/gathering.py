@@ -123,7 +123,7 @@ def preset(fragments: Fragments) -> "FragmentSettings":
     return (presets.STORY, presets.CODE, presets.CHAT)[int(counts.argmax())]
 
 
-# What a fragment is worth by itself (FragRel, Equation 4): cosine, BM25, Jaccard, or a search.
+# The independent score of a fragment (FragRel, Equation 4): cosine, BM25, Jaccard, or a search.
 
 _BATCH = 2_000
 
@@ -148,7 +148,7 @@ async def scores(
     size, documents = fragments.size, {info.id for info in fragments.documents}
     if kind == "search":
         findings = await searcher.findings(question, documents=documents, at_least=size)
-        assert findings is not None  # the namespace has fragments
+        assert findings is not None  # the namespace exists, since it has fragments
         score_of = {one.id: findings.scores[row] for row, one in enumerate(findings.near.entries)}
     else:
         by = "bm25" if kind == "bm25" or not has_vectors else "cosine"

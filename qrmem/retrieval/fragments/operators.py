@@ -75,7 +75,7 @@ class Structure:
             same = self.documents[lag:] == self.documents[:-lag]
             distances = (self.places[lag:] - self.places[:-lag]).astype(np.float64)
             weights = np.where(same, self.w_rel ** np.where(same, distances, 0.0), 0.0)[:, None]
-            # Places rise within a document: no later diagonal is heavier than this one.
+            # Places increase within a document: no later diagonal has larger weights.
             if weights.max() < _NOTHING:
                 break
             result[lag:] += weights * columns[:-lag]

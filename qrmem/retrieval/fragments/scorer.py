@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from qrmem.types.options import FragmentSettings, Relate
 
 
-# FragRel's scores: a fragment is worth what it says, and what its surroundings say (Eq. 9-11).
+# FragRel's scores of a fragment: by its own text and its surroundings (Eq. 9-11).
 
 _NOTHING = 1e-6
-"""A fragment whose weights sum to no more than this is unrelated; vectors are float32."""
+"""A fragment with at most this sum of weights is unrelated; vectors are float32."""
 
 
 def environment(
@@ -71,7 +71,7 @@ def best(scores: "Vector", k: int) -> list[int]:
     return [int(row) for row in order[:k]]
 
 
-# From a relation's name, or a user's function, to the relation over a memory's fragments.
+# Relations over a memory's fragments, by name or as a user's function.
 
 GROUP = "qrmem.relations"
 """Entry point group by which other packages add relations."""
@@ -117,7 +117,7 @@ def _structure(fragments: "Fragments", settings: "FragmentSettings") -> Structur
 def _semantic(fragments: "Fragments", settings: "FragmentSettings") -> Semantic:
     if not fragments.vectors.any():
         raise UsageError("relation 'semantic' needs an embedder; `qrmem reembed` adds vectors")
-    # Deviation: beyond that size a sample stands for all fragments, see docs/adr/0009.
+    # Deviation: beyond that size a sample represents all fragments, see docs/adr/0009.
     return Semantic(fragments.vectors, settings.printed, fragments.size > EXACT)
 
 

@@ -293,7 +293,7 @@ class Resolver:
         edges: dict[Edge, None] = {}
         for name, base, places in file.calls.said():
             if name not in self._places and name not in imported:
-                continue  # most names: the language's own, and those of other packages
+                continue  # the usual case: names of the language, and of other packages
             for path, target in self._look_up(name, base, file.path, imported):
                 for node in nodes[places]:
                     if target != node or path != file.path:

@@ -28,7 +28,7 @@ SEED = 224
 MOST_CLUSTERS = 50
 ROWS_EACH = 3
 PATIENCE = 5
-"""Cluster counts in a row without a lower BIC, after which the search for the least one ends."""
+"""Number of successive cluster counts without a lower BIC that ends the search for the lowest."""
 _REGULAR = 1e-4
 _ONE_CALLER = threading.Lock()
 
@@ -38,11 +38,11 @@ class ClusterSettings:
     """How nodes are clustered; the defaults are RAPTOR's.
 
     Attributes:
-        dimension: of the reduced vectors.
+        dimension: dimension of the reduced vectors.
         threshold: probability above which a node belongs to a cluster.
-        few: so many nodes, or fewer, are one cluster and end the tree.
+        few: at most so many nodes form one cluster, which ends the tree.
         tokens: a cluster with more tokens is clustered again.
-        reduction: `auto` takes UMAP if umap-learn is installed.
+        reduction: `umap`, `pca`, or `auto`: UMAP if umap-learn is installed.
     """
 
     dimension: int = 10
@@ -171,7 +171,7 @@ class _Clustering:
     def _divided(self, rows: list[int]) -> Iterator[list[int]]:
         """Divide a cluster that is too large into at least two, or by the order of its rows.
 
-        Each row then belongs to only one of them: it is as near to the others, which means nothing.
+        Each row then belongs to only one of them, as its distances to all are equal.
         """
         groups = self._mixture(rows, self.settings.dimension, fewest=2)
         if all(len(group) < len(rows) for group in groups):

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 TREE = "tree:"
-"""What the keys of nodes and of trees start with."""
+"""Prefixes of the keys of nodes and of trees."""
 RUN = 100
-"""Segments of a part of a document without chapters, roughly."""
+"""Approximate number of segments of a part in a document without chapters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ async def load(store: GraphStore, ns: str, keys: Sequence[str]) -> dict[str, Sto
 
 
 def _node(kept: CacheEntry) -> StoredNode | None:
-    """Read a node; `None` if an archive brought it in another form, so that it is made again."""
+    """Parse a node; `None` if an archive has it in another form, so that it is made again."""
     value = kept.value
     try:
         node = TreeNode(
@@ -218,6 +218,6 @@ async def load_tops(store: GraphStore, ns: str) -> list[TreeTop]:
 
 
 def _grouping(made: Mapping[str, str]) -> Grouping:
-    """Read the methods of clustering; a tree of an older version may lack them."""
+    """Parse the methods of clustering; a tree of an older version may lack them."""
     counts = (int(made.get(name, "0")) for name in ("groups", "runs"))
     return Grouping(made.get("reduction", "none"), *counts)

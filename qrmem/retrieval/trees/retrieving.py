@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 TOP, TOP_LAYER, TOKENS = 10, 5, 3500
-"""Entries of a search at most, in all or of each level, and their tokens (RAPTOR's defaults)."""
+"""Maximum entries of a search, in all or by level, and their tokens (RAPTOR's defaults)."""
 LEAVES = 50
-"""Segments that the database proposes for a query."""
+"""Number of segments that the database proposes for a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Table:
         return layers
 
     async def _these(self, query: str, ids: Sequence[str]) -> list[TableEntry]:
-        """Return some segments with their scores."""
+        """Return given segments with their scores."""
         segments = await self._store.segments(self._ns, list(ids)) if ids else ()
         if self._is_dense and self._embedder is not None and segments:
             (vector,) = await self._embedder.embed([query], kind="query")
@@ -208,15 +208,15 @@ def _scored(entries: Sequence[TableEntry], scores: Sequence[float]) -> list[Tabl
 # The inner loop without a chat model: sentences near the question, then near what was found.
 #
 # The memory of a round is the best sentences. The query of the next round is the question together
-# with their mean (relevance feedback after Rocchio, 1971): what is told in the same words as a
-# sentence that was found comes near, even where it shares no word with the question.
+# with their mean (relevance feedback after Rocchio, 1971), so that a sentence with words of a
+# found sentence is near, even if it shares no word with the question.
 
 CANDIDATES = 400
-"""Segments that the database proposes for the words of one round's query."""
+"""Number of segments that the database proposes for one round's query."""
 SURPRISING = 1.1
-"""What the score of a sentence that is a surprise of its tree is multiplied by."""
+"""Factor on the score of a sentence that is a surprise in its tree."""
 LABEL = 8
-"""Tokens of the label of a segment whose sentences are shown."""
+"""Tokens of the label of a segment with shown sentences."""
 
 Bag = Mapping[str, float]
 
@@ -250,7 +250,7 @@ class Sentences:
     _known: dict[str, list[tuple[Sentence, list[str]]]] = field(default_factory=dict)
 
     async def ranked(self, question: str, memory: Sequence[str]) -> list[Sentence]:
-        """Return sentences by likeness to the question and the memory, best first."""
+        """Return sentences by similarity to the question and the memory, best first."""
         question_terms, memory_terms = terms(question), [terms(line) for line in memory]
         all_terms = sorted({*question_terms, *(term for line in memory_terms for term in line)})
         if not all_terms:
