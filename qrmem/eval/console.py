@@ -18,10 +18,10 @@ class Progress:
     """Prints a line of progress every few seconds, and always the last line of a run."""
 
     def __init__(self, *, quiet: bool, is_rehearsal: bool = False) -> None:
-        """Begin with nothing done.
+        """Start at zero.
 
         Args:
-            is_rehearsal: whether a plan is made, for which nothing is built and nothing is paid.
+            is_rehearsal: whether this is a plan, which builds and pays for nothing.
         """
         self._quiet = quiet
         self._is_rehearsal = is_rehearsal
@@ -39,7 +39,7 @@ class Progress:
             self._say()
 
     def __call__(self, event: Event) -> None:
-        """Take one event; never raises."""
+        """Handle one event; never raises."""
         if event.kind == "items":
             self._total += int(event.data["total"])
             self._before = self._paid
@@ -48,7 +48,7 @@ class Progress:
             self._done += 1
             self._failed += bool(event.data["error"])
         elif event.kind in ("paid", "memory", "warning") and self._is_rehearsal:
-            pass  # nothing is paid, and what a stand-in writes warns of nothing
+            pass  # a rehearsal costs nothing, and warnings about a stand-in's replies mean nothing
         elif event.kind == "paid":
             now = (int(event.data["calls"]), int(event.data["tokens"]), event.data["money"] or 0.0)
             self._paid = tuple(a + b for a, b in zip(self._before, now, strict=True))
@@ -74,7 +74,7 @@ class Progress:
         self._print(", ".join(parts))
 
     def _time_left(self) -> str:
-        """Return the time left; what was built before the first result says nothing of it."""
+        """Return the time left; building before the first result does not count."""
         if self._done < 2:
             return "time left not known yet"
         pace = (time.monotonic() - self._first) / (self._done - 1)
@@ -158,6 +158,6 @@ def listing_lines() -> list[str]:
 
 
 def _options(options: Mapping[str, Any]) -> list[str]:
-    """Return a line of options with their defaults; one that is empty needs none."""
+    """Return a line of options with their defaults; empty defaults are not shown."""
     options_in_words = " ".join(f"{key}={value}" for key, value in options.items())
     return [f"  {'':20} {options_in_words}"] if options_in_words else []

@@ -1,7 +1,7 @@
-"""What a preset does otherwise than its paper, each with the reason: printed beside every table.
+"""Deviations of the presets from their papers, each with its reason; every report prints them.
 
-`deviations.toml` holds all of it: what is fixed, what the settings of the run decide, and what the
-papers leave open. A test compares it with the switches of the code.
+`deviations.toml` has all of them: fixed ones, those that the settings of a run decide, and points
+that the papers leave open. A test compares it with the switches of the code.
 """
 
 import tomllib
@@ -16,14 +16,14 @@ Paper = Literal["QRMeM", "FragRel", "ILM-TR", "Ada-LEval"]
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One thing that is not as a paper has it.
+    """One deviation from a paper.
 
     Attributes:
-        what: in words; `{}` is the value of this run.
+        what: description; `{}` is the value of this run.
         why: the reason.
-        papers: whose presets it is about.
-        setting: that decides it; "" for what is always so.
-        value: of the setting in the paper; with another one the deviation is told.
+        papers: papers whose presets it is about.
+        setting: the setting that decides it; "" if it always applies.
+        value: value of the setting in the paper; any other value is a deviation.
     """
 
     what: str

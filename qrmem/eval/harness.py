@@ -252,7 +252,7 @@ async def open_harness(
             stack.push_async_callback(close_embedder, embedder)
         if embedder is not None:
             embedder = counted_embedder(embedder, budget, open_tokenizer(settings.tokenizer))
-        # Where the replies to baselines are kept, so that a resumed run pays none twice.
+        # The cache of replies to baselines, so that a resumed run pays for none twice.
         replies = str(folder / "replies.db") if settings.model else "memory://"
         store = await open_store(replies, settings)
         stack.push_async_callback(store.close)
@@ -299,7 +299,7 @@ def resolved(settings: Settings) -> Settings:
         raise UsageError("eval runs one model for all stages; leave stage_models out")
     load_prompts(settings.prompts)
     embedder_settings = settings.with_(embedder=settings.embedder or default_embedder())
-    # The caps of the settings are those of the run (see `RunOptions`), and not of each item again.
+    # The caps of the settings apply to the whole run (see `RunOptions`), not to each item.
     return replace(
         embedder_settings, max_calls=None, max_tokens=None, max_cost=None, max_seconds=None
     )

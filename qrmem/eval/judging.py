@@ -75,7 +75,7 @@ async def _judged(folder: Path, settings: Settings, options: RunOptions) -> list
     run = RunFolder(folder)
     if run.config()["answers"] == "none":
         raise UsageError(f"{folder} has no answers to rate: it was run with --retrieve")
-    # By the run's own set of prompts, where the user names none.
+    # With the run's own set of prompts, if the user chooses none.
     prompts_named = settings.prompts or run.config()["prompts"].get("named", "")
     settings = resolved(settings.with_(prompts=prompts_named)).with_(embedder="none")
     ratings_made: list[Rating] = []
@@ -140,7 +140,7 @@ async def _answer_rated(harness: Harness, item: Item, row: Row) -> RatingReply:
 
 
 async def _chat_rated(harness: Harness, item: Item, row: Row) -> RatingReply:
-    """Rate a reply by the rounds that the question goes back to, as this system replied in them."""
+    """Rate a reply in view of the rounds that the question refers to, with the system's replies."""
     history = [
         fenced(round_made.text)
         for round_made in row.prediction.rounds
@@ -150,7 +150,7 @@ async def _chat_rated(harness: Harness, item: Item, row: Row) -> RatingReply:
         "rate-chat",
         RatingReply,
         lambda kept: dict(
-            # Of a history that is too long for the window the latest rounds are kept.
+            # If the history is too long for the window, the latest rounds are kept.
             history="\n".join(reversed(kept[0])) or "(none)",
             question=fenced(item.question),
             given=_if_given(kept[1]),

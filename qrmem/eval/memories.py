@@ -112,7 +112,7 @@ class Memories:
 
     def _tagger_of(self, settings: Settings) -> EntityTagger:
         """Return the one tagger of all memories: CoreNLP's server starts once in a run."""
-        if settings.tagger == "rules":  # a tree's, whatever the run's is
+        if settings.tagger == "rules":  # memories for trees use the rules, whatever the run uses
             return open_tagger(settings)
         if self._tagger is None:
             self._tagger = open_tagger(settings)
@@ -120,7 +120,7 @@ class Memories:
 
     async def _close_idle(self, keep: int) -> None:
         idle = [key for key, memory in self._open.items() if not memory.users]
-        # Taken out before the first is closed: another item may end meanwhile.
+        # All are removed before the first is closed: another item may end meanwhile.
         closing = [self._open.pop(key) for key in idle[: max(0, len(self._open) - keep)]]
         for memory in closing:
             await memory.store.close()
@@ -130,7 +130,7 @@ class Memories:
         settings = self.settings.with_(
             namespace=NAMESPACE,
             mode="compact" if is_local else build.reader,
-            paper_exact=False,  # how it is built is said by `build`
+            paper_exact=False,  # `build` decides how it is built
             model="" if is_local else self.settings.model,
             text_fragments=f"words:{build.words}" if build.words else None,
             questions=self.settings.questions if build.graph_update else 0,
@@ -147,7 +147,7 @@ class Memories:
                 reading = Models(
                     store, info, settings, chat, self.embedder, self.budget, self._tagger_of
                 )
-                # A tree stands over segments: no graph is read for it by the chat model.
+                # A tree needs only segments: the chat model reads no graph for it.
                 settings_of_run = settings.with_(model=self.settings.model)
                 tools = Models(store, info, settings_of_run, self.chat, self.embedder, self.budget)
                 tools = tools if build.tree else reading
@@ -201,10 +201,10 @@ class Memories:
         self.listener(Event("memory", {"context": context.id, "seconds": seconds}))
 
     async def _grow(self, build: Build, store: GraphStore, tools: Models) -> tuple[int, int, bool]:
-        """Build the trees of a memory; return their nodes, the malformed ones, and if any is new.
+        """Build the trees of a memory; return the counts of nodes and malformed ones; is any new?
 
         Raises:
-            CapReached: what was made is kept.
+            CapReached: finished nodes are kept.
         """
         if not build.tree:
             return 0, 0, False
@@ -242,14 +242,14 @@ async def new_space(
 
 @asynccontextmanager
 async def _alone(path: Path) -> AsyncIterator[None]:
-    """Keep other processes out: of several workers one builds a memory, the others wait for it."""
+    """Lock out other processes: one worker builds a memory, the others wait for it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     async with AsyncFileLock(path):
         yield
 
 
 def memory_key(context: Context, build: Build, settings: Settings) -> str:
-    """Return the name of a memory: equal for equal texts that are read in the same way."""
+    """Return the key of a memory: equal texts that are read in the same way have the same key."""
     is_asked = build.reader != "local" or build.tree
     shape = (
         build,

@@ -157,7 +157,7 @@ def _accuracy(item: Item, row: Row, rule: Rule) -> float | None:
 
 
 def _has_text(item: Item, row: Row) -> bool:
-    """Whether there is an answer in words, and one to compare it with."""
+    """Return whether there is an answer in words, and a reference answer."""
     is_chosen = bool(item.choices) and item.choice is not None
     is_comparable = bool(item.answers) and item.is_answerable
     return is_comparable and not is_chosen and not row.prediction.is_ranking
@@ -179,7 +179,7 @@ def _of_ranking(
 ) -> Callable[[Item, Row, Rule], float | None]:
     def score(item: Item, row: Row, rule: Rule) -> float | None:
         if not item.gold or not row.prediction.memory:
-            return None  # a system that searches no memory ranks nothing
+            return None  # a system without a search ranks nothing
         return share(row.prediction.ranked, item.gold, k)
 
     return score
@@ -207,7 +207,7 @@ def _evidence(item: Item, row: Row, rule: Rule) -> float | None:
 @metric("support_f1")
 def _support(item: Item, row: Row, rule: Rule) -> float | None:
     if not item.facts or not row.prediction.memory or not row.prediction.steps:
-        return None  # no sentences are given, or nothing that could quote any was read
+        return None  # there are no sentences, or the reading could quote none
     return support_f1(row.prediction.cited, item.facts)
 
 

@@ -27,12 +27,12 @@ from qrmem.memory.dry_run import StubEmbedder
 from qrmem.types import ChatReply, ChatRequest, Listener
 from qrmem.types.usage import Course
 
-# Stands for a chat model where a run is rehearsed, and takes the run along one of two courses.
+# A stand-in for the chat model in a rehearsal, for one of two courses.
 #
-# The shortest: every question is answered at once, nothing is noted, every text is a few words.
-# The longest: no question is answered before it is forced, everything that may be noted or asked
-# for is, and summaries have the usual length at most. What models reply, if it can be read, lies
-# between.
+# The shortest: every question is answered at once, nothing is extracted, every text is a few
+# words. The longest: every answer must be forced, everything that may be extracted or requested
+# is, and summaries have their maximum usual length. Replies of models that can be parsed lie
+# between the two.
 
 
 Json = Any
@@ -54,11 +54,11 @@ _PARTS = 5
 
 @dataclass(frozen=True, slots=True)
 class _RequestView:
-    """What is seen in a request.
+    """The relevant parts of a request.
 
     Attributes:
-        texts: label and text of what stands between marks.
-        most: words that a reply may have.
+        texts: label and text of each fenced part.
+        most: maximum number of words of a reply.
     """
 
     name: str
@@ -80,20 +80,20 @@ class _RequestView:
 
     @property
     def longest(self) -> str:
-        """A prompt may show a summary first; the passage is what it is about."""
+        """The longest fenced text: a prompt may have a summary before its passage."""
         return max((text for _, text in self.texts), key=len).replace("[[", "").replace("]]", "")
 
     def labels(self, word: str) -> list[int]:
-        """Return the numbers of what is labelled with a word, what is shortest first."""
+        """Return the numbers of the parts with a label, the shortest part first."""
         sized = sorted((len(text), label) for label, text in self.texts if label.startswith(word))
         return [int(label.split()[-1]) for _, label in sized]
 
 
 class StandIn:
-    """A stand-in for the chat model; but for a loop's memory, replies depend only on requests."""
+    """A stand-in for the chat model; except in a loop's memory, replies depend only on requests."""
 
     def __init__(self, name: str, course: Course) -> None:
-        """Stand for the model of a name."""
+        """Replace the model of a name."""
         self._name = name
         self._is_longest = course == "longest"
         self._rounds = 0
@@ -119,11 +119,11 @@ class StandIn:
             return "(Summary): Yes.\n(Surprise): None" if is_labelled else _answer(seen)
         if seen.name == "chat":
             return _words(seen.said, seen.most)
-        # A memory that changes in every round never ends a loop early (ILM-TR).
+        # With a memory that changes in every round, no loop ends early (ILM-TR).
         self._rounds += "(Memory):" in seen.said
         words = seen.texts[0][1].split()
         at = self._rounds * _REASON_WORDS % max(1, len(words))
-        # Without its two labels a node is asked for once more.
+        # Without its two labels, a node is requested once more.
         return _words(" ".join([*words[at:], *words[:at]]), min(seen.most, _TEXT_WORDS))
 
 
@@ -182,26 +182,26 @@ def _entities(passage: str, seen: _RequestView) -> list[str]:
     if names_listed := _LISTED.findall(passage):
         return names_listed[
             :: max(1, len(names_listed) // _PARTS)
-        ]  # of a trial: names from all over the list
+        ]  # for a trial: names from all parts of the list
     before = "1|" if seen.name.endswith("-asked") or "number|name" in seen.said else ""
     return _within(seen, [f"{before}{name}|THING" for name in _names(passage, seen)])
 
 
 def _relations(passage: str, seen: _RequestView) -> list[str]:
-    """Relate every two names, as far as a reply holds them: the same two again cost a merge.
+    """Relate every two names, as many as fit a reply: a repeated pair costs a merge.
 
-    They do where the direction is the same, so the names are in one order in all passages.
+    This needs the same direction, so the names have the same order in all passages.
     """
     before = "1|" if seen.name.endswith("-asked") or "number|name" in seen.said else ""
     words = _words(passage, _ITEM_WORDS).replace("|", " ")
-    # First of what rules find: that comes again in other passages.
+    # Names that the rules find come first: they recur in other passages.
     pairs = dict.fromkeys(combinations(sorted(_names_in(passage)), 2))
     pairs |= dict.fromkeys(combinations(sorted(_names(passage, seen)), 2))
     return _within(seen, [f"{before}{a}|{words}|{b}" for a, b in pairs])
 
 
 def _questions(passage: str, seen: _RequestView) -> list[str]:
-    """Ask of other words each: questions that are alike are not taken."""
+    """Make questions of different words: similar questions are not accepted."""
     match, words = _COUNT.search(seen.said), passage.split()
     count_wanted = int(match[1]) if match else _PARTS
     step = max(_ITEM_WORDS, len(words) // max(1, count_wanted))
@@ -210,9 +210,10 @@ def _questions(passage: str, seen: _RequestView) -> list[str]:
 
 
 def _names(passage: str, seen: _RequestView) -> list[str]:
-    """Return what a model may name: what rules find, then every word with a capital.
+    """Return the names that a model may give: those of the rules, then every capitalised word.
 
-    Of passages together what rules find alone: one that gives nothing is read again by itself.
+    For several passages in one call only those of the rules count: a passage without any is read
+    again alone.
     """
     more = [] if seen.name.endswith("-together") else _CAPITAL.findall(passage)
     return list(dict.fromkeys([*_names_in(passage), *more]))
@@ -223,7 +224,7 @@ def _names_in(passage: str) -> list[str]:
 
 
 def _within(seen: _RequestView, items: Sequence[str]) -> list[str]:
-    """Return the first items that a reply holds together."""
+    """Return the first items that fit a reply together."""
     items_kept, tokens_left = [], seen.most
     for item in items:
         tokens_left -= 3 + len(re.findall(r"\w+", item))
@@ -241,7 +242,7 @@ def _of_each(
     seen: _RequestView,
     reply: Callable[[str, Mapping[str, Json], _RequestView], Json],
 ) -> list[dict[str, Json]]:
-    """Return the notes of passages that share a call, each as if it was shown alone."""
+    """Return the notes of passages that share a call, each as if it were alone."""
     fields = (node.get("items") or {}).get("properties", {})
     notes_made = []
     for label, text in seen.texts:
@@ -321,7 +322,7 @@ async def _rehearsed(made: PreparedRun, course: Course, listener: Listener) -> d
 
 
 def _read(made: PreparedRun, *, each: bool) -> int:
-    """Return the characters that building reads: of every item's context, or of each once."""
+    """Return the characters that building reads: each context for every item, or once."""
     of_items = [item.context for item in made.items]
     contexts = of_items if each else dict.fromkeys(of_items)
     texts = (document.text for id in contexts for document in made.dataset.contexts[id].documents)
@@ -329,17 +330,17 @@ def _read(made: PreparedRun, *, each: bool) -> int:
 
 
 def _is_built_for_each(result: Result) -> bool:
-    """Whether a memory is built for each question, and not for its context."""
+    """Return whether a memory is built for each question, not for each context."""
     return (
         1 < len(result.rows) == len({row.prediction.memory for row in result.rows.values()} - {""})
     )
 
 
 def _all(result: Result, items: float, buildings: float, tokens: float) -> Spent:
-    """Return what a system used, scaled to all items and to everything that is built.
+    """Return a system's usage, scaled to all items and to all building.
 
     Args:
-        tokens: of the model for each that we count, as its tokenizer is another.
+        tokens: tokens of the model per counted token, as its tokenizer differs.
     """
     each, built = result.online, result.alone
     money = [

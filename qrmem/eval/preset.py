@@ -244,7 +244,7 @@ def _runnable(
 
 
 def _spec(part: Part, preset: Preset, chosen: PresetOptions, systems: dict[str, str]) -> RunSpec:
-    # Asked for here, so that a part without data is left out before anything of it is begun.
+    # Loaded here, so that a part without data is left out before it begins.
     task = DATASETS[part.task]
     path = data_file(
         part.task, replace(task, files=part.files) if part.files else task, chosen.data

@@ -1,6 +1,6 @@
 """Registries of data sets, systems, metrics and builders; a decorator registers each.
 
-The first look-up imports the modules of this package, which register theirs. Another
+The first look-up imports the modules of this package, which register their entries. Another
 package adds its own by an entry point of the group `qrmem.eval`, which names a module to import:
 
     [project.entry-points."qrmem.eval"]
@@ -43,7 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 GROUP = "qrmem.eval"
 _MODULES = (
     "qrmem.eval.datasets",
-    "qrmem.eval.systems.strategy_systems",  # ours first, in every list
+    "qrmem.eval.systems.strategy_systems",  # our own come first in every list
     "qrmem.eval.systems",
     "qrmem.eval.metrics",
     "qrmem.eval.builders",
@@ -72,7 +72,7 @@ class Registry(Generic[T]):
         """Return an entry.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: there is no entry of that name.
         """
         load_all()
         if name not in self._entries:
@@ -340,7 +340,7 @@ def build(kind: str, data: Path, out: Path, pairs: tuple[str, ...]) -> None:
     except (OSError, sqlite3.OperationalError) as exc:
         reason = f"{exc.strerror}: {exc.filename}" if isinstance(exc, OSError) else exc
         raise StoreUnavailable(f"{out} is not built, and nothing of it is left ({reason})") from exc
-    finally:  # what was written by half is not left behind
+    finally:  # no partial file stays
         rmtree(partial, ignore_errors=True)
 
 

@@ -108,7 +108,7 @@ class RunFolder:
         """Name a folder.
 
         Args:
-            worker: writes files of its own, while another process holds the folder.
+            worker: number of a worker, which writes its own files; another process has the lock.
         """
         self.path = path
         self._worker = worker
@@ -128,7 +128,7 @@ class RunFolder:
             self._require_own()
             self._take_lock()
             self._mend()
-            if not self._has_results():  # of a run that was refused at its first call, for example
+            if not self._has_results():  # for example from a run that was refused at its first call
                 for name in (CONFIG, ITEMS):
                     (self.path / name).unlink(missing_ok=True)
             config_there = self.config() if (self.path / CONFIG).exists() else {}
@@ -234,7 +234,7 @@ class RunFolder:
         last: dict[tuple[str, str], Row] = {}
         for row in self.records(ROWS, partial(loads, kind=Row)):
             last_row = last.get((row.system, row.item))
-            # Files of several workers have no order between them: what succeeded counts.
+            # The files of several workers have no common order: a success replaces an error.
             if last_row is None or last_row.error or not row.error:
                 last[row.system, row.item] = row
         return last
@@ -291,7 +291,7 @@ class RunFolder:
     def _about(
         self, known: Mapping[str, Any], config: Mapping[str, Any], items: Sequence[Item]
     ) -> Mapping[str, Any]:
-        """Return by which code the results are made: every commit, where it moved in between."""
+        """Return the code that made the results: all commits, if it changed in between."""
         now: Mapping[str, Any] = config["about"]
         if not known:
             return now
@@ -317,7 +317,7 @@ class RunFolder:
             file.write(f"{line}\n")
 
     def _mend(self) -> None:
-        """Cut off a last line that a crash left half written."""
+        """Cut off an incomplete last line after a crash."""
         for path in (*self._files(ROWS), *self._files(MEMORIES), *self._files(RATINGS)):
             raw = path.read_bytes()
             whole = raw[: raw.rfind(b"\n") + 1]
@@ -329,7 +329,7 @@ class RunFolder:
         return any(path.stat().st_size for path in files)
 
     def _files(self, name: str) -> list[Path]:
-        """Return a file, and those of the workers."""
+        """Return a file, and the workers' files."""
         stem, _, ending = name.partition(".")
         return sorted(self.path.glob(f"{stem}.{ending}")) + sorted(
             self.path.glob(f"{stem}.[0-9]*.{ending}")
@@ -362,13 +362,13 @@ def _has(found: Mapping[str, Any], name: str, form: Any) -> bool:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines that were written whole."""
+    """Yield the complete lines."""
     with path.open("rb") as file:
         yield from (line for line in file if line.endswith(b"\n"))
 
 
 def _changes(name: str, was: Any, now: Any) -> list[str]:
-    """Say what of a value is another now; of several values those that differ."""
+    """Return the difference between two values; of several values, those that differ."""
     if not (isinstance(was, Mapping) and isinstance(now, Mapping)):
         return [] if was == now else [f"{name} was {was!r}, now {now!r}"]
     keys = sorted(was.keys() | now.keys())

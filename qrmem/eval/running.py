@@ -34,7 +34,7 @@ from qrmem.prompts import fenced, load_prompts
 from qrmem.prompts.replies import ShortReply
 from qrmem.types import Event, Usage
 
-# One item under one system becomes a result; many of them at once.
+# Results: one item with one system, many at the same time.
 
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ REPLY = 128
 async def shortened(harness: Harness, item: Item, found: Prediction) -> str:
     """Return the short form of an answer."""
     if "repository" in item.labels or found.rounds:
-        return found.text  # code is compared as it is, and a judge reads a reply whole
+        return found.text  # code is compared unchanged, and a judge reads whole replies
     text = " ".join(found.text.split())
     if item.labels.get("answers") == WHOLE:
         return text
@@ -227,10 +227,10 @@ def prepared(spec: RunSpec, settings: Settings) -> PreparedRun:
 
 
 def _as_in_the_paper(settings: Settings, systems: Iterable[System]) -> Settings:
-    """Return the settings of a run of which a system is as in its paper: they are those of all.
+    """Return the settings of a run with a `paper_exact` system; they apply to all its systems.
 
-    That is the prompts `paper`, CoreNLP where its jars are, and a window of 4,096 where none is
-    chosen.
+    These are the prompts `paper`, CoreNLP if its jars are installed, and a window of 4,096 if
+    none is chosen.
     """
     if not any(getattr(system, "paper_exact", False) for system in systems):
         return settings
@@ -340,9 +340,9 @@ def about() -> dict[str, Any]:
 
 
 def _git_hash(file: Path = Path(__file__)) -> str:
-    """Return the commit of the code that runs, with a `+` if it was changed; "" outside of git.
+    """Return the commit of the running code, with a `+` if it was changed; "" outside of git.
 
-    An installed package may lie inside of somebody else's checkout, which does not track it.
+    An installed package may be inside of another project's checkout, which does not track it.
     """
 
     def git(*words: str) -> str:
@@ -352,7 +352,7 @@ def _git_hash(file: Path = Path(__file__)) -> str:
     try:
         if not git("ls-files", file.name):
             return ""
-        # Result files are written one after the other, and shape no result.
+        # Processes for runs; they do not affect results.
         changes = git("status", "--porcelain", "-uno", "--", ":/", ":(top,exclude)docs")
         return git("rev-parse", "--short", "HEAD") + ("+" if changes else "")
     except OSError:
@@ -367,7 +367,7 @@ async def run_by_workers(made: PreparedRun, folder: RunFolder, options: RunOptio
     """Run all items without a result in several processes, and wait for them."""
     rows_known = sum(not row.error for row in folder.rows().values())
     options.listener(Event("items", {"total": len(made.items) * len(made.systems) - rows_known}))
-    # Not forked: threads of the embedder or the database would not survive it.
+    # Not forked: threads of the embedder or the database would not survive a fork.
     context = multiprocessing.get_context("spawn")
     loop = asyncio.get_running_loop()
     with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
@@ -396,7 +396,7 @@ async def run_by_workers(made: PreparedRun, folder: RunFolder, options: RunOptio
 
 
 def _plain(settings: Settings) -> dict[str, Any]:
-    """Return settings for a process of our own: keys go through its pipe, which nothing keeps."""
+    """Return settings for our own process: keys go through its pipe and are stored nowhere."""
     values = {one.name: getattr(settings, one.name) for one in fields(settings)}
     if settings.has_usual_window:
         values["window"] = 0

@@ -118,10 +118,10 @@ class ScoredNode:
     """A text that a search of a tree found.
 
     Attributes:
-        key: of its node in the tree; of the segment for a raw text.
+        key: key of its node in the tree; id of the segment for a raw text.
         level: 0 for a raw text.
         segments: ids of the raw segments below it.
-        end: with `start` the place of a sentence in its document; 0 if it is not a sentence.
+        end: with `start`, the span of a sentence in its document; 0 if it is not a sentence.
     """
 
     key: str
@@ -151,7 +151,7 @@ class Step(Short):
         seconds: wall time of the step in seconds.
         query: the text that edges were compared with: the question, and with `reflection` the last
             reason and the entities, [Q;R;E]; or the query to a tree.
-        brought: segments of the node that was reached, with the scores that they got.
+        brought: segments of the new node, with their scores.
         nodes: found texts of a tree, best first (at most 20, but all in the last round).
         memory: notes of this round; it began with those of the previous step.
         likeness: similarity of these notes to those of the previous step, in [0, 1].

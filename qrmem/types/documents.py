@@ -106,7 +106,7 @@ def _scalar(place: str, value: object) -> Scalar:
 
 
 def written(where: Conditions) -> str:
-    """Return conditions as they are written on a command line."""
+    """Return conditions in the form of the command line."""
     return ", ".join(
         f"{name}{operator}{_word(value)}"
         if operator in ("=", *RANGES)
@@ -132,7 +132,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Document(Short):
-    """A text given by the user.
+    """A text to read.
 
     Attributes:
         text: normalised text; every offset in the package counts its characters.

@@ -6,7 +6,7 @@ from typing import Literal
 from qrmem.types.documents import Properties, Scalar
 from qrmem.types.shown import Short
 
-# Extractions of a segment and its state: the facts that a store keeps.
+# Extractions from a segment and its state: the facts that a store keeps.
 
 SegmentState = Literal["pending", "extracted", "ok", "partial", "failed"]
 ContributionKind = Literal["extraction", "supplement", "oriented", "edit"]
@@ -16,7 +16,7 @@ SPEAKER = ("I",)
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """An entity as one segment names it.
+    """An entity in one segment.
 
     Attributes:
         name: the fullest form in the segment.
@@ -26,7 +26,7 @@ class Mention:
             `name`. `SPEAKER`: the speaker of the segment, named in it or not.
         count: how often any of the forms occurs, at least 1.
         question: text of the generated question that added it, "" for the first extraction.
-        properties: its properties by the segment, as the type defines them.
+        properties: properties of its type that the segment states.
     """
 
     name: str
@@ -39,16 +39,16 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An open relation as one segment states it: two names and a description in plain words.
+    """An open relation in one segment: two names and a description in plain words.
 
     The direction is that of the description; the folded relation has none.
 
     Attributes:
-        valid_from: start of its validity, `2026-05-03`, `2026-05` or `2026`; "" if the text does
-            not say.
-        valid_until: when it ceased to hold, in the same form.
+        valid_from: first day, month or year of its validity, `2026-05-03`, `2026-05` or `2026`;
+            "" if unknown.
+        valid_until: last day, month or year of its validity, in the same form.
         type: a relation type of the schema (`WorksFor` is `WORKS_FOR`), or "".
-        properties: what the segment says beside, by the properties of its type.
+        properties: properties of its type that the segment states.
     """
 
     head: str
@@ -114,7 +114,7 @@ class LedgerRow:
 
     Attributes:
         reason: why it is, or will be, `partial` or `failed`, else "".
-        reasoner: which reasoner, build mode and prompt versions read it.
+        reasoner: the reasoner, build mode and prompt versions that read it.
         merged: digest of the contributions from which its part of the graph was built; "" if it is
             not merged. A store computes it; it is not written with the row.
     """
@@ -128,7 +128,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A value of an entity's property, as one segment states it."""
+    """A value of an entity's property in one segment."""
 
     name: str
     value: Scalar
@@ -165,11 +165,12 @@ class Fact:
         tail: entity key.
         segment_id: the segment that states it.
         said_at: time by its document's metadata (`at`, `date`), in ISO form; "" if undated.
-        valid_from: when it began to hold, `2026-05-03`, `2026-05` or `2026`; "" where nobody says.
-        valid_until: when it ceased to hold, in the same form.
+        valid_from: first day, month or year of its validity, `2026-05-03`, `2026-05` or `2026`;
+            "" if unknown.
+        valid_until: last day, month or year of its validity, in the same form.
         n: its number in the segment.
         type: a relation type of the schema, or "".
-        properties: what the segment says beside, by the properties of its type.
+        properties: properties of its type that the segment states.
     """
 
     head: str
@@ -186,7 +187,7 @@ class Fact:
 
     @property
     def id(self) -> str:
-        """The id by which a user refers to it."""
+        """The id for users."""
         return f"{self.segment_id}:{self.n}"
 
 
@@ -197,11 +198,12 @@ class FactView(Short):
     Attributes:
         id: the id for `edit_fact`, `end_fact`, `delete_fact` and `restore_fact`.
         head: name of the entity that it is about.
-        tail: name of the other one.
+        tail: name of the other entity.
         quotation: the sentence that states it.
         said_at: time of the statement, in ISO form; "" if its document is undated.
-        valid_from: when it began to hold, `2026-05-03`, `2026-05` or `2026`; "" where nobody says.
-        valid_until: when it ceased to hold, in the same form.
+        valid_from: first day, month or year of its validity, `2026-05-03`, `2026-05` or `2026`;
+            "" if unknown.
+        valid_until: last day, month or year of its validity, in the same form.
         superseded_by: id of the statement that replaces it, or "".
         superseded_at: the date or moment of the replacement, in ISO form.
         then: description of the replacement.

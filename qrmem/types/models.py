@@ -80,7 +80,7 @@ class ChatRequest:
         prompt_tokens: tokens of messages and schema if they were counted already, else 0.
         is_watched: whether to stream the reply, if the server can, and send its pieces as events of
             kind `words`.
-        log_probs: ask for the log-probabilities of the tokens, which not every server gives.
+        log_probs: request the log-probabilities of the tokens, which not every server returns.
         sampling: further parameters of sampling, such as `min_p`; a server that refuses them gets
             the request without.
     """
@@ -142,19 +142,19 @@ class ChatModel(Protocol):
         """Send one request.
 
         Raises:
-            AccessRefused: key or model name refused.
-            ModelUnavailable: no answer after all retries.
+            AccessRefused: the server rejects the key or the model's name.
+            ModelUnavailable: the server does not answer after all retries.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One chat call as the ledger keeps it.
+    """One chat call in the ledger.
 
     Attributes:
         run: id of the run that paid for it.
-        segment_id: the segment it was about, the first one where several shared it, or "".
+        segment_id: the segment that it was about, the first one if several shared it, or "".
         outcome: `ok`, `repaired`, `unparsable`, `cached` or the error's class name.
     """
 

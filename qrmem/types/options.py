@@ -126,7 +126,7 @@ class AddOptions:
     """Options of reading a source; see `Memory.add`.
 
     Attributes:
-        user: of messages, as `session` and `extract`.
+        user: for messages, like `session` and `extract`.
         open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off.
     """
 
@@ -163,15 +163,15 @@ class AskOptions:
         start: `search`: the searcher's hits and their entities; `entities`: those that the question
             names, and their segments.
         on_exhausted: what to do if no reading answers: abstain, or force an answer.
-        keep_trail: whether the trail goes to the store; `None`: as the settings have it.
+        keep_trail: whether to store the trail; `None`: by the setting `keep_trails`.
         fragments: settings of `fragment`; `None`: the paper's for the kind of most fragments.
         reranker: named as in the setting; "": that of the settings, and none with `paper_exact`.
         checkpointer: a LangGraph checkpointer, which saves the state after each step.
         caps: caps of this run only.
-        hits: how many hits a search starts from.
-        nearest: how many segments are read again with the question (orientation `local`).
+        hits: number of search hits to start from.
+        nearest: number of segments to read again with the question (orientation `local`).
         expansions: maximum number of nodes that `reflection` adds.
-        width: edges that `graph-expansion` takes per step.
+        width: maximum number of edges that `graph-expansion` follows per step.
         depth: maximum number of its steps.
         threshold: minimum cosine of an edge there; without an embedder the mean plus one standard
             deviation.
@@ -252,7 +252,7 @@ class AskOptions:
 
     @property
     def shape(self) -> str:
-        """All options that shape the answer, as one text; equal calls have equal ones."""
+        """All options that affect the answer, as one text; equal calls have equal texts."""
         documents = None if self.documents is None else sorted(self.documents)
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
         plain |= {"documents": documents, "where": None, "segments": None, "keep_trail": None}
@@ -270,7 +270,7 @@ _ALLOWED: Mapping[str, tuple[str, ...]] = {
 
 
 def require_strategy(name: str) -> None:
-    """Refuse an unknown strategy; "" is the default.
+    """Check the name of a strategy; "" is the default.
 
     Raises:
         UsageError: the strategy is unknown; the message lists the known ones.

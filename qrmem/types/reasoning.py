@@ -148,7 +148,7 @@ class Reasoner(Protocol):
     async def supplement(
         self, segment: Segment, reading: Reading, known: Contribution, questions: Sequence[str]
     ) -> Contribution:
-        """Second pass: what the accepted questions add to the sub-graph."""
+        """Second pass: additions to the sub-graph from the accepted questions."""
         ...
 
     async def fold(
@@ -163,9 +163,9 @@ class Reasoner(Protocol):
 
         Args:
             relations: r_n and r_k, each as lines `head - description - tail`.
-            texts: of the two segments that state them, S_n and S_k.
-            summary: T.
-            question: Q, the user's; "" where there is none.
+            texts: texts of the two segments that state them, S_n and S_k.
+            summary: the document's summary T.
+            question: the user's question Q; "" if there is none.
         """
         ...
 
@@ -204,8 +204,8 @@ class Reasoner(Protocol):
 
         Args:
             current: canonical names of E.
-            candidates: known names with their segment counts, most frequent first; what does not
-                fit the window is left out from the end.
+            candidates: known names with their segment counts, most frequent first; the last ones
+                are left out if they do not fit the window.
 
         Returns:
             At least one name of `candidates`, or `current` unchanged; no name if the window is used
@@ -271,9 +271,9 @@ class JobResult:
     """The result of one job.
 
     Attributes:
-        contribution: what was read; `None` if no reply could be used.
-        error: why there is none.
-        raw: the reply that could not be used.
+        contribution: the contribution; `None` if no reply could be used.
+        error: the reason why there is none.
+        raw: the unusable reply.
     """
 
     segment_id: str

@@ -139,7 +139,7 @@ def _questions_of(file: Path) -> Iterator[BabiQuestion]:
 def _around(
     hay: Sequence[str], sizes: Sequence[int], tokens: int, chance: random.Random
 ) -> list[str]:
-    """Return sentences of the background from a random one on, so many tokens at most."""
+    """Return sentences of the background from a random start, up to a number of tokens."""
     sentences_around: list[str] = []
     if not hay:
         return sentences_around
@@ -153,6 +153,6 @@ def _around(
 def _hidden(
     hay: Sequence[str], facts: Sequence[str], chance: random.Random
 ) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text with facts in their order at random ends of sentences, and where they stand."""
+    """Return a text with facts, in order, after random sentences, and the spans of the facts."""
     gaps = sorted(chance.randrange(len(hay) + 1) for _ in facts)
     return inserted(hay, list(zip(gaps, facts, strict=True)))

@@ -102,7 +102,7 @@ class _Question:
 
 
 class _Replayed:
-    """Answers that are made as they are first asked for, and can be gone through again."""
+    """A lazy sequence of answers that can be iterated repeatedly."""
 
     def __init__(self, *sources: Iterable[Answer]) -> None:
         self._known: list[Answer] = []
@@ -116,7 +116,7 @@ class _Replayed:
 
 
 class _Pool:
-    """The questions, and which of them are alike."""
+    """The questions, and which of them are similar."""
 
     def __init__(self, threads: Threads, counter: Tokenizer, seed: int) -> None:
         self.seed = seed
@@ -133,7 +133,7 @@ class _Pool:
         }
 
     def own(self, question: _Question) -> tuple[Answer, list[Answer]] | None:
-        """Return the accepted answer and those posted before it; `None`: it is no case."""
+        """Return the accepted answer and earlier ones; `None` if the question gives no case."""
         answers = self.threads.answers(question.id)
         place = next((n for n, one in enumerate(answers) if one.id == question.accepted), None)
         if place is None:
@@ -166,7 +166,7 @@ class _Pool:
 
 
 def _write(pool: _Pool, out: Path, wanted: Mapping[str, int], count: int) -> list[dict[str, Any]]:
-    """Write the cases of all lengths; a question that cannot be filled at one is in none."""
+    """Write the cases of all lengths; a question without enough answers for one is in none."""
     places = list(range(len(pool.questions)))
     if count:
         random.Random(f"{pool.seed}:questions").shuffle(places)
@@ -193,8 +193,8 @@ def _write(pool: _Pool, out: Path, wanted: Mapping[str, int], count: int) -> lis
 def _cases(pool: _Pool, n: int, wanted: Mapping[str, int]) -> dict[str, dict[str, Any]]:
     """Return the cases of a question by length, or none if one of them cannot be filled.
 
-    Answers are taken up through the paper's lengths in rising order, each beginning with what the
-    one before has: a length has the same distractors, whichever lengths are built.
+    Answers are chosen for the paper's lengths in ascending order, and each length keeps those of
+    the one before. So a length has the same distractors, whichever lengths are built.
     """
     question = pool.questions[n]
     own_answers = pool.own(question)
@@ -238,7 +238,7 @@ def _cases(pool: _Pool, n: int, wanted: Mapping[str, int]) -> dict[str, dict[str
 def _filled(
     candidates: Iterable[Answer], chosen: Mapping[str, Answer], room: int, accepted: Answer
 ) -> dict[str, Answer]:
-    """Return what was chosen and, in order, what else fits the room; equal texts once."""
+    """Return the chosen answers, then further ones that fit, in order; equal texts once."""
     answers_taken = dict(chosen)
     texts = {accepted.text, *(answer.text for answer in answers_taken.values())}
     tokens_left, misses = room - _tokens(answers_taken.values()), 0

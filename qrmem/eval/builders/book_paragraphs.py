@@ -142,7 +142,7 @@ def _is_heading(text: str) -> bool:
 
 
 def _is_verse(lines: Sequence[str]) -> bool:
-    """Whether lines are verse: several short ones, of which most begin with a capital."""
+    """Return whether lines are verse: several short ones, most of them with a capital first."""
     if len(lines) < _FEWEST_LINES:
         return False
     short = sum(len(line) < _VERSE_LINE for line in lines)
@@ -189,7 +189,7 @@ def _booksum(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield the books of BookSum's form: JSON lines of chapters, those of a book in a row.
 
     A row has `chapter` or `text`, and `bid` or `book_id`. Rows of several chapters together
-    (`is_aggregate`) and second summaries of the same chapter (`chapter_path`) are passed over.
+    (`is_aggregate`) and second summaries of the same chapter (`chapter_path`) are skipped.
     """
     book, texts, chapters_seen = "", list[str](), set[str]()
     with path.open(encoding="utf-8", errors="replace") as file:

@@ -160,7 +160,7 @@ def hidden(
 
 
 def _nearest(rising: Sequence[int], value: float) -> int:
-    """Return the place of the number that is nearest to a value."""
+    """Return the index of the number that is nearest to a value."""
     at = bisect_left(rising, value)
     is_before = at and (at == len(rising) or value - rising[at - 1] < rising[at] - value)
     return at - 1 if is_before else at

@@ -149,7 +149,7 @@ def _thread(found: dict[str, object]) -> Iterator[Post]:
 
 
 def _text(value: object) -> str:
-    """Return a text; null, as where a post was removed, is none."""
+    """Return a text; "" for null, which a removed post has."""
     return "" if value is None else str(value)
 
 

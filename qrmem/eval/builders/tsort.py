@@ -145,7 +145,7 @@ def _of_book(
 
 
 def _reach(sums: Sequence[int], start: int, size: int) -> int:
-    """Return the end of the whole paragraphs from `start` on that have `size` tokens at most."""
+    """Return the end of whole paragraphs from `start` with at most `size` tokens."""
     end = start
     while end + 1 < len(sums) and sums[end + 1] - sums[start] <= size:
         end += 1
@@ -153,7 +153,7 @@ def _reach(sums: Sequence[int], start: int, size: int) -> int:
 
 
 def _has_twins(book: Book, inner: Sequence[int]) -> bool:
-    """Whether two parts are mostly the same paragraphs, so that no order of them is right."""
+    """Return whether two parts have mostly the same paragraphs, so that no order is right."""
     parts = [set(book.paragraphs[a:b]) for a, b in pairwise(inner)]
     return any(
         2 * len(one & other) >= min(len(one), len(other))

@@ -35,7 +35,7 @@ def lengths_of(text: str) -> dict[str, int]:
             raise UsageError(
                 f"length {name!r} is not a number of tokens; write 8k, 3000 or 1k,2k,4k"
             )
-        length_names.setdefault(tokens, name)  # 2k and 2000 are one length
+        length_names.setdefault(tokens, name)  # 2k and 2000 are the same length
     if not length_names:
         raise UsageError("name a length: --length 8k")
     return {name: tokens for tokens, name in sorted(length_names.items())}
@@ -115,7 +115,7 @@ def write_cases(file: Path, cases: Iterable[Mapping[str, Any]]) -> None:
             raise UsageError("no case can be made: the tasks have no questions, or cases is 0")
 
 
-# Making a set of cases again, byte for byte, of the manifest that was written with it.
+# Rebuilding a set of cases, byte for byte, from its manifest.
 
 
 MANIFEST = "manifest.json"
@@ -167,7 +167,7 @@ class BuiltSet:
 
     Attributes:
         files: entry of each file, with its `sha256`.
-        left_out: numbers of what was left out, by reason.
+        left_out: numbers of left out sources and cases, by reason.
     """
 
     counter: Tokenizer

@@ -67,10 +67,10 @@ def _ordered(record: Any) -> tuple[list[str], list[int]]:
 
 
 def _released(prompt: str, n: int) -> list[str]:
-    """Return the text before, the parts and the text after out of a released item's prompt."""
+    """Split a released item's prompt into the text before, the parts and the text after."""
     marks = list(_RELEASED.finditer(prompt))
     headings = ["Before", *(f"Part {k}" for k in range(1, n + 1)), "After"]
-    # A sample with the same marks may stand before: what counts is at the end.
+    # An example with the same marks may precede: the last occurrence counts.
     marks = marks[-len(headings) :]
     if [mark[1] for mark in marks] != headings:
         raise ValueError("the prompt has no Before:, Part 1: … and After: to take it apart by")
@@ -144,7 +144,7 @@ def asked(item: Item) -> str:
 
 
 def _context(id: str, names: Sequence[str], texts: Sequence[str]) -> Context:
-    """Return a case as documents; one without words says so, as none can be empty."""
+    """Return a case as documents; an empty answer gets a placeholder, as no document is empty."""
     pairs = zip(names, texts, strict=True)
     documents = (
         Document(normalise(text).strip() or "(no text)", name, name) for name, text in pairs
@@ -174,7 +174,7 @@ def output_of(row: Row, item: Item) -> str:
 
 
 def _marks(item: Item, output: str) -> dict[str, float | None]:
-    """Return every score of an output; `None` where it has none."""
+    """Return every score of an output; `None` if it cannot be scored."""
     if item.labels["task"] == "tsort":
         right = right_order(item)
         n, sample = len(right), designations.sample_order(len(right))

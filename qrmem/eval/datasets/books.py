@@ -46,7 +46,7 @@ def narrativeqa(folder: Path) -> Dataset:
     Raises:
         UsageError: a file is missing or malformed.
     """
-    # A download that failed leaves an empty file.
+    # A failed download leaves an empty file.
     stories = sorted(p for p in (folder / "tmp").glob("*.content") if p.stat().st_size)
     # Stories are plain text or whole web pages; our own reader takes both.
     texts = {path.stem: _story(path) for path in stories} or _summaries(folder)
@@ -86,7 +86,7 @@ def _rows(path: Path, needed: tuple[str, ...]) -> Sequence[Mapping[str, str]]:
     except (OSError, UnicodeDecodeError, csv.Error) as exc:
         raise UsageError(f"{path}: {exc}") from exc
     for n, row in enumerate(rows, 1):
-        # What a row lacks at its end, the reader fills with `None`.
+        # The CSV reader fills missing cells at the end of a row with `None`.
         cut = [name for name in needed if not isinstance(row[name], str)]
         if cut:
             raise UsageError(f"{path}: record {n} ends before its {cut[0]!r}")
@@ -210,7 +210,7 @@ SUMMARISE = "Write a one-page summary of the report."
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How a task's prompt is put together: what stands before and behind text and question."""
+    """The form of a task's prompt: the words before and after text and question."""
 
     before: str
     behind: str

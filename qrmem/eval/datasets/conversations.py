@@ -83,7 +83,7 @@ def _turns(chat: Any) -> Iterator[tuple[str, Turn]]:
 def _item(id: str, context: str, asked: Any, turns: Mapping[str, Turn]) -> Item:
     category = CATEGORIES[int(asked["category"]) - 1]
     is_answerable = category != "unanswerable"
-    # Of ten conversations one names a turn that there is not, one writes "D:11:26".
+    # One of the ten conversations names a turn that does not exist, one writes "D:11:26".
     evidence = asked["evidence"] if is_answerable else ()
     places = [place for one in evidence for place in _PLACE.findall(one) or [one]]
     gold = dict.fromkeys(turns[place].id for place in places if place in turns)
@@ -149,7 +149,7 @@ def _beam_chat(file: Path) -> tuple[Context, list[Item]]:
 
 
 def _beam_turns(number: int, batch: Any, before: int) -> Iterator[tuple[int, Turn]]:
-    """Yield the turns of a batch with their ids in the data; a time holds until the next."""
+    """Yield the turns of a batch with their ids in the data; a time applies until the next one."""
     at, place = "", before
     for turn_data in _flat(batch["turns"]):
         if turn_data.get("time_anchor"):
@@ -179,7 +179,7 @@ def _beam_item(id: str, context: str, ability: str, asked: Any, turns: Mapping[i
 
 
 def _flat(found: Any) -> list[Any]:
-    """Return what lists and mappings of lists hold, in order."""
+    """Return the items of lists, and of mappings of lists, in order."""
     if isinstance(found, Mapping) and "content" not in found:
         found = list(found.values())
     if isinstance(found, list | tuple):

@@ -136,7 +136,7 @@ def records(path: Path) -> Iterator[tuple[str, Any]]:
     if whole is not None and "\n" in text.strip():
         yield f"{path}: record 1", whole
         return
-    # Not `splitlines`: JSON may hold other ends of lines inside of its texts.
+    # Not `splitlines`: texts in JSON may contain other line ends.
     for n, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
@@ -198,7 +198,7 @@ def _text(path: Path) -> str:
 
 
 def _whole_object(text: str) -> dict[str, Any] | None:
-    """Return a file that is one object; JSON lines fail at their second line."""
+    """Return a file that is a single object; JSON lines fail at their second line."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -20,7 +20,7 @@ UNION = "union"
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A paragraph with its title; the same two are one document wherever they stand."""
+    """A paragraph with its title; equal ones are one document in all contexts."""
 
     title: str
     sentences: tuple[str, ...]
@@ -39,9 +39,9 @@ class _Record:
     """A question with its own passages.
 
     Attributes:
-        item: without what depends on where its passages stand.
-        gold: places in `passages`.
-        facts: (title, place of the sentence).
+        item: the item, without fields that depend on the order of passages.
+        gold: indices in `passages`.
+        facts: (title, index of the sentence).
     """
 
     item: Item
@@ -105,7 +105,7 @@ def _hotpot(record: Any) -> _Record:
     if isinstance(context, dict):  # the hub's columns
         context = list(zip(context["title"], context["sentences"], strict=True))
         facts = list(zip(facts["title"], facts["sent_id"], strict=True))
-    # Official HotpotQA sentences bring their space along, those of 2Wiki do not.
+    # Official HotpotQA sentences include their leading space, those of 2Wiki do not.
     passages = tuple(_passage(title, _spaced(sentences)) for title, sentences in context)
     gold_titles = list(dict.fromkeys(str(title) for title, _ in facts))
     titles = [passage.title for passage in passages]
@@ -150,7 +150,7 @@ def _musique(record: Any) -> _Record:
 
 
 def _musique_pairs(found: Sequence[_Record]) -> list[_Record]:
-    """Give the unanswerable twin of an item an id of its own: in the full set they share one."""
+    """Give the unanswerable twin of an item its own id: in the full set they share one."""
     pairs_taken: set[str] = set()
     out = []
     for record in found:
@@ -222,7 +222,7 @@ def _item(record: _Record, context: str, ids: Sequence[str]) -> Item:
     return replace(record.item, context=context, gold=gold, facts=tuple(facts))
 
 
-# Where the supporting passages stand in a long text.
+# The places of supporting passages in a long text.
 
 
 Place = Literal["head", "middle", "tail", "apart", "front", "mid", "rear"]
@@ -313,7 +313,7 @@ def _ordered(
     is_apart = arrangement.place == "apart"
     count_between = arrangement.distance if is_apart else arrangement.fill - len(gold)
     if count_between > len(rest):
-        # Passages of the next questions of the file, so that the same text comes every time.
+        # Passages of the next questions in the file, so that the text is always the same.
         rest += _more(
             others, {*documents_by_id}, count_between - len(rest), start=max(documents_by_id)
         )

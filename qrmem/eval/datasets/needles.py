@@ -66,7 +66,7 @@ def _case(record: Any) -> tuple[Context, list[Item]]:
     return Context(id, (Document(text, id=id),)), [item]
 
 
-# --- what was shown ------------------------------------------------------------------------------
+# --- the text in the window -----------------------------------------------------------------------
 
 
 def shown_spans(item: Item, row: Row) -> list[bool] | None:
@@ -90,13 +90,13 @@ def _of_shown(
     return of_row
 
 
-# M-NIAH's score of what was shown, as a share of ten.
+# M-NIAH's score of the shown text, as a share of ten.
 metric("shown_score")(_of_shown(lambda found: needle_score(sum(found), len(found)) / 10))
 metric("shown")(_of_shown(lambda found: sum(found) / len(found)))
 metric("shown_all")(_of_shown(lambda found: float(all(found))))
 
 
-# --- what was answered ---------------------------------------------------------------------------
+# --- the answer ---------------------------------------------------------------------------
 
 
 def needle_score(found: int, of: int) -> float:

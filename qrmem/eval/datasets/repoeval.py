@@ -15,7 +15,7 @@ REPOSITORIES = ("repositories/line_and_api_level", "repositories")
 
 
 def _loader(level: str) -> Callable[[Path], Dataset]:
-    """Return the loader of a level; the repositories lie beside the file, unpacked."""
+    """Return the loader of a level; the unpacked repositories are beside the file."""
 
     def load(path: Path) -> Dataset:
         items = each(path, _item)
@@ -34,7 +34,7 @@ def _item(record: Any) -> Item:
     task = text_of(about, "task_id")
     repository, _, _ = task.partition("/")
     parts = list(about["fpath_tuple"])
-    # The first part of the path names the repository.
+    # The first part of the path is the repository.
     inside = parts[1:] if parts and parts[0] == repository else parts
     return Item(
         id=task,
@@ -51,7 +51,7 @@ def _item(record: Any) -> Item:
 
 
 def _folder(folder: Path, name: str) -> Path:
-    """Return where a repository lies beside the data."""
+    """Return the folder of a repository beside the data."""
     places = [root / where / name for root in (folder, folder.parent) for where in REPOSITORIES]
     base = next((place for place in places if place.is_dir()), None)
     if base is None:

@@ -114,7 +114,7 @@ def draw_heat_maps(
         cell.imshow(grid, vmin=0, vmax=most, cmap="RdYlGn", aspect="auto")
         for n, values in enumerate(grid):
             for m, value in enumerate(values):
-                # Both ends of the colours are dark.
+                # Both ends of the colour scale are dark.
                 colour = "black" if 0.15 <= value / most <= 0.85 else "white"
                 if not math.isnan(value):
                     told_value = f"{value:.0f}" if most == 100 else f"{round(value, 1):g}"
@@ -132,7 +132,7 @@ def draw_heat_maps(
 
 
 def _in_order(name: str) -> tuple[float, str]:
-    """Return what names of rows and columns are sorted by: numbers, `8k`, then words."""
+    """Return the sort key for names of rows and columns: numbers, `8k`, then words."""
     number = name.removesuffix("k")
     return (float(number), "") if number.replace(".", "", 1).isdigit() else (math.inf, name)
 
@@ -147,7 +147,7 @@ def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
     names = list(dict.fromkeys(c.name for p in panels_shown for c in (*p.curves, *p.levels)))
     width = 4.2 * columns + 0.8 * (columns == 1) + 1
     side_by_side = _legend_columns(names, width)
-    # The legend takes no room from the panels.
+    # The legend must not shrink the panels.
     figure = _figure(width, 3.1 * rows + 0.4 + LEGEND_LINE * -(-len(names) // side_by_side))
     grid = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     styles = dict(zip(names, cycle(_styles()), strict=False))
@@ -172,13 +172,13 @@ def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:
 
 
 def _legend_columns(names: Sequence[str], inches: float) -> int:
-    """Return how many names fit side by side."""
+    """Return the number of names that fit on a line of the legend."""
     longest = max(len(name) for name in names)
     return max(1, min(4, len(names), int(inches / (0.6 + 0.075 * longest))))
 
 
 def _styles() -> list[tuple[str, str]]:
-    """Return pairs of a colour and a mark, each colour with another mark in every round."""
+    """Return pairs of a colour and a mark; each repetition of a colour has another mark."""
     count = len(COLOURS)
     return [(COLOURS[n % count], MARKS[(n + n // count) % count]) for n in range(count * count)]
 
@@ -226,7 +226,7 @@ def _draw_panel(
 def _draw_bars(
     cell: Any, n: int, panel: Panel, xs: Sequence[float], colour: str, hatch: str
 ) -> None:
-    """Draw a curve's points as bars, beside those of the others at the same place."""
+    """Draw a curve's points as bars, beside the others' bars at the same place."""
     curve, width = panel.curves[n], 0.8 / len(panel.curves)
     places = [xs.index(point.x) + (n + 0.5) * width - 0.4 for point in curve.points]
     values = [100 * point.value for point in curve.points]
@@ -287,7 +287,7 @@ def _name_axes(
     has_intervals = any(point.low is not None for point in points)
     metric_name = f"{NAMES.get(axes.metric, axes.metric)} (%)" if axes.metric else "%"
     label = f"{metric_name},\n{INTERVAL}" if has_intervals else metric_name
-    # Beside the panels, not beside the middle of a figure that has a legend above them.
+    # Centred on the panels, not on a figure with a legend above them.
     for cell in cells[::columns]:
         cell.set_ylabel(label, fontsize=10)
 
@@ -332,7 +332,7 @@ def draw_bars(path: Path, results: Results, metric: str) -> bool:
 
 
 def _figure(width: float, height: float) -> Any:
-    """Return a figure that needs no screen."""
+    """Return a figure that needs no display."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -449,7 +449,7 @@ def _together(preset: Preset, title: str, metric: str) -> Panel:
 
 
 def _place(preset: Preset, part: Part, label: str) -> tuple[str, float | None]:
-    """Return the curve that a system is on, and its place there; `None` for a level."""
+    """Return the curve of a system, and its position on it; `None` for a level."""
     axis, word = preset.plot["axis"], preset.systems[label]
     if axis == "parts":
         return _name_over_parts(preset, part, label), part.x or 0.0
@@ -457,13 +457,13 @@ def _place(preset: Preset, part: Part, label: str) -> tuple[str, float | None]:
     axis_name = next((name for name in axis.split(",") if name in parameters_given), None)
     if axis_name is None:
         return label, None
-    # "B C500 8K" is a point of the curve "B C500" where the labels say so.
+    # "B C500 8K" is a point of the curve "B C500", if the preset says so.
     name = label.rpartition(" ")[0] if preset.plot.get("curves") == "labels" else part.name
     return name, float(parameters_given[axis_name])
 
 
 def _name_over_parts(preset: Preset, part: Part, label: str) -> str:
-    """Return a curve's name: its label and its part without the place, where they differ."""
+    """Return a curve's name: its label, and its part without the position if that differs."""
     groups = {one.name.rpartition(" ")[0] for one in preset.parts}
     labels = [label] if len(preset.systems) > 1 else []
     if len(groups) > 1:

@@ -25,7 +25,7 @@ LENGTH = 300
 
 
 async def _cases(preset: Preset, results: Results, metric: str) -> list[str]:
-    """Return the cases of one part as Markdown, or why there are none."""
+    """Return the cases of one part as Markdown, or the reason why there are none."""
     ours = preset.cases["ours"]
     systems_compared = [preset.cases["theirs"], *preset.systems]
     no_retriever = (ours, preset.cases.get("compressed"))
@@ -55,7 +55,7 @@ async def _cases(preset: Preset, results: Results, metric: str) -> list[str]:
 
 
 def _compressed(preset: Preset, results: Results, id: str) -> list[str]:
-    """Return what is answered from the compressed text, where that was run."""
+    """Return the answer from the compressed text, if that system was run."""
     label = preset.cases.get("compressed", "")
     result = results.systems.get(preset.systems.get(label, ""))
     row = result.rows.get(id) if result else None
@@ -181,7 +181,7 @@ def _readings(preset: Preset) -> str:
 def _table(
     preset: Preset, found: Sequence[tuple[Part, Results]], title: str, metrics: Sequence[str]
 ) -> Table:
-    """Return a table of all metrics, or of some; split by labels only where one is named."""
+    """Return a table of all metrics, or of some; it is split only by a given label."""
     is_split = not metrics or not set(preset.labels).isdisjoint(metrics)
     columns = [
         [
@@ -262,7 +262,7 @@ def _title(metric: str) -> str:
 
 
 def _failed(preset: Preset, results: Results) -> list[str]:
-    """Return which items failed, in words; their errors are in the part's own report."""
+    """Return a note on failed items; their errors are in the part's own report."""
     labels = {word: label for label, word in preset.systems.items()}
     return [
         f"{labels.get(name, name)}: {len(result.errors)} of {len(result.rows)} items failed and "
@@ -273,7 +273,7 @@ def _failed(preset: Preset, results: Results) -> list[str]:
 
 
 def _unrated(found: Sequence[tuple[Part, Results]]) -> list[str]:
-    """Return what a judge left out, in words."""
+    """Return a note on answers without a rating."""
     judged = [
         (name, result.judged)
         for _, results in found

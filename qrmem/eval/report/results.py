@@ -93,7 +93,7 @@ class Result:
 
 
 def _is_unmoved(row: Row) -> bool:
-    """Whether what was found first was too much for the window, and nothing else was ever read."""
+    """Return whether the first segments filled the window, and nothing else was ever read."""
     readings = [step for step in row.prediction.steps if step.action == "read"]
     read = {frozenset(one.segment_id for one in step.read) for step in readings}
     return len(read) == 1 and bool(readings[0].dropped)
@@ -227,7 +227,7 @@ def _judged(rated: Sequence[Rating]) -> Judged | None:
 
 
 def _prepared(rows: Sequence[Row], items: Mapping[str, Item], price: Price | None) -> list[Spent]:
-    """Return what a system made of each context for itself, such as summaries."""
+    """Return the cost of a system's own preparation of each context, such as summaries."""
     stages = {items[row.item].context: row.prediction.usage.construction for row in rows}
     usages_of_preparations = [
         list(stage_usages.values()) for stage_usages in stages.values() if stage_usages
@@ -239,7 +239,7 @@ def _prepared(rows: Sequence[Row], items: Mapping[str, Item], price: Price | Non
 
 
 def _users(rows: Mapping[str, Mapping[str, Row]]) -> dict[str, int]:
-    """Return how many systems used each memory."""
+    """Return the number of systems that used each memory."""
     users: dict[str, set[str]] = defaultdict(set)
     for system, system_rows in rows.items():
         for row in system_rows.values():
@@ -248,7 +248,7 @@ def _users(rows: Mapping[str, Mapping[str, Row]]) -> dict[str, int]:
 
 
 def _built(entries: Sequence[Built], price: Price | None) -> dict[str, Spent]:
-    """Return what each memory cost; time adds up over interrupted builds, calls are in the last."""
+    """Return the cost of each memory; time is summed over builds, the last one has all calls."""
     spent_by_memory: dict[str, Spent] = {}
     for entry in entries:
         stages = [usage for name, usage in entry.stages.items() if name != EMBED]
@@ -281,7 +281,7 @@ def _spent_of_stages(stages: Sequence[StageUsage], price: Price | None, seconds:
 def _sum(parts: Sequence[Spent]) -> Spent:
     columns = zip(*map(astuple, parts), strict=True)
     columns_known = [[value for value in column if value is not None] for column in columns]
-    # Memories come from a set: an exact sum is the same in any order.
+    # Memories come from a set: an exact sum does not depend on the order.
     sums: list[Any] = [fsum(column) if column else None for column in columns_known]
     return Spent(*sums)
 

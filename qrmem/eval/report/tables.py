@@ -51,8 +51,8 @@ _FORMULA = re.compile(r"\s*([=@\t]|[+-](?![\d.,]+%?$))")
 
 
 def _as_text(cell: str) -> str:
-    """Return a cell that no spreadsheet runs: an id or an error may be another one's words."""
-    cell = cell.replace("\r", " ")  # alone, it would end the row
+    """Return a cell that no spreadsheet runs as a formula: it may come from somebody else."""
+    cell = cell.replace("\r", " ")  # else it would end the row
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
@@ -149,7 +149,7 @@ def write_report(results: Results, against: str = "", inside: str = "") -> Path:
         if table.rows:
             file.write_text(table.csv(), encoding="utf-8")
         else:
-            # An earlier report may have had rows, such as items that failed then.
+            # An earlier report may have had rows, for example of items that failed then.
             file.unlink(missing_ok=True)
     pieces = [
         heading(results),
@@ -188,7 +188,7 @@ def heading(results: Results) -> str:
 
 
 def _absent(results: Results) -> list[str]:
-    """Say how much of the evidence that the data set names could not be looked for."""
+    """Return a note on evidence of the data set that does not exist in its texts."""
     lacking = [item.absent for item in results.items.values() if item.absent]
     if not lacking:
         return []
@@ -197,7 +197,7 @@ def _absent(results: Results) -> list[str]:
 
 
 def _unmoved(results: Results) -> list[str]:
-    """Say for how many questions a walk over the graph could bring nothing into the window."""
+    """Return a note on questions whose walk could add nothing to a full window."""
     return [
         f"- {name}: {unmoved} of {counted(walks, 'questions')} that the first reading did not "
         "answer never navigated: what was found first filled the window"

@@ -144,7 +144,7 @@ class Decomposed:
 
 
 async def _parts(item: Item, harness: Harness) -> list[str]:
-    """Return the sub-questions; the last would repeat the question itself and is asked apart."""
+    """Return the sub-questions, without the last one if it repeats the question itself."""
     try:
         call = await harness.caller.call(
             "decompose",
@@ -174,12 +174,12 @@ async def _answer_by_agent(
     made: Callable[[Harness], Awaitable[Made]],
     answered: Callable[[Made], Awaitable[Answered]],
 ) -> Prediction:
-    """Return what an agent answers from what was made of the context, once in a run.
+    """Answer by an agent from its preparation of the context, which is made once in a run.
 
     Args:
-        key: of what is made.
-        made: reads the context; its calls count as construction.
-        answered: answers from that.
+        key: key of the preparation.
+        made: prepares the context; its calls count as construction.
+        answered: answers from the preparation.
     """
     agent_data, stages = await harness.prepared(key, made)
     verdict, steps = await answered(agent_data)

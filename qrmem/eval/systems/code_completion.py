@@ -85,14 +85,14 @@ class Completed:
             return self._pick(tries, item)
 
     def _pick(self, tries: Sequence[Prediction], item: Item) -> Prediction:
-        """Return the try that counts, with what all of them took; of equal ones the first."""
+        """Return the round that counts, with the cost of all rounds; of equal ones the first."""
         if self.pick == "last":
             return tries[-1]
         best = max(tries, key=lambda found: edit_similarity(found.text, item.answers))
         return replace(best, steps=tries[-1].steps)
 
     def _query(self, item: Item, context: Context, predicted: str) -> str:
-        """Return the lines that are asked with: before the hole, or around it."""
+        """Return the lines of the query: before the hole, or around it."""
         before = item.question.splitlines()
         after = [line for line in predicted.splitlines() if line.strip()]
         if self.oracle:
@@ -126,7 +126,7 @@ def as_code(context: Context) -> Context:
 
 
 async def _hidden(memory: OpenMemory, item: Item) -> frozenset[str]:
-    """Return the fragments that would give the hole away: of its file, from the prompt on."""
+    """Return the fragments that would reveal the hole: those of its file after the prompt."""
     first = int(item.labels["context_start_line"])
     segments = await memory.store.segments(memory.ns, documents=[item.labels["file"]])
     return frozenset(segment.id for segment in segments if _last_line(segment) > first)
@@ -145,7 +145,7 @@ async def _completed(
     found: Prediction,
     scores: Mapping[str, float],
 ) -> Prediction:
-    """Ask the model to go on, the best fragment nearest to the code."""
+    """Ask the model for the continuation; the best fragment is nearest to the code."""
     segments_kept = _within(ranked, harness.tools.counter.count)
     blocks = [_block(segment) for segment in segments_kept]
     call = await harness.caller.call(
@@ -156,7 +156,7 @@ async def _completed(
             path=item.labels["file"],
             code="\n".join(reversed(groups[1])),
         ),
-        # What is left out first: the worst fragment, then the line farthest from the hole.
+        # Left out first: the worst fragment, then the line farthest from the hole.
         [blocks, item.question.split("\n")[::-1]],
         window=harness.settings.window,
         reply=REPLY,
@@ -179,7 +179,7 @@ async def _completed(
 
 
 def _within(ranked: Sequence[Segment], count: Callable[[str], int]) -> list[Segment]:
-    """Return the best fragments within the budget; one that does not fit is passed over."""
+    """Return the best fragments within the budget; one that does not fit is skipped."""
     tokens_left, segments_kept = BUDGET, []
     for segment in ranked:
         tokens = count(_block(segment))

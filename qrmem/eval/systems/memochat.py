@@ -135,7 +135,7 @@ class Notebook:
                 "memo-pick",
                 NotesReply,
                 lambda kept: dict(
-                    # The oldest notes are left out first where they do not fit.
+                    # If the notes do not fit, the oldest are left out first.
                     notes=fenced("\n".join(reversed(kept[0]))),
                     said=fenced(" ".join(text_words[len(text_words) - len(kept[1]) :])),
                 ),
@@ -153,14 +153,14 @@ class Notebook:
         return memos
 
     def _unsorted(self, lines: Sequence[Line]) -> Memo:
-        """Return the note that stands for lines of which none could be read: two, drawn."""
+        """Return a replacement for notes that cannot be parsed: two random lines."""
         few = sorted(self.drawn.sample(range(len(lines)), min(2, len(lines))))
         lines_kept = tuple(lines[n] for n in few)
         return Memo(NO_TOPIC, " ".join(line.text for line in lines_kept), lines_kept)
 
 
 def _memos(said: str, lines: Sequence[Line]) -> list[Memo]:
-    """Return the note of `first-last|topic|summary`, or nothing where it is none."""
+    """Parse a note `first-last|topic|summary`; return nothing if it is malformed."""
     match = _MEMO.fullmatch(said)
     if match is None:
         return []

@@ -49,7 +49,7 @@ BROUGHT_IN = 0.035
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is compared of a part."""
+    """The compared features of a part."""
 
     heads: tuple[Counter[str], ...]
     tails: tuple[Counter[str], ...]
@@ -148,7 +148,7 @@ def _stem(word: str) -> str:
 
 
 def _weights(bags: Sequence[Counter[str]]) -> dict[str, float]:
-    """Return how rare each word is among the parts of a case."""
+    """Return the rarity of each word among the parts of a case."""
     spread = Counter(word for bag in bags for word in bag)
     return {word: log((len(bags) + 1) / count) for word, count in spread.items()}
 
@@ -185,7 +185,7 @@ def _pair(one: _Part, other: _Part, rare: dict[str, float]) -> list[float]:
 
 
 def _same(one: str, other: str, patterns: Sequence[re.Pattern[str]]) -> float:
-    """Return how alike two texts are in how often patterns occur, a cosine where there are more."""
+    """Return the similarity of two texts by counts of patterns; a cosine for several patterns."""
     shares = []
     for text in (one, other):
         words = max(1, len(text.split()))

@@ -32,7 +32,7 @@ def cited_sentences(citations: Iterable[Citation], context: Context) -> tuple[tu
 
 
 def _starts(context: Context, document_id: str) -> list[int]:
-    """Return where each sentence of a document starts in its text."""
+    """Return the start of each sentence in a document's text."""
     sentences = [normalise(sentence) for sentence in context.sentences.get(document_id, ())]
     if not sentences:
         return []

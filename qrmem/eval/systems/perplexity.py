@@ -58,7 +58,7 @@ class ByPerplexity:
         return frozenset() if self.weights else frozenset({"model"})
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
-        """Answer one item; a text that is too long for the model is answered by nothing."""
+        """Answer one item; a text that is too long for the model gets no answer."""
         require_case(item)
         if item.labels["task"] != "tsort":
             raise UsageError("perplexity is of the orders of TSort; BestAnswer has none")
@@ -160,7 +160,7 @@ def _local(weights: str, begin: str, texts: Sequence[str]) -> Orders:
 
 
 def _with_seams(texts: Sequence[str]) -> Iterable[str]:
-    """Yield texts so that they make one when they are put together in any order."""
+    """Yield texts that can be joined in any order."""
     yield from (f"{text}{_SEAM}" for text in texts[:-1])
     yield texts[-1]
 
@@ -171,7 +171,7 @@ def _opened(weights: str) -> "_Causal":
 
 
 class _Causal:
-    """A causal language model in this process, with what it has read so far."""
+    """A causal language model in this process, with the state of its reading."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -206,7 +206,7 @@ class _Causal:
         """Read on; return the sum of negative log-probabilities, and the state after it.
 
         Args:
-            state: of what was read before; `None`: of nothing.
+            state: state after the earlier text; `None`: nothing was read.
         """
         torch, total = self._torch, 0.0
         cache, size, expected = state or (self._new(), 0, None)
@@ -222,7 +222,7 @@ class _Causal:
         return total, (cache, size, expected)
 
     def back_to(self, state: Any) -> None:
-        """Forget what was read after a state."""
+        """Return to an earlier state."""
         cache, size, _ = state
         if more := cache.get_seq_length() - size:
             cache.crop(-more)

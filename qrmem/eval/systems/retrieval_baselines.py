@@ -201,7 +201,7 @@ class Fragmented:
 
     def _settings(self) -> FragmentSettings:
         return FragmentSettings(
-            # Nothing is computed of a relation that does not count.
+            # A relation without weight is not computed.
             relation=self.relation if self.alpha else "structure",
             w_rel=self.w_rel,
             alpha=self.alpha,

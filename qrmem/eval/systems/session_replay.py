@@ -230,7 +230,7 @@ class ChatCalls:
             lambda kept: dict(
                 earlier=_in_place(earlier[: len(kept[0])]),
                 latest=_in_place(newest[: len(kept[1])]),
-                # Of a text that is too long for the window the end is kept.
+                # If a text is too long for the window, its end is kept.
                 said=fenced(" ".join(words[len(words) - len(kept[2]) :])),
             ),
             [[piece.text for piece in pieces] for pieces in (earlier, newest)] + [words],
@@ -286,7 +286,7 @@ def _block(made: Round) -> str:
     return fenced(made.text, f"turn {numbered(made.id) - 1:02}")
 
 
-# What is recalled of a conversation within a token budget, and answers from it.
+# Recall within a token budget, and answers from it.
 
 
 _DEPTH = 300

@@ -110,9 +110,9 @@ class Strategy:
 
 
 async def _prediction_of(answer: Answer, memory: OpenMemory) -> Prediction:
-    """Return an answer as the run keeps it.
+    """Return an answer in the form of a run.
 
-    Its ranking is what was read: the last reading first, by the scores that decided each.
+    Its ranking has the read segments: the last reading first, by the scores in each.
     """
     readings = [step.read for step in answer.trail.steps if step.read]
     ranked = [s for read in reversed(readings) for s in sorted(read, key=lambda s: -s.score)]
@@ -130,7 +130,7 @@ async def _prediction_of(answer: Answer, memory: OpenMemory) -> Prediction:
 
 
 async def _spans_shown(answer: Answer, memory: OpenMemory) -> tuple[tuple[str, int, int], ...]:
-    """Return what the last reading saw: its segments, and sentences that a tree led to."""
+    """Return the spans in the last reading: its segments, and sentences from a tree."""
     readings = [step for step in answer.trail.steps if step.read or step.nodes]
     if not readings:
         return ()

@@ -63,9 +63,9 @@ class Truncated:
     window: int = 0
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
-        """Answer one item; where a server takes less than the window, it is cut to what it takes.
+        """Answer one item; a text is cut again if the server's context is smaller than the window.
 
-        The text is cut again where its middle is, and not by leaving its end out.
+        Again its middle is cut out, not its end.
         """
         window = self._window(harness)
         if harness.run.caller is not None:
@@ -85,7 +85,7 @@ class Truncated:
                     raise
 
     def _window(self, harness: Harness) -> int:
-        """Return its window; 0 for that of the run."""
+        """Return the system's window; 0 uses that of the run."""
         if not self.is_full:
             return self.window
         model_window = harness.full_window or MODEL_WINDOW
@@ -110,7 +110,7 @@ def truncated(
 def _fitted(
     reasoner: Reasoner, passages: Sequence[Passage], room: int, *, from_end: bool
 ) -> list[Passage]:
-    """Return what fits from the beginning on, or from the end back, in order."""
+    """Return the passages that fit, from the beginning or from the end, in order."""
     passages_kept: list[Passage] = []
     for passage in reversed(passages) if from_end else passages:
         size = reasoner.size(passage)
@@ -123,7 +123,7 @@ def _fitted(
 
 
 def _part(reasoner: Reasoner, passage: Passage, room: int, *, from_end: bool) -> list[Passage]:
-    """Return the words at one end of a passage that fit, or nothing."""
+    """Return the words that fit, from one end of a passage, or nothing."""
     words = passage.segment.text.split()
 
     def of(count: int) -> Passage:
@@ -201,7 +201,7 @@ def spread(
 
 
 def _window(pieces: Sequence[Passage]) -> list[Passage]:
-    """Return pieces as a reader sees them: those of a document as one passage."""
+    """Return pieces as passages; those of one document are joined."""
     groups = groupby(pieces, key=lambda piece: piece.segment.document_id)
     return [replace(joined(list(some)), label=f"S{n}") for n, (_, some) in enumerate(groups, 1)]
 
@@ -285,7 +285,7 @@ async def _reduced(texts: Sequence[str], caller: Caller, room: int) -> list[str]
 
 
 def _packed(texts: Sequence[str], most: int, count: Callable[[str], int]) -> list[list[str]]:
-    """Return neighbouring texts in groups that fit together; one that is too long stands alone."""
+    """Return adjacent texts in groups that fit; a text that is too long is its own group."""
     groups: list[list[str]] = [[]]
     tokens_used = 0
     for text in texts:
@@ -358,7 +358,7 @@ def compressed(model: str, texts: list[str], room: int) -> str:
 def _compressor(model: str) -> Any:
     from llmlingua import PromptCompressor
 
-    # By its own default the package would run code that lies beside the weights.
+    # By default the package would run code that comes with the weights.
     trusted = {"trust_remote_code": False}
     return PromptCompressor(
         model_name=model, use_llmlingua2=True, device_map="cpu", model_config=trusted
