@@ -201,7 +201,7 @@ class Memories:
         self.listener(Event("memory", {"context": context.id, "seconds": seconds}))
 
     async def _grow(self, build: Build, store: GraphStore, tools: Models) -> tuple[int, int, bool]:
-        """Build the trees of a memory; return the counts of nodes and malformed ones; is any new?
+        """Build a memory's trees; return its nodes, its malformed nodes, and whether any is new.
 
         Raises:
             CapReached: finished nodes are kept.

@@ -148,11 +148,11 @@ class Toolset:
             raise
 
     async def search_memory(self, query: str, k: int = 5, types: str = "") -> str:
-        """Find passages of the documents that fit a query; returns them with their ids.
+        """Find passages of the documents that match a query; returns them with their ids.
 
         Args:
-            query: what to look for, as a question or in keywords.
-            k: how many passages, from 1 to 50.
+            query: a question or keywords.
+            k: number of passages, from 1 to 50.
             types: only passages about these types, such as Person, Company; empty for all.
         """
         query, k = _require_text(query, "query"), _count(k)
@@ -172,7 +172,7 @@ class Toolset:
         return "\n".join([*([cut] if cut else []), hits_text(hits), *corrected_by])
 
     async def ask_memory(self, question: str, types: str = "") -> str:
-        """Answer a question from the documents, with quoted sources; says so if they do not.
+        """Answer a question from the documents, with quoted sources, or say that they do not.
 
         Args:
             question: one question, complete in itself.
@@ -187,12 +187,12 @@ class Toolset:
     async def recall_conversation(
         self, prompt: str, session: str = "", tokens: int = 2000, types: str = ""
     ) -> str:
-        """Return earlier turns of conversations that belong to a prompt, in order of time.
+        """Return earlier turns of conversations that are relevant to a prompt, in order of time.
 
         Args:
             prompt: what the user says now.
-            session: the conversation that goes on; turns of all conversations are found.
-            tokens: upper bound of what the turns take, with speakers and times.
+            session: the current conversation; turns of all conversations are found.
+            tokens: token limit of the turns, with speakers and times.
             types: only turns about these types, such as Person, Company; empty for all.
         """
         recalled = await self._memory.recall(
@@ -205,20 +205,20 @@ class Toolset:
         return recalled_text(recalled)
 
     async def look_up_entity(self, name: str) -> str:
-        """Show what the memory knows of a person, place or thing: relations and where it occurs.
+        """Show what the memory knows about a person, place or thing: relations and passages.
 
         Args:
-            name: any name of it.
+            name: any of its names.
         """
         return entity_text(await self._memory.entity(_require_text(name, "name")))
 
     async def list_facts(self, name: str = "", as_of: str = "", superseded: bool = False) -> str:
-        """List what the memory holds for true, each with its id, times, source and quotation.
+        """List facts, each with its id, times, source and quotation.
 
         Args:
-            name: of a person, place or thing; empty for all.
-            as_of: a date such as 2026-05-03, 2026-05 or 2026, to see what held then; empty for now.
-            superseded: also what no longer holds.
+            name: a person, place or thing; empty for all.
+            as_of: facts true on this date, such as 2026-05-03, 2026-05 or 2026; empty for now.
+            superseded: also facts that are no longer true.
         """
         facts_found = await self._read_or_none(
             self._memory.facts(entity=name, user=self.user, as_of=as_of, superseded=superseded)
@@ -228,13 +228,13 @@ class Toolset:
     async def edit_fact(
         self, fact_id: str, text: str = "", valid_from: str = "", valid_until: str = ""
     ) -> str:
-        """Say in other words what a fact says, or from when until when it holds.
+        """Change the text of a fact, or the period in which it is true.
 
         Args:
-            fact_id: as list_facts shows it.
-            text: what it says; empty to leave it as it is.
-            valid_from: a date such as 2026-05-03, 2026-05 or 2026; empty to leave it as it is.
-            valid_until: the same.
+            fact_id: its id, from list_facts.
+            text: the new text; empty for no change.
+            valid_from: a date such as 2026-05-03, 2026-05 or 2026; empty for no change.
+            valid_until: the last date, in the same form; empty for no change.
         """
         fact = await self._memory.edit_fact(
             fact_id, text or None, valid_from=valid_from or None, valid_until=valid_until or None
@@ -242,28 +242,28 @@ class Toolset:
         return facts_text([fact])
 
     async def end_fact(self, fact_id: str, on: str = "") -> str:
-        """Say that a fact holds no longer.
+        """End a fact: it is no longer true.
 
         Args:
-            fact_id: as list_facts shows it.
+            fact_id: its id, from list_facts.
             on: its last day, month or year; empty for today.
         """
         return facts_text([await self._memory.end_fact(fact_id, on)])
 
     async def delete_fact(self, fact_id: str) -> str:
-        """Leave a wrong fact out of the memory; the text that states it stays.
+        """Delete a wrong fact from the memory; the text that states it stays.
 
         Args:
-            fact_id: as list_facts shows it.
+            fact_id: its id, from list_facts.
         """
         await self._memory.delete_fact(fact_id)
         return "Deleted; restore_fact undoes this."
 
     async def restore_fact(self, fact_id: str) -> str:
-        """Take back that a fact was edited, ended or deleted.
+        """Undo an edit, an end or a deletion of a fact.
 
         Args:
-            fact_id: as list_facts showed it.
+            fact_id: its id, as list_facts showed it.
         """
         return facts_text([await self._memory.restore_fact(fact_id)])
 
@@ -271,20 +271,20 @@ class Toolset:
         """Show how a question was answered: what was read and dropped at each step, and why.
 
         Args:
-            trail_id: of a recorded run; empty for the last one.
+            trail_id: id of a recorded run; empty for the last one.
         """
         return trail_text(await self._memory.trail(trail_id or None))
 
     async def memory_status(self) -> str:
-        """Show what the memory holds, in figures, and what is incomplete."""
+        """Show the contents of the memory in figures, and what is incomplete."""
         return status_text(await self._memory.status())
 
     async def add_text(self, text: str, title: str = "", document_id: str = "") -> str:
-        """Keep a text in the memory; the same text again changes nothing.
+        """Store a text in the memory; the same text again changes nothing.
 
         Args:
-            text: what to keep, in whole sentences.
-            title: shown with quotations.
+            text: the text, in whole sentences.
+            title: its title, which is shown with quotations.
             document_id: its id; a document of this id with another text is replaced.
         """
         id = document_id
@@ -316,13 +316,13 @@ class Toolset:
         return id
 
     async def add_turn(self, role: str, text: str, session: str = "", speaker: str = "") -> str:
-        """Keep what somebody said in a conversation.
+        """Store a turn of a conversation.
 
         Args:
             role: user or assistant.
-            text: what was said.
-            session: the conversation that it is part of.
-            speaker: a name, where several people share a role.
+            text: the words of the turn.
+            session: the conversation that it belongs to.
+            speaker: name of the speaker, if several people share a role.
         """
         id = await self._memory.add_turn(
             role, text, session=session, speaker=speaker, user=self.user
