@@ -29,7 +29,7 @@ NAMES = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a benchmark; return 1 where `--check` is given and a bound is missed."""
+    """Run a benchmark; return 1 if `--check` is set and a bound is missed."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     parser = argparse.ArgumentParser(allow_abbrev=False, prog="python -m benchmarks")
     parser.add_argument("name", choices=NAMES, help="what to measure")

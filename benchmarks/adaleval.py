@@ -1,4 +1,4 @@
-"""Ada-LEval's cases out of very large sources: the memory and the time that building them takes.
+"""Memory and time to build Ada-LEval's cases from very large sources.
 
     python -m benchmarks adaleval [--megabytes 500 2000] [--cases 250 1000] [--folder /tmp]
 
@@ -37,7 +37,7 @@ TAGS = [f"tag{n}" for n in range(60)]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What building a set took: seconds by the clock and of the processor, most memory in MB."""
+    """The cost of building a set: wall and processor seconds, peak memory in MB."""
 
     wall: float
     processor: float
@@ -86,7 +86,7 @@ def _growth(name: str, found: list[float]) -> Iterator[Figure]:
 
 
 def built(kind: str, source: Path, *words: str) -> Cost:
-    """Build a set beside its source by a process of its own; the set stays there.
+    """Build a set beside its source in a separate process; the set stays there.
 
     Raises:
         SystemExit: it could not be built.
@@ -95,7 +95,7 @@ def built(kind: str, source: Path, *words: str) -> Cost:
     command = [sys.executable, "-m", "qrmem", "eval", "build", kind, *words]
     command += ["--quiet", "--source", str(source), "--out", str(out)]
     began = time.monotonic()
-    # A process takes over the peak of the one that starts it; so a small one stands between.
+    # A process inherits the memory peak of its parent, so a small process starts it.
     done = subprocess.run(
         [sys.executable, "-c", _MEASURED, *command], stdout=subprocess.PIPE, check=False
     )
@@ -107,7 +107,7 @@ def built(kind: str, source: Path, *words: str) -> Cost:
 
 
 def write_dump(path: Path, size: int) -> None:
-    """Write a `Posts.xml` of at least so many bytes: threads of a question and four answers."""
+    """Write a `Posts.xml` with at least so many bytes: threads of a question and four answers."""
     rng = random.Random(1)
     said = [f"The {' '.join(rng.choices(WORDS, k=12))} works." for _ in range(5000)]
     with path.open("w", encoding="utf-8") as file:
@@ -134,11 +134,11 @@ def write_dump(path: Path, size: int) -> None:
 
 
 def write_books(folder: Path, cases: int) -> None:
-    """Write books that give so many cases of 128k tokens at least."""
+    """Write books that give at least so many cases of 128k tokens."""
     folder.mkdir()
     rng = random.Random(2)
     said = [f"Then {' '.join(rng.choices(WORDS, k=14))} came home." for _ in range(5000)]
-    # The last 2,500 paragraphs or so of a book begin no case: too little of it is left.
+    # No case begins in the last 2,500 or so paragraphs of a book: the rest is too short.
     books = -(-cases * PARAGRAPHS_A_CASE // (PARAGRAPHS_A_BOOK - 4000))
     for n in range(books):
         with (folder / f"book{n}.txt").open("w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""How fast a text becomes a memory, with no chat model.
+"""Speed of building a memory from a text, without a chat model.
 
     python -m benchmarks build TEXT… [--megabytes 5] [--passages 2000] [--vectors]
 
@@ -36,7 +36,7 @@ from qrmem.text.sentences import sentences
 LEAST_RATE = 100
 """Segments of 600 tokens."""
 LEAST_PASSAGES = 150
-"""Passages of some 100 words, a document each."""
+"""Passages of some 100 words, each a document."""
 MOST_GROWTH = 13
 LEAST_OF_ENCODER = 0.9
 EMBEDDED_CHARACTERS = 150_000
@@ -54,7 +54,7 @@ class Built:
 
     @property
     def rate(self) -> float:
-        """Segments a second."""
+        """Segments per second."""
         return self.segments / self.seconds
 
 
@@ -69,7 +69,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     """Yield rates of building, and their growth."""
     texts = [read(path).text for path in chosen.texts]
-    asyncio.run(build(texts[0][:2000]))  # imports what a first build imports
+    asyncio.run(build(texts[0][:2000]))  # imports everything that a first build imports
     first = asyncio.run(build(texts[0]))
     name = f"{chosen.texts[0].stem}, {first.segments} segments"
     yield Figure(f"{name}: rate", first.rate, "segments/s", at_least=LEAST_RATE)
@@ -124,7 +124,7 @@ def _growth(texts: Sequence[str], characters: int) -> Iterator[Figure]:
 
 
 def long_text(texts: Sequence[str], characters: int) -> str:
-    """Return a text of that size made of the sentences of others."""
+    """Return a text of a given size from the sentences of others."""
     pieces = [text[start:end] for text in texts for start, end in sentences(text)]
     return "".join(_rounds(pieces, characters))[:characters]
 

@@ -1,4 +1,4 @@
-"""How long `recall` takes in a long conversation, and keeping one more turn.
+"""Time of `recall`, and of keeping one more turn, in a long conversation.
 
     python -m benchmarks chat TEXT [--turns 10000] [--embedder local] [--kept chat.db]
     QRMEM_DATA=… python -m benchmarks chat --sizes 1000 10000 100000 [--beam 500K/1]
@@ -6,7 +6,7 @@
 Turns are sentences of a text, shuffled; prompts are others of them. With `--sizes` they are real:
 those of LoCoMo's conversations, and then sentences of BEAM's chats; prompts are LoCoMo's questions.
 With `--beam` a whole chat is kept, too, and asked its own questions. The first call of a process,
-which opens the memory, is told apart from those that follow, and so is what the encoder takes.
+which opens the memory, is reported separately, and so is the time of the encoder.
 """
 
 import argparse
@@ -27,11 +27,11 @@ from qrmem.eval.datasets.conversations import beam, locomo
 
 _PROMPTS = 21
 _BOUNDS = {1_000: 80.0, 10_000: 80.0, 100_000: 150.0}
-"""Milliseconds of the processor that `recall` may take among so many short turns."""
+"""Bounds of `recall` in processor milliseconds, by number of short turns."""
 _BEAM_BOUND = 150.0
 _CLOCKS = time.perf_counter, time.process_time
 Spent = tuple[float, float]
-"""Milliseconds: of the clock, and of the processor."""
+"""Wall and processor milliseconds."""
 
 
 def messages(text: str, count: int) -> list[tuple[str, str]]:
@@ -131,7 +131,7 @@ async def _recalled(path: str, asked: Sequence[str], embedder: str) -> list[Figu
             recalls.append(_since(began))
             began = _now()
             if encoder is not None:
-                await encoder.embed([f"{prompt} "])  # another text: none is remembered
+                await encoder.embed([f"{prompt} "])  # another text, so that nothing is cached
             encoding.append(_since(began))
             began = _now()
         for prompt in asked:

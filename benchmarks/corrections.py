@@ -1,4 +1,4 @@
-"""Which turns of BEAM's chats later turns are said to correct, without a chat model.
+"""Turns of BEAM's chats that are marked as corrected by later turns, without a chat model.
 
     python -m benchmarks corrections QRMEM_DATA/beam/100K [--chats 6 7 8 9 10] [--show]
 
@@ -28,14 +28,14 @@ _KINDS = {"knowledge_update": "updates", "contradiction_resolution": "contradict
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Say where the chats are, and which are measured."""
+    """Add the options: the folder of the chats, and the chats to measure."""
     parser.add_argument("data", type=Path, help="folder of chats of one size")
     parser.add_argument("--chats", nargs="+", default=_CHATS, help="their names")
     parser.add_argument("--show", action="store_true", help="print the turns that are marked")
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield what is found of the updates and contradictions, and what else is marked."""
+    """Yield the found updates and contradictions, and the number of other marks."""
     found = dict.fromkeys(_KINDS, 0)
     asked = dict.fromkeys(_KINDS, 0)
     marked = turns = 0
@@ -65,7 +65,7 @@ def _is_found(item: Item, pairs: Sequence[tuple[str, str]]) -> bool:
 
 
 async def _marked(context: Context) -> tuple[list[tuple[str, str]], dict[str, str]]:
-    """Return which of a user's turns later ones are said to correct, and all that the user said."""
+    """Return the marked turns of a user with their corrections, and all turns of the user."""
     documents = [one for one in context.documents if one.metadata[ROLE_KEY] == "user"]
     said = {one.id or "": one.text for one in documents}
     async with qrmem.open("memory://", embedder="none") as memory:

@@ -1,4 +1,4 @@
-"""What the everyday step costs: keep one passage or one turn, then search, however much is kept.
+"""Cost of an everyday step: add one passage or turn, then search, by size of the memory.
 
     python -m benchmarks everyday [--sizes 1000 10000 100000] [--memory URI] [--rounds 15]
 
@@ -34,12 +34,12 @@ from qrmem.config import Settings
 CORPORA = ("hotpotqa", "2wikimultihopqa", "musique")
 _NAME = re.compile(r"\b[A-Z]\w+ [A-Z]\w+")
 RESERVED = 300
-"""Passages with the commonest names, which are kept out of growing."""
+"""Number of passages with the most frequent names, which are not used for growing."""
 MOST_GROWTH = 1.5
 
 
 class Bounds(NamedTuple):
-    """What a step and a search may take in ms, a fresh process in s, and its memory in MB."""
+    """Bounds: ms of a step and of a search, seconds and MB of a fresh process."""
 
     step: float
     search: float
@@ -143,7 +143,7 @@ async def _grow(where: str, writer: Passages, size: int, wanted: int) -> None:
 
 
 async def steps(where: str, writer: Passages, rounds: int) -> dict[str, float]:
-    """Return the medians of keeping and searching, in ms, by what was done."""
+    """Return the medians of adding and searching, in ms, by kind of step."""
     seconds: dict[str, list[float]] = {}
 
     async def timed(what: str, step: Callable[[], Awaitable[object]]) -> None:
@@ -173,7 +173,7 @@ async def _asked(memory: qrmem.Memory, writer: Passages) -> object:
 
 
 def fresh(where: str, writer: Passages, size: int, bounds: Bounds) -> Iterator[Figure]:
-    """Yield what a new process takes that opens a memory and searches it once."""
+    """Yield time and memory of a new process that opens a memory and searches once."""
     times, works, megabytes = [], [], 0.0
     for _ in range(3):
         began = time.perf_counter()
@@ -194,6 +194,6 @@ def fresh(where: str, writer: Passages, size: int, bounds: Bounds) -> Iterator[F
 
 
 def size_of(where: str, writer: Passages, size: int) -> Figure:
-    """Return a memory's file against its texts."""
+    """Return the size of a memory's file as a multiple of its texts."""
     ratio = Path(where).stat().st_size / writer.written
     return Figure(f"file to text, {size} passages", ratio, at_most=12)

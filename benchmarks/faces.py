@@ -1,4 +1,4 @@
-"""How soon a person sees something: the first help line, the first answer, the page.
+"""Time until a person sees something: the first help line, the first answer, the page.
 
     python -m benchmarks faces [--nodes 100000] [--kept large.db]
 
@@ -62,7 +62,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield what a terminal shows first, then what the page shows."""
+    """Yield the times on a terminal, then those on the page."""
     helps = [_first_line(["--help"]) for _ in range(7)]
     yield Figure("first help line", median(helps), "s", at_most=0.25)
     with tempfile.TemporaryDirectory() as folder:
@@ -138,16 +138,16 @@ def _size(answer: Any) -> int:
 
 
 def _worked(server: int, page: Any, to: str, until: str) -> tuple[float, float]:
-    """Return how long a part took to be drawn, and what the server worked till it was all there."""
+    """Return the time until a part was drawn, and the server's processor time for all of it."""
     before = _processor(server)
     taken, worked = _shown(page, to, until), -1.0
-    while worked != (worked := _processor(server) - before):  # what is shown later comes, too
+    while worked != (worked := _processor(server) - before):  # later parts count, too
         time.sleep(0.5)
     return taken, worked
 
 
 def _processor(process: int) -> float:
-    """Return the processor time of a process so far; 0 on a system that does not tell."""
+    """Return the processor time of a process so far; 0 if the system does not report it."""
     stat = Path(f"/proc/{process}/stat")
     if not stat.exists():
         return 0.0

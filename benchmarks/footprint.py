@@ -1,4 +1,4 @@
-"""Size, packages and import time of the core install, beside others measured the same way.
+"""Size, packages and import time of the core install, compared with other packages.
 
     python -m benchmarks footprint [neo4j-graphrag lightrag-hku graphiti-core]
 
@@ -32,7 +32,7 @@ NOT_COUNTED = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
 
 @dataclass(frozen=True)
 class Footprint:
-    """What an install takes: megabytes (10^6 bytes), packages, seconds to import."""
+    """Cost of an install: megabytes (10^6 bytes), packages, seconds to import."""
 
     name: str
     megabytes: float
@@ -41,7 +41,7 @@ class Footprint:
 
 
 def installed(name: str, source: str, module: str) -> Footprint:
-    """Install a source into an empty environment and look at it."""
+    """Install a source into an empty environment and measure it."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder) / "bin" / "python"
@@ -51,7 +51,7 @@ def installed(name: str, source: str, module: str) -> Footprint:
 
 
 def size(site: Path) -> float:
-    """Return megabytes of all files but byte-code and the installer's own."""
+    """Return the megabytes of all files except for byte-code and the installer's own."""
     counted = (
         path.stat().st_size
         for path in site.rglob("*")
@@ -63,12 +63,12 @@ def size(site: Path) -> float:
 
 
 def packages(site: Path) -> int:
-    """Return how many distributions are there beside the installer."""
+    """Return the number of distributions without the installer."""
     return sum(not d.name.startswith(NOT_COUNTED) for d in site.glob("*.dist-info"))
 
 
 def import_seconds(python: Path, module: str) -> float:
-    """Return the median time of an import, less an empty interpreter's; nan if it fails."""
+    """Return the median time of an import minus that of an empty interpreter; nan if it fails."""
     if subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode:
         return math.nan
 

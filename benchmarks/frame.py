@@ -1,4 +1,4 @@
-"""What a benchmark is: a module of this package that yields figures.
+"""The frame of a benchmark: a module of this package that yields figures.
 
 A benchmark called NAME is the file `benchmarks/NAME.py`, with its name in `NAMES` of
 `benchmarks/__main__.py`. Its docstring is its help. It has one function, `measure`, and may have
@@ -10,8 +10,7 @@ another, `options`:
     def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
         yield Figure("recall in 1,000 turns", 12.3, "ms", at_most=40)
 
-Figures are printed as they come. Everything else that a benchmark wants to say goes to standard
-error, through `note`.
+Figures are printed as they come. All other output goes to standard error, through `note`.
 """
 
 import sys
@@ -37,7 +36,7 @@ class Figure:
 
     @property
     def is_met(self) -> bool:
-        """Whether the value keeps its bound."""
+        """Whether the value is within its bound."""
         above = self.at_most is not None and self.value > self.at_most
         below = self.at_least is not None and self.value < self.at_least
         return not (above or below)
@@ -54,5 +53,5 @@ class Figure:
 
 
 def note(*words: object) -> None:
-    """Say something on the way."""
+    """Print a note on standard error."""
     print(*words, file=sys.stderr, flush=True)

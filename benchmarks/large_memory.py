@@ -1,4 +1,4 @@
-"""A memory with as many nodes as wanted, written straight through a store's contract.
+"""A memory with a given number of nodes, written directly through a store's protocol.
 
 One long document with a tree, many short ones, of which a third are turns of conversations, trails,
 and three entities that stand in a third of all segments each, some of them under a shorter name.
@@ -37,13 +37,13 @@ from qrmem.types.turns import CHAT_KEY, ROLE_KEY, TURN_KEY, USER_KEY, turn_id
 BOOK = "book"
 HUBS = ("Nell Sayle", "Tam Garrick", "Rosa Quint")
 NEW_NAMES = 2
-"""Entities that each segment brings; with itself it has three nodes."""
+"""New entities of each segment; with itself it has three nodes."""
 _BATCH = 2000
 _TRAILS = 100
 USERS, SESSIONS = ("ann", "ben", "cleo", "dora", "emil"), 10
-"""Who speaks, and in how many conversations each."""
+"""Speakers, and the number of conversations of each."""
 _SHORT = 25
-"""Of so many segments one calls its common entity by a short name."""
+"""One in so many segments uses a short name for its frequent entity."""
 _FAN = 6
 
 
@@ -112,7 +112,7 @@ def _is_turn(n: int) -> bool:
 
 
 def _at(n: int) -> str:
-    """Return when a turn was said: one an hour, over years."""
+    """Return the time of a turn: one in each hour, over years."""
     return f"{2020 + n // 8000:04}-{n // 700 % 12 + 1:02}-{n // 24 % 28 + 1:02}T{n % 24:02}:00:00"
 
 

@@ -1,4 +1,4 @@
-"""Evidence that `recall` finds by weights that never saw the conversation that is asked.
+"""Evidence that `recall` finds with weights that were chosen without the tested conversation.
 
     QRMEM_DATA=… python -m benchmarks left_out [--embedder light:FOLDER] [--kept FOLDER]
         [--beam 100K] [--chats 10] [--every 3]
@@ -48,7 +48,7 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
         "STANDING": (0.0, turn_ranking.STANDING),
     },
 }
-"""Weights by set, and what is tried for each: nothing, as it is, and twice as much."""
+"""Weights by set, with the values to try: 0, the shipped value, and twice that."""
 BUDGETS = (2_000, 7_000)
 _ANSWERED = (
     *("event_ordering", "information_extraction", "knowledge_update"),
@@ -57,7 +57,7 @@ _ANSWERED = (
 """Abilities of BEAM whose questions have an answer in its own words."""
 
 Shares = dict[str, float]
-"""Evidence found, by the id of a question."""
+"""Found evidence by the id of a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +75,18 @@ class Asked:
 
     @property
     def settings(self) -> list[dict[str, Any]]:
-        """What is tried for the weights of its set."""
+        """Settings to try for the weights of its set."""
         grid = GRIDS[self.set.partition("/")[0]]
         return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
     @property
     def name(self) -> str:
-        """Its name among all."""
+        """Its unique name."""
         return f"{self.set}-{self.context.id}".replace("/", "-")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Say what is asked, and by which vectors."""
+    """Add the options: the data and the embedder."""
     parser.add_argument("--embedder", default="none", help="`local` or `light:FOLDER`: MiniLM")
     parser.add_argument("--beam", default="100K", help="size of BEAM's chats; '': none")
     parser.add_argument("--chats", type=int, default=10, help="so many of BEAM's at most")
@@ -96,7 +96,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the evidence found of LoCoMo, and of BEAM within both budgets."""
+    """Yield the found evidence of LoCoMo, and of BEAM within both budgets."""
     chosen.kept.mkdir(parents=True, exist_ok=True)
     yield from asyncio.run(_measured(chosen))
 
@@ -151,7 +151,7 @@ def _count(
 
 
 def _best(asked: Sequence[Asked], without: Asked, tried: Mapping[str, Sequence[float]]) -> int:
-    """Return the setting that finds most in all others of a set; of equals the first."""
+    """Return the setting that finds most in all other conversations of a set; ties: the first."""
     others = [tried[one.name] for one in asked if one.set == without.set and one is not without]
     return int(np.argmax(np.round(np.mean(others, axis=0), 6)))
 
@@ -175,7 +175,7 @@ def _evidence(item: Item, shown: Recalled) -> float:
 
 
 def _once(searcher: Any) -> Any:
-    """Return a searcher that looks up one question once, however often it is asked."""
+    """Return a searcher that caches the look-up of a question."""
     other, known = searcher.reranked_by(None), {}
 
     async def near(question: str, k: int, documents: Any = None) -> Any:
@@ -190,7 +190,7 @@ def _once(searcher: Any) -> Any:
 
 @asynccontextmanager
 async def _weighted(setting: Mapping[str, Any]) -> AsyncIterator[None]:
-    """Rank by other weights for a while."""
+    """Use other weights within this context."""
     before = {name: getattr(turn_ranking, name) for name in setting}
     try:
         for name, value in setting.items():
@@ -203,7 +203,7 @@ async def _weighted(setting: Mapping[str, Any]) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _chat(asked: Asked, chosen: argparse.Namespace) -> AsyncIterator[Chat]:
-    """Open a conversation, kept where it is not there."""
+    """Open a conversation; store it first if it is missing."""
     path = chosen.kept / f"{asked.name}-{chosen.embedder.partition(':')[0]}.db"
     is_new = not path.exists()
     async with qrmem.open(str(path), model="", embedder=chosen.embedder) as memory:
@@ -220,7 +220,7 @@ async def _chat(asked: Asked, chosen: argparse.Namespace) -> AsyncIterator[Chat]
 
 
 async def keep(memory: qrmem.Memory, context: Context) -> None:
-    """Keep all turns; they get the numbers that the data set gave them."""
+    """Store all turns with the numbers of the data set."""
     for name, some in groupby(context.documents, lambda one: str(one.metadata[CHAT_KEY])):
         messages = [
             {

@@ -1,4 +1,4 @@
-"""What a chat model is used for: time that qrmem adds to it, calls and tokens.
+"""Use of a chat model: time that qrmem adds to its calls, number of calls, tokens.
 
     QRMEM_DATA=… PYTHONPATH=tests python -m benchmarks model [--part time|tokens] …
 
@@ -65,7 +65,7 @@ def server(latency: float) -> Iterator[str]:
 
 
 def story(segments: int) -> qrmem.Document:
-    """Return a text of so many segments, of about 550 tokens each, none like another."""
+    """Return a text of so many different segments of about 550 tokens each."""
     dice = random.Random(segments)
     letters = "aeioubdfgklmnprstv"
     words = ["".join(dice.choices(letters, k=dice.randrange(3, 9))) for _ in range(3000)]
@@ -106,7 +106,7 @@ async def build(
 
 
 async def waking(pause: float, rounds: int = 20) -> float:
-    """Return how much more processor time the same kind of work takes after a pause."""
+    """Return the ratio of processor times of the same work with and without pauses."""
     tokenizer = open_tokenizer("builtin")
     segments = cut("ledger", story(2 * rounds), tokenizer, 600)
     reasoner = LocalReasoner(tokenizer)
@@ -122,17 +122,17 @@ async def waking(pause: float, rounds: int = 20) -> float:
 
 
 def request(n: int) -> ChatRequest:
-    """Return a request of the size of a segment's, each another one."""
+    """Return a new request of the size of a segment's."""
     text = f"Passage:\n<text>\n{n}. {SENTENCE * 30}\n</text>"
     return ChatRequest((Message("system", SYSTEM), Message("user", text)), stage="read")
 
 
 async def layer(url: str, calls: int) -> tuple[float, int]:
-    """Return processor seconds per call of the layer alone, and what stays allocated."""
+    """Return processor seconds per call of the layer alone, and the memory that stays allocated."""
     settings = qrmem.Settings(model="test", base_url=url, concurrency=8)
 
     def nowhere(record: CallRecord) -> None:
-        """Take a record as a store does."""
+        """Take a record like a store."""
 
     async with ServerChatModel(settings) as chat:
         budget = Budget(run="r", phase="construction", sink=nowhere)

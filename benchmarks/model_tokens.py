@@ -30,7 +30,7 @@ Json = Any
 MODES: tuple[BuildMode, ...] = ("compact", "paper")
 MOST_CALLS = 1.2
 MOST_TOKENS = 2_600
-"""What a passage may cost, in calls and in tokens in and four times those out."""
+"""Bounds of a passage: calls, and tokens in plus four times tokens out."""
 HIPPORAG = 831 + 4 * 224
 STAGES = {
     "read": "read",
@@ -44,13 +44,13 @@ STAGES = {
 
 
 def words(text: str) -> int:
-    """Count tokens as the others' were: words and marks."""
+    """Count tokens like for the other programs: words and punctuation marks."""
     return len(re.findall(r"\w+|[^\w\s]", text))
 
 
 @dataclass(slots=True)
 class Sums:
-    """Tokens of some calls, by what they are spent on."""
+    """Tokens of some calls, by part of prompt and reply."""
 
     calls: int = 0
     cacheable: int = 0
@@ -74,7 +74,7 @@ class Sums:
 
 
 class Watch:
-    """Replies as `Replies` does, and counts what went in and out."""
+    """Replies like `Replies`, and counts tokens in and out."""
 
     def __init__(self, replies: Replies) -> None:
         self._replies = replies
@@ -99,7 +99,7 @@ class Watch:
         return reply
 
     def take(self) -> dict[str, Sums]:
-        """Return the sums by stage and start anew."""
+        """Return the sums by stage, and reset them."""
         taken, self.stages = self.stages, {}
         return taken
 
@@ -154,7 +154,7 @@ def _reply_parts(reply: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents, questions, and what a model would note about each segment."""
+    """Documents, questions, and the notes of a model on each segment."""
 
     name: str
     documents: Sequence[Document]

@@ -1,4 +1,4 @@
-"""The sets that retrieval is fitted and measured on, as passages and questions.
+"""The data sets for fitting and measuring retrieval, as passages and questions.
 
 All but `xquad` ask for more than one passage; that one stands for ordinary questions.
 
@@ -27,7 +27,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Passages, and the questions that are asked of them.
+    """Passages with questions about them.
 
     Attributes:
         fitted: questions that weights may be fitted on.

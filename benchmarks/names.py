@@ -1,4 +1,4 @@
-"""Which names of a person a memory takes for one, without a chat model (QRMEM_DATA).
+"""Merging of a person's names without a chat model: precision and recall (QRMEM_DATA).
 
 A JSON file gives, for each novel, people with the names that the text calls them by. A pair is two
 names of the file. Precision is the share of the pairs put together that are one person; recall is
@@ -20,11 +20,11 @@ from qrmem.errors import NotFound
 
 _NAMES = Path(__file__).parent.parent / "tests/eval/data/names"
 PEOPLE = _NAMES / "people.json", _NAMES / "people_of_other_books.json"
-"""Of two novels on which rules were tried, and of three stories on which none was chosen."""
+"""Two novels on which rules were tried, and three stories on which none was chosen."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Say where the people are."""
+    """Add the option for the file of people."""
     parser.add_argument(
         "--people", type=Path, nargs="+", default=PEOPLE, help="files of the same form"
     )
@@ -65,7 +65,7 @@ def _text(folder: Path, name: str) -> str:
 
 
 async def _entities(text: str, names: Sequence[str]) -> dict[str, str]:
-    """Return each name's entity; a name that is not known is its own."""
+    """Return each name's entity; an unknown name is its own entity."""
     found = {}
     async with open("memory://") as memory:
         await memory.add(Document(text))

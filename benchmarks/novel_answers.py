@@ -1,4 +1,4 @@
-"""What a chat model answers to questions about two novels, and what it was shown (QRMEM_DATA).
+"""Answers of a chat model to questions about two novels, and the passages it saw (QRMEM_DATA).
 
 Both novels are read by rules; the model only answers. An answer is right if it holds one of the
 strings that the question's file gives; it was shown if one of the passages of its readings does.
@@ -24,7 +24,7 @@ Row = tuple[str, str, bool, bool]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Say which model is asked, and within what."""
+    """Add the options: the model, the window and the trials."""
     env = os.environ.get
     parser.add_argument("--model", default=env("QRMEM_REAL_MODEL", env("QRMEM_MODEL", "")))
     parser.add_argument("--base-url", default=env("QRMEM_REAL_MODEL_URL", env("OPENAI_BASE_URL")))
@@ -36,7 +36,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield how many answers are right, and of how many the answer was shown."""
+    """Yield the number of right answers, and of questions whose answer was in the passages."""
     rows: list[Row] = []
     for _, text, questions in novels(Path(os.environ["QRMEM_DATA"])):
         rows += asyncio.run(_asked(text, questions[chosen.skip :][: chosen.first], chosen))

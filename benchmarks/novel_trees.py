@@ -41,12 +41,12 @@ ROOM = 3_500
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Say how many questions are asked."""
+    """Add the option for the number of questions."""
     parser.add_argument("--first", type=int, default=15, help="questions of each novel")
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield for each system how many last prompts hold the answer, and their mean size."""
+    """Yield for each system how many last prompts contain the answer, and their mean size."""
     shown: dict[str, list[tuple[bool, int]]] = {}
     for name, text, questions in novels(Path(os.environ["QRMEM_DATA"])):
         note(name)

@@ -35,13 +35,13 @@ Asked = Sequence[tuple[str, Sequence[str]]]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Say how many questions are asked."""
+    """Add the option for the number of questions."""
     parser.add_argument("--every", type=int, default=4, help="ask every so many of XQuAD's")
     parser.add_argument("--embedder", default="none")
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield what is shown and what is refused."""
+    """Yield the shares of questions with a right passage, and of refused questions."""
     data = Path(os.environ["QRMEM_DATA"])
     shown = asked = refused = 0
     for name, text, questions in novels(data):

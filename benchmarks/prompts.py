@@ -3,10 +3,10 @@
     QRMEM_DATA=… python -m benchmarks prompts [--embedder none]
 
 Each question about oneself is asked of a memory of 300 turns of LoCoMo's second conversation, and
-of one of the 200 of BEAM's chat 100K/2, into which its one or two statements were put. An answer is
-found where `recall` shows it within 2,000 tokens. Every second question was kept aside while the
-rules were made. Prompts about nothing are asked of LoCoMo's conversation 26 and BEAM's chat 100K/1:
-one costs much if it takes more than a tenth of the budget.
+of one of 200 turns of BEAM's chat 100K/2, in which its one or two statements were inserted. An
+answer is found if `recall` returns it within 2,000 tokens. Every second question was held out while
+the rules were made. Prompts about nothing are asked of LoCoMo's conversation 26 and BEAM's chat
+100K/1: one counts as costly if it takes more than a tenth of the budget.
 """
 
 import argparse
@@ -33,12 +33,12 @@ _MOST = 4
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Say by which vectors turns are recalled."""
+    """Add the option for the embedder."""
     parser.add_argument("--embedder", default="none", help="`local` or `light:FOLDER`: MiniLM")
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield what is found of questions about oneself, and which prompts about nothing cost much."""
+    """Yield the answered questions about oneself, and the costly prompts about nothing."""
     data = Path(os.environ["QRMEM_DATA"])
     talks = {
         "LoCoMo": _said(list(locomo(data / "locomo").contexts.values())[1]),
@@ -60,7 +60,7 @@ def _only(data_set: Dataset) -> Context:
 
 
 def _said(context: Context) -> list[tuple[str, str]]:
-    """Return turns of a conversation by a user and an assistant in turn."""
+    """Return alternating turns of a user and an assistant."""
     texts = [" ".join(one.text.split()) for one in context.documents[:_TURNS]]
     return [("assistant" if n % 2 else "user", text) for n, text in enumerate(texts)]
 

@@ -28,7 +28,7 @@ from qrmem.graphstore.reads import merged_segments
 from qrmem.text.words import terms
 
 FEWEST, MOST, LETTERS, FIRST = 4, 8, 6, 5
-"""Segments that a rare word stands in, its letters, and the hits that count."""
+"""Number of segments with a rare word, its minimum letters, and the number of hits that count."""
 FORMS = (
     "What is {} used for?",
     "What is said about the {}?",
@@ -40,7 +40,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class Asked(NamedTuple):
-    """A question about a rare word, and the ids of the segments that hold it."""
+    """A question about a rare word, and the ids of the segments that contain it."""
 
     word: str
     question: str
@@ -57,7 +57,7 @@ class Found(NamedTuple):
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Say which words are asked for."""
+    """Add the options that choose the words."""
     parser.add_argument("--words", type=int, default=40)
     parser.add_argument("--skip", type=int, default=0, help="words left out before the first")
     parser.add_argument("--others", action="store_true", help="ask of essays and stories")
@@ -123,7 +123,7 @@ async def questions(memory: Built) -> list[Asked]:
 
 
 def _rare(held: Mapping[str, Mapping[str, set[str]]]) -> Iterator[str]:
-    """Yield the rare words, one of each term."""
+    """Yield the rare words, one for each term."""
     for forms in held.values():
         word = min(forms, key=lambda form: (-len(forms[form]), form))
         spread = len(set[str]().union(*forms.values()))

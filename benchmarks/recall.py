@@ -1,4 +1,4 @@
-"""Recall of gold passages, with and without the embedder, beside BM25 and it alone.
+"""Recall of gold passages, with and without the embedder, compared with BM25 and MiniLM.
 
     QRMEM_DATA=… python -m benchmarks recall [--memory URI] [--kept FOLDER]
         [--embedder light:FOLDER | --without] [--sets NAME …]
@@ -32,17 +32,17 @@ AT = (1, 2, 5, 10)
 MEASURED = ("musique", "hotpotqa", "2wikimultihopqa", "xquad")
 _DEEP = 2 * max(AT)
 _COVERED = 50
-"""Questions of a set for which the index's candidates are compared with all segments."""
+"""Number of questions for which the index's candidates are compared with all segments."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Recall of one way to rank, question by question."""
+    """Recall of one ranking, question by question."""
 
     shares: list[list[float]] = field(default_factory=list)
 
     def count(self, gold: frozenset[int], passages: Sequence[int]) -> None:
-        """Take the ranking of one question."""
+        """Add the ranking of one question."""
         self.shares.append([len(gold & set(passages[:k])) / len(gold) for k in AT])
 
     @property
@@ -58,7 +58,7 @@ class Tally:
 
 
 async def ranked(searcher: Searcher, question: str, found: Findings) -> dict[str, list[int]]:
-    """Return the passages that each way of searching puts first, each once, by its name."""
+    """Return the first passages of each ranking, each once, by its name."""
     near = await searcher.near(question, _DEEP)
     rows = {"BM25": near.best(near.bm25, _DEEP)}
     if searcher.embedder is not None:
@@ -69,7 +69,7 @@ async def ranked(searcher: Searcher, question: str, found: Findings) -> dict[str
 
 
 def passages(near: Neighbourhood, rows: Iterable[int]) -> list[int]:
-    """Return the passages of some segments, each once."""
+    """Return the passages of some segments, without repeats."""
     return list(dict.fromkeys(passage(near.entries[row].document_id) for row in rows))
 
 

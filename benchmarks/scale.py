@@ -1,4 +1,4 @@
-"""What a memory of many short passages costs: build, keep one, search, recall, open, room.
+"""Costs of a memory of many short passages: build, add one, search, recall, open, disk.
 
     python -m benchmarks scale [--sizes 10000 100000] [--vectors] [--workers N] [--at-once N]
         [--memory URI]
@@ -45,7 +45,7 @@ from qrmem.workers import open_crew
 DIMENSION = 384
 ASKED, NEAREST = 100, 10
 READ, WARM = 2_000, 400
-"""Passages that are read by workers, and those of them that are read before it is measured."""
+"""Number of passages that workers read, and of those before the measurement."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 class Ordered(Passages):
-    """The passages in order, which knows where each is kept.
+    """The passages in order, with the documents of each.
 
     Attributes:
         ids: text to the ids of its documents.
@@ -80,7 +80,7 @@ class Ordered(Passages):
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield what each size costs, then what workers are worth."""
+    """Yield the costs of each size, then the gain of workers."""
     with tempfile.TemporaryDirectory() as place:
         where, writer, size = chosen.memory or str(Path(place) / "scale.db"), Ordered(), 0
         for wanted in chosen.sizes:
@@ -132,7 +132,7 @@ async def _recall(where: str, writer: Ordered, size: int) -> list[Figure]:
 
 
 async def _at_once(where: str, writer: Ordered, size: int, most: int) -> list[Figure]:
-    """Return the seconds of the clock that a search takes of all together, at its best, in ms."""
+    """Return the best wall time of a search among simultaneous ones, in ms."""
     questions = [writer.question() for _ in range(5 * most)]
     best = {1: float("inf"), most: float("inf")}
     async with qrmem.open(where, settings=Settings.from_env().with_(embedder="none")) as memory:
@@ -157,14 +157,14 @@ async def _at_once(where: str, writer: Ordered, size: int, most: int) -> list[Fi
 
 
 async def _nearest(where: str) -> dict[str, float]:
-    """Return the medians of the search for the nearest vectors, of the processor, in ms."""
+    """Return the median processor times of the search for the nearest vectors, in ms."""
     store = await open_store(where, Settings.from_env())
     try:
         (ns,) = await store.namespaces()
         draw = np.random.default_rng(1)
         await _give_vectors(store, ns, draw)
         half = sorted(await store.document_ids(ns))[::2]
-        await store.nearest(ns, _unit(draw, 1)[0], NEAREST)  # makes the copy
+        await store.nearest(ns, _unit(draw, 1)[0], NEAREST)  # creates the copy
         found = {}
         for what, documents in (("nearest vectors", None), ("nearest among half", half)):
             times = []
@@ -219,7 +219,7 @@ class Cost(NamedTuple):
     driver: float
 
     def slowest(self, count: int) -> float:
-        """Return what a segment takes where each process has a core to itself."""
+        """Return the time of a segment if each process has its own core."""
         return max(self.workers / count, self.driver)
 
 
@@ -233,8 +233,8 @@ async def _costs(workers: int, jobs: Sequence[Job]) -> Cost:
         read.extend(results)
 
     try:
-        first, jobs = jobs[:WARM], jobs[WARM:]  # other texts: what was read is remembered
-        await reader.map("extract", [[job] for job in first], done)  # all are up and have imported
+        first, jobs = jobs[:WARM], jobs[WARM:]  # other texts, since read ones are cached
+        await reader.map("extract", [[job] for job in first], done)  # starts all workers
         read.clear()
         began, used = _of_children(), time.process_time()
         await reader.map("extract", [[job] for job in jobs], done)

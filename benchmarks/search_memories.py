@@ -1,4 +1,4 @@
-"""The sets of `multihop` as memories, read by the local reasoner; kept in a folder between runs."""
+"""The sets of `multihop` as memories that rules have read; a folder keeps them between runs."""
 
 import contextlib
 import hashlib
@@ -52,7 +52,7 @@ class KeptEmbedder:
     async def embed(
         self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
     ) -> NDArray[np.float32]:
-        """Return kept vectors, and make the others."""
+        """Return stored vectors, and compute the others."""
         missing = [text for text in dict.fromkeys(texts) if self._find(text) is None]
         for start in range(0, len(missing), _BATCH):
             batch = missing[start : start + _BATCH]
@@ -156,7 +156,7 @@ async def _read(corpus: Corpus, address: str, reader: Settings) -> None:
 
 
 async def embed(store: GraphStore, ns: str, embedder: KeptEmbedder) -> None:
-    """Embed what has no vectors yet; an embedder keeps its vectors beside the memories."""
+    """Embed segments without vectors; an embedder stores its vectors beside the memories."""
     info = await store.namespace(ns)
     if info is None or info.embedder != embedder.name:
         await store.set_embedder(ns, embedder.name, embedder.dimension)
@@ -171,7 +171,7 @@ async def embed(store: GraphStore, ns: str, embedder: KeptEmbedder) -> None:
 
 
 async def findings(searcher: Searcher, question: str) -> Findings:
-    """Return what a search over a memory that isn't empty finds out."""
+    """Return the findings of a search over a memory that is not empty."""
     found = await searcher.findings(question)
     assert found is not None
     return found

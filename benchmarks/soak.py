@@ -1,4 +1,4 @@
-"""Whether a process that runs for long stays as it was: handles, memory, log and times.
+"""Stability of a long-running process: handles, memory, log and times.
 
     python -m benchmarks soak [--asks 20000] [--namespaces 5000] [--operations 100000]
         [--memory URI]
@@ -40,7 +40,7 @@ _WORDS = [f"{a}{b}{c}" for a in "bdfgklmn" for b in "aeiou" for c in ("ra", "lot
 
 
 class State(NamedTuple):
-    """What a process holds after a part, and the median time of a step of it, in ms."""
+    """Resources of a process after a part, and the median time of its steps, in ms."""
 
     memory: float
     handles: int
@@ -50,7 +50,7 @@ class State(NamedTuple):
 
 
 class _Lines(logging.Handler):
-    """Counts what is logged."""
+    """Counts log lines."""
 
     lines = 0
 
@@ -68,7 +68,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield how much each thing grew."""
+    """Yield the growth of each resource."""
     with tempfile.TemporaryDirectory() as folder:
         where = chosen.memory or str(Path(folder) / "soak.db")
         for name, steps, work in (
@@ -78,7 +78,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
             if steps:
                 yield from _grown(name, steps, asyncio.run(_parts(where, steps, work(where))))
         if chosen.operations:
-            # A memory of their own: others' documents would be taken for what is back.
+            # A separate memory: other documents would count as ones that came back.
             where = chosen.memory or str(Path(folder) / "operations.db")
             drawn = _operations(where, chosen.seed)
             states = asyncio.run(_parts(where, chosen.operations, drawn))

@@ -13,9 +13,9 @@ import qrmem
 from qrmem.config import Settings
 
 MOST_DOCUMENTS, MOST_TURNS = 150, 80
-"""From so many on they are deleted, so that a step stays what it was."""
+"""Maximum number of items; beyond it some are deleted, so that steps keep their cost."""
 CHECKED = 50
-"""Operations after which everything is compared; reopening and a kill compare it, too."""
+"""Number of operations between comparisons; reopening and a kill compare, too."""
 _PARTS = [f"{a}{b}" for a in "bdfgklmnprstvz" for b in "aeiou"]
 _KILLED = """
 import asyncio, json, sys, qrmem
@@ -30,7 +30,7 @@ asyncio.run(main())
 
 
 def word(number: int) -> str:
-    """Return a made-up word that no other number has."""
+    """Return an invented word that is unique for a number."""
     letters = ""
     for _ in range(4):
         number, place = divmod(number, len(_PARTS))
@@ -39,11 +39,11 @@ def word(number: int) -> str:
 
 
 class Model:
-    """What the memory must hold, and the operations that change both.
+    """The expected content of the memory, and the operations that change both.
 
     Attributes:
         documents: id to text.
-        signs: id to a word that stands in this document alone.
+        signs: id to a word that only this document has.
         turns: what the one user said, in order.
         merged: pairs of names that a user merged, by the id of the document that has both.
         gone: words of texts that are no longer there.
@@ -89,7 +89,7 @@ class Model:
         """Compare everything.
 
         Raises:
-            AssertionError: something is lost, or is there that should not be.
+            AssertionError: something is lost, or exists although it should not.
         """
         kept = {
             info.id: info.digest
@@ -116,7 +116,7 @@ class Model:
         return await qrmem.open(self._where, settings=Settings().with_(embedder="none"))
 
     def _text(self) -> tuple[str, str]:
-        """Return a new text, and the word that is its own."""
+        """Return a new text, and its unique word."""
         self._number += 4
         first, second, place, sign = (word(self._number + n) for n in range(4))
         names = f"{first.title()} Vell", f"{second.title()} Marr"
@@ -195,7 +195,7 @@ class Model:
         await self.compare()
 
     async def _kill(self) -> None:
-        """Have another process add texts, kill it somewhere, and add the same ones."""
+        """Let another process add texts, kill it at a random moment, and add the same texts."""
         given = {}
         for _ in range(20):
             text, sign = self._text()

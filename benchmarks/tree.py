@@ -1,4 +1,4 @@
-"""What a tree of summaries costs: made locally, after one more chapter, and with a chat model.
+"""Costs of a tree of summaries: without a model, after one more chapter, and with a chat model.
 
     PYTHONPATH=tests python -m benchmarks tree TEXT… [--tokens 500000] [--latency 2]
 
@@ -32,11 +32,11 @@ from qrmem.text.files import read
 from qrmem.types import Event
 
 CHAPTER = 6_000
-"""Tokens of the chapter that is added."""
+"""Tokens of the added chapter."""
 WARM = 24_000
-"""Tokens of a first tree, for which everything is imported."""
+"""Tokens of a first tree, which imports everything."""
 SAMPLE = 60_000
-"""Tokens of the tree that a model writes."""
+"""Tokens of the text of the tree with a model."""
 CONCURRENCY = 8
 MOST_SECONDS, MOST_MEMORY, MOST_GROWN, MOST_WALL = 180, 2_000, 5, 1.2
 

@@ -1,4 +1,4 @@
-"""Builds Ada-LEval's cases of real texts, solves them without a model, writes the tables in docs.
+"""Builds Ada-LEval's cases from real texts, solves them without a model, writes tables for docs.
 
     QRMEM_DATA=… python -m tools.adaleval_results [--kept FOLDER]
 
@@ -29,12 +29,12 @@ LENGTHS = "2k,4k,8k,16k,32k"
 QUOTED = ("GPT-4-Turbo-0125", "GPT-4-Turbo-1106", "Claude-2")
 COUNT = 200
 FEWEST = 10
-"""Cases of a cell; fewer say nothing."""
+"""Minimum number of cases of a table cell."""
 SYSTEM = "ada-rules"
 
 
 def sources(data: Path) -> dict[str, tuple[str, Path]]:
-    """Return what TSort is built of: name to lengths and a folder."""
+    """Return the sources of TSort: name to lengths and a folder."""
     return {
         "two novels (in the fit)": (LENGTHS, data / "gutenberg"),
         "essays (not in the fit)": ("2k,4k,8k", data / "niah" / "PaulGrahamEssays"),
@@ -60,7 +60,7 @@ def threads(data: Path, kept: Path) -> Path:
 
 
 def made(kind: str, source: Path, out: Path, *options: str) -> Path:
-    """Build a set, or return the one that is there."""
+    """Build a set, or return an existing one."""
     if not out.exists():
         build(kind, source, out, ("seed=7", *options))
     return out
@@ -99,7 +99,7 @@ def left_out(data: Path, kept: Path) -> tuple[list[list[str]], list[list[str]]]:
 
 
 async def main(kept: Path) -> None:
-    """Make everything and write the page."""
+    """Build everything and write the page."""
     data = multihop.folder()
     (rows, best), built = left_out(data, kept), []
     for n, (name, (lengths, source)) in enumerate(sources(data).items()):

@@ -20,7 +20,7 @@ _LETTER = re.compile(r"[A-Za-z0-9]")
 
 
 def belongs(token: str, rank: int) -> bool:
-    """Whether a token is of use for prose."""
+    """Return whether a token is useful for prose."""
     if not token.isascii() or _WORD.match(token):
         return True
     if not _LETTER.search(token):

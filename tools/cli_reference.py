@@ -41,7 +41,7 @@ def _body(command: argparse.ArgumentParser, shared: set[str]) -> str:
 
 
 def _taken(command: argparse.ArgumentParser, shared: set[str]) -> str:
-    """Return a line with the shared options that a command takes."""
+    """Return a line with the shared options of a command."""
     names = [
         f"`{action.option_strings[-1]}`"
         for action in command._actions
@@ -81,7 +81,7 @@ def _name(action: argparse.Action) -> str:
 
 
 def _code(text: str) -> str:
-    """Return text as code in a table; Markdown has no form of a bar there that all readers show."""
+    """Return text as code in a table; no form of a bar there works in all Markdown renderers."""
     if "|" not in text:
         return f"`{text}`"
     return f"<code>{text.replace('<', '&lt;').replace('|', '&#124;')}</code>"

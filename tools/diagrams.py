@@ -47,7 +47,7 @@ def _sections() -> Iterator[str]:
 
 
 def _section(title: str, drawn: str) -> str:
-    # The viewer chooses the colours.
+    # The renderer chooses the colours.
     lines = [line for line in drawn.splitlines() if "classDef" not in line]
     body = "\n".join(lines[lines.index("---", 1) + 1 :] if lines[0] == "---" else lines)
     return f"### {title}\n\n```mermaid\n{body.strip()}\n```\n"

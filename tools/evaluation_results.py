@@ -1,10 +1,10 @@
-"""Runs what the tables of `docs/results` are made of, on the real files, with no chat model.
+"""Runs the evaluations for the tables of `docs/results`, on the real files, without a chat model.
 
     QRMEM_DATA=… python -m tools.evaluation_results [NAME …] [--kept FOLDER]
 
-Each is a run of `qrmem eval run` in a folder of its own below `--kept`, which goes on where it was
-stopped; its summary is kept there too. At the end all tables are written anew. The runs with the
-embedder keep its vectors, so that no text is embedded twice.
+Each is a run of `qrmem eval run` in its own folder below `--kept`; a stopped run is resumed, and
+its summary is stored there, too. At the end all tables are written again. The runs with the
+embedder store its vectors, so that no text is embedded twice.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tools.evaluation_tables import write_tables
 
 RANKING = ("search", "dense", "bm25", "fragment")
 WALKING = ("reflection", "graph-expansion", "entity-trial")
-"""Strategies rank by what they read: they are run without the embedder, and answer."""
+"""Strategies rank by their readings: they are run without the embedder, and answer."""
 CHOOSING = ("search:k=8", "bm25:k=3", "bm25:k=0", "closed-book", "full-text", *WALKING)
 TURNS = ("fragment-chat", "dense-chat", "fragment-chat:alpha=0:score=bm25")
 """FragRel's Table 3."""
@@ -48,7 +48,7 @@ class Recipe:
     against: str = ""
 
     def spec(self, data: Path) -> RunSpec:
-        """Return the run as `qrmem eval run` takes it."""
+        """Return the specification of the run."""
         is_kind = self.corpus in {"own", "union"}
         beside = None if is_kind else data / self.corpus
         return RunSpec(
@@ -115,7 +115,7 @@ def recipes() -> dict[str, Recipe]:
 
 
 async def make(name: str, recipe: Recipe, kept: Path) -> None:
-    """Run a recipe, or what is missing of it, and keep its summary."""
+    """Run a recipe, or its missing part, and store its summary."""
     out = kept / "runs" / name
     settings = Settings(embedder=recipe.embedder)
     embedder = KeptEmbedder(kept) if recipe.embedder == "local" else None
@@ -131,7 +131,7 @@ async def make(name: str, recipe: Recipe, kept: Path) -> None:
 
 
 async def main(names: list[str], kept: Path) -> None:
-    """Run what has these names, all by default, and write the tables."""
+    """Run the recipes with these names, all by default, and write the tables."""
     known = recipes()
     unknown = sorted(set(names) - known.keys())
     if unknown:

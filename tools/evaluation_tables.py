@@ -1,4 +1,4 @@
-"""Writes the tables in `docs/results` out of the summaries of runs; one small file per data set.
+"""Writes the tables in `docs/results` from summaries of runs, one small file per data set.
 
 A summary is the `report/summary.json` of a run of `qrmem eval run`. Summaries are kept outside the
 repository, by `python -m tools.evaluation_results`, which calls this when it is done.
@@ -18,7 +18,7 @@ SETS = {
     "leval-quality": "QuALITY (L-Eval)",
     "mtbenchplus": "MTBench+",
 }
-"""Task to what the tables call it."""
+"""Names of tasks in the tables."""
 
 METRICS = ("recall@2", "recall@5", "recall@10", "all@5")
 
@@ -45,7 +45,7 @@ PUBLISHED = {
         "musique": (56.1, 74.7),
     },
 }
-"""Recall at 2 and at 5, as HippoRAG's papers, and those that quote them, have it."""
+"""Recall at 2 and at 5 in HippoRAG's papers, and in papers that quote them."""
 
 SEEN = {
     "2wikimultihopqa": "Misses of the measured pool were read while rules for names were written: "
@@ -53,7 +53,7 @@ SEEN = {
     "musique": "The measured questions were run four times while the method was made: "
     "our rows may be a little too good.",
 }
-"""Task to what was seen of its measured questions before they were measured."""
+"""By task, notes on measured questions that were seen before the measurement."""
 
 EMBEDDERS = {"none": "", "local": "MiniLM"}
 CORPORA = {
@@ -66,7 +66,7 @@ Run = Mapping[str, Any]
 
 
 def write_tables(summaries: Path) -> None:
-    """Write the file of every data set of which there is a summary in a folder."""
+    """Write the file of every data set with a summary in a folder."""
     runs = [
         json.loads(path.read_text(encoding="utf-8")) for path in sorted(summaries.glob("*.json"))
     ]
@@ -78,7 +78,7 @@ def write_tables(summaries: Path) -> None:
 
 
 def page(task: str, runs: Sequence[Run]) -> str:
-    """Return the tables of one data set, and with what they were made."""
+    """Return the tables of one data set, and the conditions of their runs."""
     pieces = [f"# {SETS[task]}\n"]
     ranked = [run for run in runs if "recall@5" in run["metrics"]]
     chosen = [run for run in runs if "accuracy" in run["metrics"]]
@@ -91,7 +91,7 @@ def page(task: str, runs: Sequence[Run]) -> str:
 
 
 def _retrieval(task: str, runs: Sequence[Run]) -> str:
-    """Return how much of the gold each ranking finds; a ranking stands once, whatever is read."""
+    """Return the recall of each ranking; each ranking is listed once, whatever is read."""
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for run in runs:
         for system, result in run["systems"].items():
@@ -121,7 +121,7 @@ def _retrieval(task: str, runs: Sequence[Run]) -> str:
 
 
 def _choices(runs: Sequence[Run]) -> str:
-    """Return how often the right option was chosen, the best system first."""
+    """Return the share of right options by system, the best first."""
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for run in runs:
         for system, result in run["systems"].items():
@@ -190,7 +190,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def write_presets(made: Run) -> None:
-    """Write what presets did against a small chat model; rows of the others stay as they are."""
+    """Write the results of presets with a small chat model; rows of other presets do not change."""
     head = ["preset", "parts", "items", "systems", "results", "failed", "calls", "tokens"]
     page = RESULTS / "presets.md"
     rows = {row[0]: row for row in _rows_of(page.read_text("utf-8"))} if page.exists() else {}
@@ -226,7 +226,7 @@ def _preset_row(name: str, found: Run) -> list[str]:
 
 
 def _why(found: Run) -> list[str]:
-    """Return why items failed, and which systems were left out."""
+    """Return the reasons of failed items, and the left out systems."""
     failed = [f"{count}x {why}" for why, count in found["failed"].items()]
     left = [why.partition(":")[0] for why in found["left out"]]
     unread = found["unread segments"]

@@ -39,7 +39,7 @@ DRAWS = 2000
 Case = tuple[NDArray[np.float64], int]
 """Signals of each possibility, and which of them is right."""
 Groups = Mapping[str, Mapping[str, Sequence[Case]]]
-"""What is left out together, a text or a fold, to its cases by length."""
+"""Group that is left out together (a text or a fold) to its cases by length."""
 Hits = dict[str, dict[str, list[bool]]]
 """Length to group to whether each case was right with weights of the other groups."""
 
@@ -78,7 +78,7 @@ def order_cases(data: Path) -> Groups:
 
 
 def answer_cases(data: Path) -> Groups:
-    """Return cases by fold and number of answers that were added."""
+    """Return cases by fold and number of added answers."""
     file = data / "adaleval" / "bestanswer_1k_first500.json"
     items = json.loads(file.read_text(encoding="utf-8"))
     made: dict[str, dict[str, list[Case]]] = defaultdict(lambda: defaultdict(list))
@@ -118,7 +118,7 @@ def fitted(cases: list[Case]) -> NDArray[np.float64]:
 
 
 def left_out(groups: Groups) -> Hits:
-    """Return which cases are right with weights that were fitted on the other groups."""
+    """Return whether each case is right with weights fitted on the other groups."""
     hits: Hits = defaultdict(dict)
     for held, own in groups.items():
         rest = [case for name, parts in groups.items() if name != held for case in _all(parts)]
@@ -134,7 +134,7 @@ def _all(parts: Mapping[str, Sequence[Case]]) -> Iterator[Case]:
 
 
 def share(groups: Sequence[Sequence[bool]]) -> str:
-    """Return the share that is right in percent, with its 95 % interval.
+    """Return the percentage of right cases, with its 95 % interval.
 
     Args:
         groups: what belongs together, such as the cases of one text, which overlap. The interval is
