@@ -359,7 +359,7 @@ def _check_model(kind: Kind) -> None:
         if len(words) > LONGEST_WORDS:
             place = f"{kind.name}.{name}" if name else kind.name
             raise UsageError(
-                f"what is said of {place} has {len(words)} characters; at most {LONGEST_WORDS} fit"
+                f"the text of {place} has {len(words)} characters; at most {LONGEST_WORDS} fit"
             )
     folded: dict[str, str] = {}
     for name, field in kind.model.model_fields.items():

@@ -196,7 +196,7 @@ async def _joined(run: Search, caller: "Caller", notes: list[dict[str, Any]]) ->
 
 async def _answered(run: Search, caller: "Caller", notes: list[dict[str, Any]]) -> SearchState:
     if not notes:
-        reason = "no part of the text says anything towards the question"
+        reason = "no part of the text is relevant to the question"
         run.tell("read", verdict="unanswerable", reason=reason)
         return {"status": "unanswerable", "reason": reason}
     verdict, spans = await _join(run, caller, notes, choices=run.context.choices)

@@ -145,7 +145,7 @@ def _from_driver(exc: Exception, location: str) -> QrmemError:
     if "SSL" in causes or "BoltSecurityError" in causes:
         return StoreUnavailable(
             f"{location}: no encrypted connection; a server without TLS is neo4j:// or bolt://, "
-            "one with a certificate of its own making neo4j+ssc:// or bolt+ssc://"
+            "one with a self-signed certificate neo4j+ssc:// or bolt+ssc://"
         )
     if "handshake" in causes.lower() or "HTTP" in causes:
         return StoreUnavailable(

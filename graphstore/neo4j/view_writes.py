@@ -85,10 +85,7 @@ async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
     """Apply a change if the revision is still the expected one; return the new revision."""
     current = await work.lock()
     if current != revision:
-        raise StoreConflict(
-            f"namespace {work.ns!r} is at revision {current}, not {revision}: somebody else "
-            "changed it"
-        )
+        raise StoreConflict(f"namespace {work.ns!r} changed meanwhile; try again")
     segments = shortened(written_segments(change).union(change.clear))
     before = await _before(work, segments)
     cleared = before.keys() & set(map(short, change.clear))

@@ -280,8 +280,8 @@ def require_version(db: sqlite3.Connection, location: str) -> None:
     """Raise an error if another program has migrated the open file to a newer version."""
     if _version(db) != VERSION:
         raise StoreUnavailable(
-            f"{location} was brought up to date by a newer qrmem while it was open here, so nothing"
-            " more is read or written; open it again with that one"
+            f"{location} was migrated by a newer qrmem while it was open here, so nothing more is"
+            " read or written; open it again with that version"
         )
 
 

@@ -57,9 +57,7 @@ def apply(
     number = required_namespace(db, ns)
     (current,) = db.execute("SELECT revision FROM namespace WHERE num = ?", (number,)).fetchone()
     if current != revision:
-        raise StoreConflict(
-            f"namespace {ns!r} is at revision {current}, not {revision}: somebody else changed it"
-        )
+        raise StoreConflict(f"namespace {ns!r} changed meanwhile; try again")
     touched = TouchedRows()
     segment_ids = written_segments(change)
     segments = segment_numbers(db, number, segment_ids.union(change.clear))

@@ -92,7 +92,7 @@ async def _check(
 
 
 async def _check_readable(store: GraphStore, ns: str, info: DocumentInfo) -> None:
-    """Name the document of which something that was read cannot be understood any more."""
+    """Raise an error that names the document if an extraction from it cannot be decoded."""
     try:
         await store.contributions(ns, info.id)
     except StoreUnavailable as exc:
@@ -235,7 +235,10 @@ def _of_entities(found: View, expected: View) -> Iterator[tuple[str, MergeDecisi
                     _decision(name, now, same=True),
                 )
             else:
-                yield f"{name!r} was renamed to {now!r}: no text calls it so, it is not kept", None
+                yield (
+                    f"{name!r} was renamed to {now!r}: no text uses this name, so it is not kept",
+                    None,
+                )
 
 
 def _decision(first: str, second: str, *, same: bool) -> MergeDecision:

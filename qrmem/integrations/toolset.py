@@ -466,7 +466,7 @@ def facts_text(found: Sequence[FactView]) -> str:
         quoted = continued(fact.quotation[:EXCERPT], "  ")
         lines.append(f'  "{quoted}" ({one_line(fact.document_id)[:_TITLE]})')
     more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
-    return "\n".join([*lines, *more]) or "No fact is kept."
+    return "\n".join([*lines, *more]) or "No fact found."
 
 
 def trail_text(trail: Trail) -> str:

@@ -449,7 +449,10 @@ class _Judging:
         segments = sorted({fact.segment_id for pair in batch for fact in pair})
         from qrmem.extraction.fact_extraction import VERDICTS
 
-        why, verdict_of = f"the reply says none of {', '.join(VERDICTS)} of them", dict[int, str]()
+        why, verdict_of = (
+            f"the reply has none of {', '.join(VERDICTS)}",
+            dict[int, str](),
+        )
         try:
             verdict_of = await self.reasoner.verdicts(
                 [_pair_in_words(p, self.names) for p in batch], segments

@@ -138,9 +138,9 @@ async def test_a_file_that_a_newer_qrmem_brings_up_while_it_is_open_is_left_alon
         with sqlite3.connect(path) as newer:
             newer.execute(f"PRAGMA user_version = {VERSION + 1}")
         before = newer.execute("SELECT count(*) FROM document").fetchone()
-        with pytest.raises(StoreUnavailable, match="brought up to date by a newer qrmem while"):
+        with pytest.raises(StoreUnavailable, match="migrated by a newer qrmem while"):
             await memory.add({"id": "e", "text": "Cid met Dot in Rome."})
-        with pytest.raises(StoreUnavailable, match="open it again with that one"):
+        with pytest.raises(StoreUnavailable, match="open it again with that version"):
             await memory.search("Who met Bob?")
         assert newer.execute("SELECT count(*) FROM document").fetchone() == before
         newer.close()

@@ -431,7 +431,7 @@ def test_evidence_turns_within_a_budget_are_measured_without_a_model(
     assert "evidence" in told
     found = rows("r")
     report = Path("r/report/report.md").read_text(encoding="utf-8")
-    assert "evidence that the data name and no text holds: 1 piece, of 1 item" in report
+    assert "evidence in the data that no text contains: 1 piece, of 1 item" in report
     assert found["recall:tokens=14", "locomo-1"][1][0] == "turn-00000001"
     assert len(found["recall:tokens=14", "locomo-1"][1]) < 3
     assert set(found["recall-search", "locomo-2"][1]) >= {"turn-00000002", "turn-00000003"}

@@ -73,7 +73,7 @@ def _released(prompt: str, n: int) -> list[str]:
     # An example with the same marks may precede: the last occurrence counts.
     marks = marks[-len(headings) :]
     if [mark[1] for mark in marks] != headings:
-        raise ValueError("the prompt has no Before:, Part 1: … and After: to take it apart by")
+        raise ValueError("the prompt lacks Before:, Part 1: … and After:, which divide it")
     ends = [mark.start() for mark in marks[1:]]
     last = prompt[marks[-1].end() :].strip().rpartition("\n\n")
     texts = [prompt[mark.end() : end] for mark, end in zip(marks, ends, strict=False)]

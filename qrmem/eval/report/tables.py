@@ -193,7 +193,7 @@ def _absent(results: Results) -> list[str]:
     if not lacking:
         return []
     how_much = f"{counted(sum(lacking), 'pieces')}, of {counted(len(lacking), 'items')}"
-    return [f"- evidence that the data name and no text holds: {how_much}; scores count the rest"]
+    return [f"- evidence in the data that no text contains: {how_much}; scores use the rest"]
 
 
 def _unmoved(results: Results) -> list[str]:
@@ -387,12 +387,10 @@ def _errors(results: Results) -> Table:
 
 WITHOUT_A_MODEL = "Without a chat model the answers are passages. "
 EXACT = (
-    "`em` and `f1` compare them whole with the short answer, so they stay low; `cover_em` says "
-    "whether they hold it."
+    "`em` and `f1` compare whole passages with the short answer, so they stay low; `cover_em` says "
+    "whether they contain it."
 )
-OTHERS = (
-    "Scores of answers are made for short ones, so they stay low; scores of what is found hold."
-)
+OTHERS = "Scores of answers are for short answers, so they stay low; scores of retrieval are valid."
 ALIKE = ("task", "corpus", "arrange", "answers", "files")
 
 

@@ -152,7 +152,7 @@ class CorenlpEngine:
         """Return the line of the server's output that names an error, else its last line."""
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").split("\n")
-        output_lines = [line for line in lines if line.strip()] or ["it said nothing"]
+        output_lines = [line for line in lines if line.strip()] or ["it printed nothing"]
         return _short(next((line for line in output_lines if "Error" in line), output_lines[-1]))
 
     def _annotate(self, text: str, seconds: float) -> Mapping[str, Any]:
