@@ -13,7 +13,7 @@ PARAMETERS: Mapping[str, str] = {
     "trail": "a trail's id; empty: the newest",
     "question": "a question asked at least twice; empty: the newest such",
 }
-"""What may be filled in, and what is shown if it is not."""
+"""Parameters of the queries, with their meaning and what an empty one shows."""
 
 AS_ASKED = ":config autoComplete: false"
 """Keeps the Browser from drawing edges between the shown nodes that the query did not return."""

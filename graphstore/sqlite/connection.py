@@ -46,7 +46,7 @@ _IDLE = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenMode:
-    """How to open a file.
+    """The mode of opening a file.
 
     Attributes:
         create: create the file if it is missing.

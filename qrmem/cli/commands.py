@@ -1,4 +1,4 @@
-"""What each command does: open the memory, call the facade, print."""
+"""The commands: each opens the memory, calls the facade and prints the result."""
 
 import shlex
 import sys

@@ -36,7 +36,7 @@ class _EntitiesReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a chat model did with a known passage.
+    """Results of a chat model on a known passage.
 
     Attributes:
         form: the strictest output form that it accepts.
@@ -123,7 +123,7 @@ EXTRAS = {
 }
 
 _INSTEAD = {"umap-learn": "vectors are reduced by PCA"}
-"""What an extra does without one of its packages that it does not require."""
+"""Behaviour of an extra without one of its optional packages."""
 _EXTRA = "extra "
 ENOUGH = 0.5
 """Share of a passage's names below which a model is of little use for reading."""

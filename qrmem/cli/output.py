@@ -1,4 +1,4 @@
-"""What commands print: results to standard output, as text for people or as one JSON document."""
+"""Output of commands: results to standard output, as text or as one JSON document."""
 
 import dataclasses
 import json
@@ -35,7 +35,7 @@ from qrmem.types.answers import ScoredNode
 from qrmem.types.shown import continued, one_line
 
 LOCAL = "local."
-"""How the recorded names of readers without a chat model begin."""
+"""Prefix of the recorded names of readers without a chat model."""
 QUOTE_LENGTH = 300
 _LINES, _WIDTH = 8, 100
 """Lines in an excerpt of code."""
@@ -51,7 +51,7 @@ _STYLED = re.compile("([\x02\x03\x04])")
 _LABELS = re.compile(r"\A(answer|closest passages|passage|reason|cited|trail|cost)\b")
 PASSAGES = "closest passages (no chat model is set):"
 _DROPPED = 5
-"""How many dropped segments of a step are listed."""
+"""Maximum number of dropped segments of a step in a list."""
 _PROBLEMS = 20
 """Lines about problems at most: nobody reads more, and `--json` has all."""
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 AnswerItems = AsyncGenerator[Step | Words | Answer, None]
 """Steps, and words that a model writes; the answer comes last."""
 LOOKED_AT = 4
-"""So many of the read segments are looked at to find out how the memory was read."""
+"""Number of read segments that are checked to find out how the memory was read."""
 
 
 async def search(

@@ -44,7 +44,7 @@ Relate = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FragmentSettings:
-    """How fragments are scored and picked.
+    """Settings for scoring and choosing fragments.
 
     Attributes:
         relation: `structure` (Eq. 7), `semantic` (Eq. 6), `code` (Eq. 8), the name of an entry

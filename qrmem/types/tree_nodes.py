@@ -36,7 +36,7 @@ class TreeNode(Short):
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """How the nodes of a tree were grouped.
+    """The grouping of a tree's nodes.
 
     Attributes:
         reduction: the reduction of their vectors: `umap`, `pca` or `pca+umap`; `none`: they were

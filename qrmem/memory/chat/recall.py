@@ -47,7 +47,7 @@ from qrmem.types.turns import (
 _BATCH = 64
 """Number of turns that are read at once from the end of a conversation."""
 _FAR = 512
-"""How far back from the end, in turns, the session's last turns are looked for."""
+"""Number of turns from the end in which the session's last turns are searched."""
 _CANDIDATES = 300
 """Number of nearest parts by words, and again by vectors."""
 _STATED = 300

@@ -42,7 +42,7 @@ _LEAST = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strengths:
-    """How strongly the fragments of all source files are related.
+    """Strengths of the relations between the fragments of all source files.
 
     Fragments are numbered consecutively over all files, file by file.
 

@@ -35,7 +35,7 @@ _ONE_CALLER = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """How nodes are clustered; the defaults are RAPTOR's.
+    """Settings for clustering nodes; the defaults are RAPTOR's.
 
     Attributes:
         dimension: dimension of the reduced vectors.

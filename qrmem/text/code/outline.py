@@ -13,7 +13,7 @@ _LABEL = re.compile(r"lines? (\d+)")
 
 
 class Lines:
-    """Where the lines of a text start; `starts` ends with the end of the text."""
+    """The starts of a text's lines; the last item of `starts` is the end of the text."""
 
     def __init__(self, text: str) -> None:
         lengths = [len(line) + 1 for line in text.split("\n")]
