@@ -105,7 +105,7 @@ def epub_file(version: int = 3, without: str = "", **changed: str | bytes) -> by
 
 
 def pdf_of(*objects: bytes) -> bytes:
-    """A PDF of any objects, the first of which is its root."""
+    """A PDF of any objects; the first one is its root."""
     body, places = b"%PDF-1.4\n", []
     for number, content in enumerate(objects, 1):
         places.append(len(body))

@@ -118,7 +118,7 @@ class HashEmbedder:
 
 
 class ScriptedReasoner:
-    """Reads by one fixed rule and judges as it is told; may be slow, or fail, at chosen calls.
+    """Reads by one fixed rule and gives set verdicts; may be slow, or fail, at chosen calls.
 
     An entity is a capitalised word, neighbours in a sentence are related, and each pair is asked
     about. The second reading adds a statement per question about the segment's longest lower-case

@@ -121,7 +121,7 @@ async def grow(
     *,
     same: bool,
 ) -> None:
-    """Change a memory step by step; after each step it equals one made of what is there now.
+    """Change a memory step by step; after each step it equals one built from the present texts.
 
     Args:
         opened: returns an empty store with the namespace `n`, which is closed after the comparison.

@@ -1,4 +1,4 @@
-"""Record the cassette of the sample anew, after a prompt has changed.
+"""Record the cassette of the sample again, after a prompt has changed.
 
     PYTHONPATH=tests python tests/record_sample.py
 

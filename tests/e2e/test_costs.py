@@ -1,4 +1,4 @@
-"""What a run costs, at the command line: planned before, capped during, told after, replayed."""
+"""Costs of a run on the command line: planned before, capped during, listed after, replayed."""
 
 import re
 import stat

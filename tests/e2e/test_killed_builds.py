@@ -41,7 +41,7 @@ class Watched(OpenAIServer):
         self.reached = threading.Event()
 
     def wait_for(self, request: int) -> None:
-        """Be told of the n-th request from now on; at once if n is 0."""
+        """Set `reached` at the n-th request from now on; at once if n is 0."""
         self.reached.clear()
         self.at = self.stats.requests + request
         if not request:

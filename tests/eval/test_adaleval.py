@@ -28,7 +28,7 @@ from tools import adaleval_small_model
 
 
 def story() -> str:
-    """Return a story in which each paragraph goes on with what the one before ended with."""
+    """Return a story in which each paragraph begins with the last words of the one before."""
 
     def thing(n: int) -> str:
         return "lo" + "".join("bcdfgklmnp"[int(digit)] + "a" for digit in f"{n:03d}") + "n"

@@ -1,4 +1,4 @@
-"""MemWalker and ReadAgent step by step, with a model that says what it is told to."""
+"""MemWalker and ReadAgent step by step, with a scripted model."""
 
 import json
 

@@ -299,7 +299,7 @@ def test_a_plan_of_sessions_counts_notes_and_replies(capsys: pytest.CaptureFixtu
 
 
 async def test_history_moves_out_once_as_in_the_paper() -> None:
-    """FragRel, B.3: over 1,000 tokens, all rounds go to the external memory, and then anew."""
+    """FragRel, B.3: over 1,000 tokens, all rounds go to the external memory, again and again."""
     long = [(info, f"{said} " + "word " * 400) for info, said in TURNS[:-1]] + TURNS[-1:]
     shown = {}
     for history in ("rolling", "once"):

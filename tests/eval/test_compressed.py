@@ -1,4 +1,4 @@
-"""LLMLingua-2 (B07): its package's calls, by a stand-in that drops words as it is told to."""
+"""LLMLingua-2 (B07): calls of its package, with a stand-in that drops given words."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A run that is stopped, killed or has no room: what is done is kept; the same command goes on."""
+"""A run that is stopped or killed, or on a full disk: results are kept and it can continue."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""`ask` with a checkpointer: an interrupted run goes on, and deleted texts are dropped."""
+"""`ask` with a checkpointer: an interrupted run continues, and deleted texts are dropped."""
 
 import random
 import time

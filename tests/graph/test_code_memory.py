@@ -1,4 +1,4 @@
-"""A source tree as a memory: what is read, what is passed over, how an answer cites it."""
+"""A source tree as a memory: files that are read and skipped, and citations of code."""
 
 import ast
 from collections.abc import Awaitable

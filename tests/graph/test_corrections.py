@@ -1,4 +1,4 @@
-"""What is corrected later in a conversation: found, shown with its correction, told to a model."""
+"""Turns that are corrected later: found, shown with their correction, marked for a model."""
 
 import json
 import re

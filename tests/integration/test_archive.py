@@ -102,7 +102,7 @@ async def test_an_imported_memory_is_the_memory_that_was_exported(
 
 
 async def _kept(store: GraphStore, ns: str) -> list[CacheEntry]:
-    """Return what is kept, and of folded descriptions those that the facts use."""
+    """Return the stored data, with only those folded descriptions that the facts use."""
     current = await current_folds(store, ns)
     found: list[CacheEntry] = []
     for kind in cast("tuple[CacheKind, ...]", get_args(CacheKind)):
@@ -551,7 +551,7 @@ async def test_a_text_that_is_not_what_was_added_is_not_exported(
 
 
 async def test_an_archive_of_the_first_version_is_read(tmp_path: Path) -> None:
-    """The file was written by the first qrmem that wrote archives, and is never written anew."""
+    """The first qrmem with archives wrote this file; it is never written again."""
     settings = Settings(memory=str(tmp_path / "m.db"), embedder="hash")
     async with qrmem.open(settings=settings) as memory:
         done = await memory.load(Path(__file__).parent / "data" / "archive.v1.qrmem")

@@ -1,4 +1,4 @@
-"""Caps of a run over real HTTP: never exceeded, everything kept, and the same call goes on."""
+"""Caps of a run over real HTTP: never exceeded, results are kept, the same call continues."""
 
 from importlib import import_module
 from pathlib import Path

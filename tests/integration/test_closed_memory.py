@@ -1,4 +1,4 @@
-"""Whoever uses a memory after closing it is told so, whatever the method and the face."""
+"""Every use of a closed memory is an error that says so, in every method and interface."""
 
 import asyncio
 import inspect

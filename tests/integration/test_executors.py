@@ -209,7 +209,7 @@ def children(pid: int) -> set[int]:
 
 
 def test_without_its_driver_no_worker_goes_on(tmp_path: Path) -> None:
-    """A driver that is killed leaves no process; the same command goes on."""
+    """A driver that is killed leaves no process; the same command continues."""
     (tmp_path / "texts").mkdir()
     for n, text in enumerate(TEXTS * 25):
         (tmp_path / "texts" / f"{n:03}.txt").write_text(f"{text} It was letter {n}.")

@@ -1,4 +1,4 @@
-"""Types of a schema as labels and types of relationships, for whoever writes Cypher."""
+"""Types of a schema as labels and types of relationships, for queries in Cypher."""
 
 import json
 from typing import Any, ClassVar

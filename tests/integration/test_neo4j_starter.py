@@ -34,7 +34,7 @@ def starter(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def holder() -> Iterator["subprocess.Popen[str]"]:
-    """Yield a process that holds a port and lets go half a second after it was told to end."""
+    """Yield a process that uses a port until half a second after a signal to end."""
     command = [sys.executable, "-c", HOLDER]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:

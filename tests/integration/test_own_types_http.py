@@ -1,4 +1,4 @@
-"""Own types, read by a scripted server: validated, asked for once more, left out and told."""
+"""Own types with a scripted server: replies are validated, repeated, left out and reported."""
 
 import asyncio
 import json

@@ -49,7 +49,7 @@ async def asked(chat: ServerChatModel, **changes: Any) -> tuple[ChatReply, list[
 
 
 def said(events: list[Event], field: str) -> str:
-    """What was told of a field since the last beginning."""
+    """The streamed text of a field since the last beginning."""
     starts = [n for n, event in enumerate(events) if not event.data["field"]]
     last = events[starts[-1] + 1 :] if starts else []
     return "".join(str(e.data["text"]) for e in last if e.data["field"] == field)

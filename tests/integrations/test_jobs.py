@@ -1,4 +1,4 @@
-"""Long adds of `qrmem serve`: a restart goes on with them; each belongs to a token."""
+"""Long adds of `qrmem serve`: a restart continues them; each belongs to a token."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A name of a user or a session is refused at every door, or read at every door as it was kept."""
+"""Every interface refuses a name of a user or a session, or reads it in its stored form."""
 
 import json
 import unicodedata

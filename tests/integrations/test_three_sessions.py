@@ -48,7 +48,7 @@ def reply(message: AIMessage) -> ChatResult:
 
 
 async def turn(path: Path, session: str, said: str) -> str:
-    """Open the memory anew, run a fresh agent for one turn, and close everything."""
+    """Open the memory again, run a new agent for one turn, and close everything."""
     async with qrmem.open(str(path), embedder="none") as memory:
         tools = qrmem.tools(memory, TOOLS)
         caller = Scripted(session=session).bind_tools(tools)

@@ -416,7 +416,7 @@ class OpenAIServer:
         return True
 
     async def _deliver(self, writer: asyncio.StreamWriter, text: str, fault: str) -> bool:
-        """Send a reply as it is, or in one of the ways in which a connection fails."""
+        """Send a reply unchanged, or with one of the failures of a connection."""
         body = text.encode()
         if fault == "hang":
             await asyncio.sleep(3600)

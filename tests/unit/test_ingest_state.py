@@ -46,7 +46,7 @@ async def test_a_document_is_done_when_it_is_read_merged_and_embedded() -> None:
 
 
 class Counting(ReferenceStore):
-    """Counts what is read of it."""
+    """Counts the reads of the store."""
 
     def __init__(self) -> None:
         super().__init__()

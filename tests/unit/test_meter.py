@@ -510,7 +510,7 @@ def test_everything_that_shapes_a_reply_is_in_its_key_and_nothing_else() -> None
 
 
 class Line:
-    """Counts who is inside and fails when told to."""
+    """Counts the running calls, and fails on request."""
 
     def __init__(self, places: AdaptiveConcurrency) -> None:
         self.places = places

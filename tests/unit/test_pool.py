@@ -14,7 +14,7 @@ Fails = Callable[[int, int], Exception | None]
 
 
 class Work:
-    """Does nothing for an item, but for those that fail, so often as it is told."""
+    """Does nothing for an item; some items fail a given number of times."""
 
     def __init__(
         self, fails: Callable[[int, int], Exception | None] = lambda item, n: None

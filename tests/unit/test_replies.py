@@ -1,4 +1,4 @@
-"""Reading a model's reply: what is repaired, what is kept, what is refused."""
+"""Parsing a model's reply: repairs, kept parts, refusals."""
 
 import json
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What the built-in rules take for an entity, and what not."""
+"""Texts that the built-in rules take for an entity, and texts that they do not."""
 
 import json
 import unicodedata

@@ -85,7 +85,7 @@ class Space:
         return sorted(set(segment_ids), key=self.place)
 
     def view(self) -> "View":
-        """Return what follows from the rows; worked out anew whenever they changed."""
+        """Return the data derived from the rows; it is computed again after each change."""
         if self._view is None or self._view.rows is not self.rows:
             self._view = View(self)
         return self._view
