@@ -243,7 +243,7 @@ def _read_before(state: SearchState, packed: Packed) -> str | None:
 async def conclude(run: Search, state: SearchState) -> SearchState:
     """End a search without an answer: abstain, or force an answer from the passages.
 
-    Without a chat model it returns the closest passages, or chooses an option.
+    Without a chat model it returns the closest passages, or an option that the text states.
     """
     if run.options.on_exhausted == "abstain" and not run.reasoner.is_local:
         return {"status": "unanswerable", "reason": _of_all_readings(run, state)}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from qrmem.answering import excerpts
 from qrmem.answering.evidence import Clue, Evidence
@@ -22,109 +22,64 @@ from qrmem.types import (
     Verdict,
 )
 
-# Choice among given options: the text near the question's words supports one of them best.
-#
-# Options come in two kinds. A short one ("the Grey Sow") stands in the text as it is, so the
-# sentence that answers the question decides. A long one restates the text in other words, which lie
-# spread over many sentences, so all that was read decides, the nearer to the question the more.
+# Choosing among given options: rules choose only what a sentence states. An option that restates
+# the text in other words takes a model; see docs/adr/0027-no-rules-for-a-model-s-steps.md.
 
-ENOUGH = 0.25
+STATED = 0.25
 """Coverage of question and option by one sentence, multiplied, from which an option is stated."""
 
-LONG = 5
-"""Minimum number of content words of an option that restates the text; shorter ones are spans."""
+CLEAR = 2.0
+"""How many times the support of every other option the chosen one has."""
 
+NOT_CLEAR = "no option stands out, and choosing one needs a chat model"
 _EXCEPTION = re.compile(r"\bNOT\b|\bEXCEPT\b|\bexcept(?: for)?\b[^?]{0,12}\?")
 _SHARPNESS = 3
-_SPAN_SENTENCES, _STATEMENT_SENTENCES = 3, 10
-_FLOOR = 0.5
-"""Weight of a sentence without the question's words for a long option."""
-
-
-@dataclass(frozen=True, slots=True)
-class Support:
-    """The evidence for an option.
-
-    Attributes:
-        value: score that ranks options.
-        clue: the sentence that covers most of it, `None` if none covers any.
-        stated: product of that sentence's coverages of question and option, in [0, 1].
-    """
-
-    value: float
-    clue: Clue | None
-    stated: float
+_SENTENCES = 3
+"""Number of sentences that count for an option."""
 
 
 def choose(
     context: AskContext, passages: Sequence[Passage], *, force: bool, tokens: int
 ) -> Verdict:
-    """Return the best supported option; without enough support, what is missing.
+    """Return the option that the text clearly states.
 
-    If an answer is forced and no option has support, the first one is a guess, marked as such.
+    Without such an option, and for a question that asks for an exception, the verdict is the
+    closest passages if an answer is forced, and no answer otherwise.
     """
     evidence = Evidence(query(context.question), passages)
     supports = _supports(context.choices, evidence)
-    sign = -1 if _EXCEPTION.search(context.question) else 1
-    best = max(range(len(supports)), key=lambda i: (sign * round(supports[i].value, 9), -i))
-    support = supports[best]
-    if sign < 0 and any(s.clue for s in supports):
-        return _exception(context, supports, best, tokens)
-    if force and support.clue is None:
-        reason = f"a guess: {_doubt(context, evidence, best, support)}"
-        return _choice(context, best, reason, (), tokens)
-    if support.clue is None or not (force or support.stated >= ENOUGH):
-        return Verdict(False, reason=_doubt(context, evidence, best, support), tokens=tokens)
-    reason = f"what supports this option best: {' '.join(support.clue.line.text.split())}"
-    return _choice(context, best, reason, (support.clue,), tokens)
+    order = sorted(range(len(supports)), key=lambda i: (-round(supports[i][0], 9), i))
+    value, clue, stated = supports[order[0]]
+    is_clear = stated >= STATED and all(value >= CLEAR * supports[n][0] for n in order[1:])
+    if clue is not None and is_clear and not _EXCEPTION.search(context.question):
+        answer = context.choices[order[0]]
+        reason = f"what supports this option best: {' '.join(clue.line.text.split())}"
+        quotes = (Quote(clue.passage.label, clue.line.text),)
+        # It counts as forced, because rules do not understand the text.
+        return Verdict(True, answer, order[0], reason, quotes, tokens, status="forced")
+    if not force:
+        return Verdict(False, reason=NOT_CLEAR, tokens=tokens)
+    closest = excerpts.judge(context, passages, force=True, tokens=tokens)
+    return replace(closest, reason=f"{closest.reason}; {NOT_CLEAR}")
 
 
-def _exception(context: AskContext, supports: Sequence[Support], best: int, tokens: int) -> Verdict:
-    """Return the option with the least support, for a question that asks for the exception."""
-    others = [s.clue for i, s in enumerate(supports) if i != best and s.clue]
-    reason = "the question asks for the exception, and this option has the least support"
-    return _choice(context, best, reason, others, tokens)
-
-
-def _choice(
-    context: AskContext, best: int, reason: str, clues: Sequence[Clue], tokens: int
-) -> Verdict:
-    """Return a choice; it always counts as forced, because rules do not understand the text."""
-    quotes = dict.fromkeys(Quote(clue.passage.label, clue.line.text) for clue in clues)
-    answer = context.choices[best]
-    return Verdict(True, answer, best, reason, tuple(quotes), tokens, status="forced")
-
-
-def _supports(choices: Sequence[str], evidence: Evidence) -> list[Support]:
+def _supports(choices: Sequence[str], evidence: Evidence) -> list[tuple[float, Clue | None, float]]:
+    """Return for each option its support, the sentence that covers most of it, and how much."""
     option_terms = [frozenset(content(choice)) for choice in choices]
-    beyond = [terms - evidence.asked.terms or terms for terms in option_terms]
-    is_long = sorted(map(len, option_terms))[len(option_terms) // 2] >= LONG
-    return [_support(terms, evidence, is_long=is_long) for terms in beyond]
+    return [_support(terms - evidence.asked.terms or terms, evidence) for terms in option_terms]
 
 
-def _support(own: frozenset[str], evidence: Evidence, *, is_long: bool) -> Support:
+def _support(own: frozenset[str], evidence: Evidence) -> tuple[float, Clue | None, float]:
     weights = {term: evidence.rarity(term) for term in own}
     total = sum(weights.values()) or 1.0
     values: list[float] = []
-    best_coverage, telling = -1.0, None
+    best_coverage, telling = 0.0, None
     for clue in evidence.clues:
         share = sum(weights[term] for term in own & clue.line.terms) / total
-        if not share:
-            continue
-        weight = _FLOOR + clue.coverage if is_long else clue.coverage
-        values.append(share * weight ** (1 if is_long else _SHARPNESS))
+        values.append(share * clue.coverage**_SHARPNESS)
         if share * clue.coverage > best_coverage:
             best_coverage, telling = share * clue.coverage, clue
-    counted = sorted(values, reverse=True)[: _STATEMENT_SENTENCES if is_long else _SPAN_SENTENCES]
-    return Support(sum(counted) * total**0.5, telling, max(best_coverage, 0.0))
-
-
-def _doubt(context: AskContext, evidence: Evidence, best: int, support: Support) -> str:
-    missing = ", ".join(f"'{word}'" for word in dict.fromkeys(evidence.missing()))
-    lacks = f"nothing read so far mentions {missing}; " if missing else ""
-    if support.clue is None:
-        return f"{lacks}no option's words are in what was read"
-    return f"{lacks}no option is stated; the nearest is '{context.choices[best]}'"
+    return sum(sorted(values)[-_SENTENCES:]) * total**0.5, telling, best_coverage
 
 
 VERSION = "local.v4"
@@ -140,8 +95,9 @@ _SEAM = 2
 class LocalReasoner:
     """A `Reasoner` without a chat model: synchronous, deterministic, free.
 
-    It composes nothing: an answer is excerpts of the passages, or a given option. It needs no
-    window; it keeps to one so that its trails are comparable with those of a model.
+    It composes nothing: an answer is excerpts of the passages, or an option that one of them
+    states. It needs no window; it keeps to one so that its trails are comparable with those of a
+    model.
     """
 
     name = VERSION

@@ -114,7 +114,8 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
                 everything in order if it fits the window, else `overview` of at most 12 parts for
                 a question about the whole text, else `reflection`; without a model `passages`.
                 window: the paper's L: token limit of every call; `None` or 0: that of the settings.
-            choices: options of a multiple-choice question.
+            choices: options of a multiple-choice question; without a chat model only an option that
+                the text clearly states is chosen.
             types: as for `search`; not for `fragment` and the strategies over trees.
             as_of: use the memory as of a time: what had been said and was true then. A date,
                 `2026-05-03`, `2026-05` or `2026`, or a moment; "": now.

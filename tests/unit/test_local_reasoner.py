@@ -280,32 +280,39 @@ async def test_the_option_that_the_text_supports_is_chosen(reasoner: LocalReason
     assert verdict.quotes[0].text in HARBOUR
 
 
-async def test_a_forced_choice_of_options_that_nothing_speaks_for_is_a_guess(
+async def test_options_that_nothing_supports_are_not_chosen_even_if_forced(
     reasoner: LocalReasoner,
 ) -> None:
     context = AskContext("What was baked?", ("a rhubarb tart", "a plum cake"))
     for texts in ((), ("Nobody came.",)):
-        assert not (await reasoner.judge(context, passages(*texts))).is_answerable
-        forced = await reasoner.judge(context, passages(*texts), force=True)
-        assert (forced.choice, forced.answer, forced.quotes) == (0, "a rhubarb tart", ())
-        assert forced.reason.startswith("a guess: ")
+        for force in (False, True):
+            verdict = await reasoner.judge(context, passages(*texts), force=force)
+            assert (verdict.is_answerable, verdict.choice) == (False, None)
+            assert "choosing one needs a chat model" in verdict.reason
 
 
-async def test_options_without_support_are_not_guessed_unless_forced(
-    reasoner: LocalReasoner,
-) -> None:
-    context = AskContext("Which bird sang at the opera?", ("the railway", "a zebra"))
-    assert not (await reasoner.judge(context, passages(TIDE))).is_answerable
-    context = AskContext(
-        "Which bird sang in the railway station?", ("an owl in Skarrow", "a zebra")
+async def test_where_no_option_stands_out_the_passages_are_shown(reasoner: LocalReasoner) -> None:
+    text = "Mirabel Stone built the Marigold. Mirabel Stone built the Albatross."
+    context = AskContext("Which ship did Mirabel Stone build?", ("the Marigold", "the Albatross"))
+    assert not (await reasoner.judge(context, passages(text))).is_answerable
+    verdict = await reasoner.judge(context, passages(text), force=True)
+    assert (verdict.status, verdict.choice) == ("passages", None)
+    assert "Mirabel Stone built the Marigold" in verdict.answer
+    assert "no option stands out" in verdict.reason
+
+
+async def test_an_option_in_other_words_is_not_chosen(reasoner: LocalReasoner) -> None:
+    restated = (
+        "She wanted to prove that her father had erred",
+        "She hoped to be paid for her work",
     )
-    forced = await reasoner.judge(context, passages(TIDE), force=True)
-    assert forced.choice == 0
+    context = AskContext("Why did Mirabel Stone build the Marigold?", restated)
+    assert (await reasoner.judge(context, passages(HARBOUR), force=True)).choice is None
 
 
-async def test_the_exception_is_what_has_least_support(reasoner: LocalReasoner) -> None:
+async def test_an_exception_is_not_chosen(reasoner: LocalReasoner) -> None:
     context = AskContext("Which did Mirabel Stone NOT build?", ("the Marigold", "the Albatross"))
-    assert (await reasoner.judge(context, passages(HARBOUR), force=True)).choice == 1
+    assert (await reasoner.judge(context, passages(HARBOUR), force=True)).choice is None
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=200), max_size=3), st.booleans())
