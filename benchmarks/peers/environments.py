@@ -63,6 +63,14 @@ PROGRAMS = (
         ("lightrag-hku==1.5.7",),
         "the passages of the context of mode `mix`",
     ),
+    Program(
+        "fast-graphrag",
+        "0.0.5",
+        # With the newest sentencepiece, which pip takes by itself, it does not import.
+        ("fast-graphrag==0.0.5", "sentencepiece==0.2.0"),
+        "the passages of the context, at most 8",
+    ),
+    Program("mem0", "2.2.1", ("mem0ai==2.2.1",), "20 facts (`search`); their passages count"),
 )
 
 

@@ -115,13 +115,20 @@ class Extracts:
         self._by_text = {folded(extract.text): extract for extract in extracts}
 
     def within(self, text: str) -> Extract | None:
-        """Return what was found in the passage that stands last in a text."""
-        words = folded(text)
+        """Return what was found in the passage that stands last in a text, or in JSON."""
+        words = folded(_ESCAPE.sub(_unescaped, text))
         at, found = max(
             ((words.rfind(passage), passage) for passage in self._by_text),
             default=(-1, ""),
         )
         return self._by_text[found] if at >= 0 else None
+
+
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|n)")
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return chr(int(escape.group(1), 16)) if escape.group(1) else "\n"
 
 
 # --- rules ---------------------------------------------------------------------------------------
@@ -189,6 +196,39 @@ def community_report(prompt: Prompt) -> str:
     return dumped(shape | {"findings": found})
 
 
+# --- fast-graphrag, mem0 ------------------------------------------------------------------------
+
+
+def fast_graph(prompt: Prompt) -> str:
+    """Return a graph as JSON: `name`, `type`, `desc`; `source`, `target`, `desc`."""
+    extract = prompt.extract
+    entities, relations = [], []
+    if extract is not None and "MANY entities were missed" not in prompt.last:
+        entities = [{"name": n, "type": "Thing", "desc": extract.about(n)} for n in extract.names]
+        relations = [
+            {"source": t.head, "target": t.tail, "desc": t.sentence} for t in extract.triples
+        ]
+    return dumped({"entities": entities, "relationships": relations, "other_relationships": []})
+
+
+def fast_keywords(prompt: Prompt) -> str:
+    """Return the names of a question, and its other words."""
+    named, generic = keywords(prompt.after("-INPUT-\nQuery:"))
+    return dumped({"named": named, "generic": generic})
+
+
+def fast_summary(prompt: Prompt) -> str:
+    """Return the beginning of the description that is to be shortened."""
+    return dumped({"description": first_words(prompt.after("Current:\n", "\n\nUpdated:"))})
+
+
+def mem0_facts(prompt: Prompt) -> str:
+    """Return each triple as a fact to keep."""
+    triples = prompt.extract.triples if prompt.extract else ()
+    facts = [{"id": str(n), "text": t.sentence} for n, t in enumerate(triples)]
+    return dumped({"memory": facts})
+
+
 def _plain(part: str) -> str:
     """Return a field without what ends fields, rows and quotes."""
     return " ".join(re.sub(r'["<>|#]', " ", part).split())
@@ -216,6 +256,11 @@ def ends(mark: str) -> Callable[[Prompt], bool]:
 
 
 FORMS: Sequence[Form] = (
+    Form("fast graph", has("other_relationships", "<<DOCUMENT_START>>"), fast_graph),
+    Form("fast keywords", has('"named"', "-INPUT-"), fast_keywords),
+    Form("fast summary", has("removing redundant and generic information"), fast_summary),
+    Form("fast groups", has("grouped_facts"), lambda prompt: dumped({"grouped_facts": []})),
+    Form("facts", has("# ROLE", "Memory Extractor", "## New Messages"), mem0_facts),
     Form("more tuples", ends("MANY entities were missed"), lambda prompt: "<|COMPLETE|>"),
     Form("more tuples?", ends("Answer YES | NO if there are still"), lambda prompt: "NO"),
     Form("more rows", ends("extract any missed or incorrectly"), lambda prompt: "<|COMPLETE|>"),

@@ -87,6 +87,33 @@ def test_keywords_are_names_and_other_words(answers: Answers) -> None:
     }
 
 
+def test_a_graph_in_json_has_ends_that_are_named(answers: Answers) -> None:
+    asked = f"lists: other_relationships\n<<DOCUMENT_START>>\n{TEXT}\n<<DOCUMENT_END>>"
+    graph = json.loads(answers(request(asked)))
+    assert graph.keys() == {"entities", "relationships", "other_relationships"}
+    assert [entity["name"] for entity in graph["entities"]] == NAMES
+    assert {(r["source"], r["target"]) for r in graph["relationships"]} == PAIRS
+    assert all({"name", "type", "desc"} == entity.keys() for entity in graph["entities"])
+    again = json.loads(answers(request(asked, "MANY entities were missed in the last …")))
+    assert again == {"entities": [], "relationships": [], "other_relationships": []}
+
+
+def test_a_question_has_named_and_generic_words(answers: Answers) -> None:
+    asked = 'Output: {"named": […], "generic": […]}\n-INPUT-\nQuery: Who taught Ada Lovelace?\n'
+    reply = json.loads(answers(request(asked)))
+    assert reply == {"named": ["Ada Lovelace"], "generic": ["taught"]}
+
+
+def test_each_triple_is_a_fact(answers: Answers) -> None:
+    said = json.dumps([{"role": "user", "content": f"Ada Lovelace\n{TEXT}"}])
+    asked = ("# ROLE\nYou are a Memory Extractor", f"## New Messages\n{said}\n\n# Output:")
+    facts = json.loads(answers(request(*asked)))["memory"]
+    assert [fact["text"] for fact in facts] == [
+        "Ada Lovelace born in London (England)",
+        "Ada Lovelace born in 1815",
+    ]
+
+
 def test_a_prompt_that_no_form_fits_is_counted(answers: Answers) -> None:
     schema = {
         "type": "object",
