@@ -29,6 +29,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="default: all of them")
     parser.add_argument("--latency", type=float, default=0.05, help="seconds of each request")
     parser.add_argument("--limit", type=float, default=900, help="seconds that each may run")
+    parser.add_argument("--at-once", type=int, default=1, help="programs that run side by side")
     parser.add_argument("--page", type=Path, help="where to write the table")
 
 

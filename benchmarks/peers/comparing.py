@@ -11,6 +11,8 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from operator import mul
@@ -28,6 +30,7 @@ from benchmarks.peers.environments import (
     ROOT,
     NotRun,
     Program,
+    neo4j,
     python_of,
     tokenizer_files,
 )
@@ -235,13 +238,9 @@ def compare(chosen: argparse.Namespace) -> Iterator[Row]:
         )
     work = chosen_work(data_folder(), chosen.passages, chosen.questions)
     own = Replies(asyncio.run(_notes(work)))
-    for name in chosen.only or known:
-        note(f"{name}: {len(work.passages)} passages, {len(work.questions)} questions")
-        try:
-            yield _run(known[name], work, own, chosen)
-        except NotRun as why:
-            note(f"{name}: not run: {why}")
-            yield Row(known[name], why_not=str(why))
+    with ThreadPoolExecutor(chosen.at_once) as pool:
+        programs = [known[name] for name in chosen.only or known]
+        yield from pool.map(lambda program: _row(program, work, own, chosen), programs)
     yield vectors_alone(work)
 
 
@@ -264,19 +263,32 @@ def vectors_alone(work: Work) -> Row:
     return Row(program, recalls=recalls, passages_shown=max(AT))
 
 
+def _row(program: Program, work: Work, own: Replies, chosen: argparse.Namespace) -> Row:
+    note(f"{program.name}: {len(work.passages)} passages, {len(work.questions)} questions")
+    try:
+        return _run(program, work, own, chosen)
+    except NotRun as why:
+        note(f"{program.name}: not run: {why}")
+        return Row(program, why_not=str(why))
+
+
 def _run(program: Program, work: Work, own: Replies, chosen: argparse.Namespace) -> Row:
     python = python_of(program)
     answers, embedded = Answers(Extracts(work.extracts), own), Embedded()
     behaviour = Behaviour(
         latency=chosen.latency, dimension=DIMENSION, vector=embedded, in_order=True
     )
+    database: AbstractContextManager[Mapping[str, str]] = nullcontext({})
+    if program.needs_neo4j:
+        database = neo4j()
     with (
         TemporaryDirectory() as place,
         in_thread(OpenAIServer(answer=answers, behaviour=behaviour)) as server,
+        database as login,
     ):
         kept = Path(place) / "kept"
         kept.mkdir()
-        job = Job(server.url, DIMENSION, str(kept), max(AT), work.passages, work.questions)
+        job = Job(server.url, DIMENSION, str(kept), max(AT), work.passages, work.questions, login)
         result = _in_its_environment(program, python, job, Path(place), chosen.limit)
     for prompt, count in answers.unknown.most_common(5):
         note(f"{program.name}: no form for {count} of {prompt!r}")

@@ -13,7 +13,7 @@ HEAD = """\
 # Beside other programs
 
 Made by `QRMEM_DATA=… PYTHONPATH=tests python -m benchmarks peers --passages {passages} \
---questions {questions} --page docs/peers.md`,
+--questions {questions} --at-once {at_once} --page docs/peers.md`,
 with a latency of {latency:g} s a request, on {cores} cores with a load of {load:.1f}: other work
 ran beside it, so read processor time, not seconds of the clock.
 
@@ -69,7 +69,7 @@ def write(path: Path, rows: Sequence[Row], chosen: argparse.Namespace) -> None:
         "k": max(AT),
     }
     parts = [HEAD.format(**facts), *table(rows, chosen.passages, chosen.questions)]
-    path.write_text("\n".join(parts) + FOOT.format(**facts), encoding="utf-8")
+    path.write_text("\n".join(parts) + "\n" + FOOT.format(**facts), encoding="utf-8")
 
 
 def table(rows: Sequence[Row], passages: int, questions: int) -> Iterator[str]:

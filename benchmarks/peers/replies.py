@@ -7,6 +7,7 @@ that compare or summarise, are answered by fixed rules. What no form fits is ans
 plainest text that its schema allows, and is counted.
 """
 
+import ast
 import json
 import re
 import time
@@ -99,6 +100,10 @@ class Prompt:
     def after(self, mark: str, end: str = "\n") -> str:
         """Return what follows the last occurrence of a mark, up to an end."""
         return self.all.rpartition(mark)[2].partition(end)[0].strip()
+
+    def between(self, tag: str) -> str:
+        """Return what stands between `<tag>` and `</tag>`, where it stands last."""
+        return self.all.rpartition(f"</{tag}>")[0].rpartition(f"<{tag}>")[2].strip()
 
 
 def _text_of(content: Json) -> str:
@@ -229,6 +234,124 @@ def mem0_facts(prompt: Prompt) -> str:
     return dumped({"memory": facts})
 
 
+# --- HippoRAG ------------------------------------------------------------------------------------
+
+
+def hippo_names(prompt: Prompt) -> str:
+    """Return the names that were listed."""
+    return dumped({"named_entities": prompt.extract.entities if prompt.extract else ()})
+
+
+def hippo_triples(prompt: Prompt) -> str:
+    """Return the triples as lists."""
+    return dumped({"triples": prompt.extract.triples if prompt.extract else ()})
+
+
+def hippo_filter(prompt: Prompt) -> str:
+    """Return the first four facts that share a word with the question."""
+    asked = prompt.last.partition("[[ ## question ## ]]")[2].partition("[[ ##")[0]
+    facts = prompt.last.rpartition("[[ ## fact_before_filter ## ]]")[2].partition("\n\nRespond")[0]
+    words = set(folded(asked).split()) - answering.COMMON
+    near = [
+        fact for fact in json.loads(facts)["fact"] if words & set(folded(" ".join(fact)).split())
+    ]
+    said = dumped({"fact": near[:4]})
+    return f"[[ ## fact_after_filter ## ]]\n{said}\n\n[[ ## completed ## ]]"
+
+
+# --- neo4j-graphrag ------------------------------------------------------------------------------
+
+
+def neo4j_graph(prompt: Prompt) -> str:
+    """Return nodes with ids, and relationships between ids."""
+    extract = prompt.extract
+    ids = {name: str(n) for n, name in enumerate(extract.names)} if extract else {}
+    nodes = [{"id": id, "label": "Thing", "properties": {"name": name}} for name, id in ids.items()]
+    relationships = [
+        {
+            "type": "_".join(_WORD.findall(t.relation.upper())) or "RELATES_TO",
+            "start_node_id": ids[t.head],
+            "end_node_id": ids[t.tail],
+            "properties": {"description": t.sentence},
+        }
+        for t in (extract.triples if extract else ())
+    ]
+    return dumped({"nodes": nodes, "relationships": relationships})
+
+
+# --- graphiti ------------------------------------------------------------------------------------
+
+
+def graphiti_entities(prompt: Prompt) -> str:
+    """Return the names, all of the first type."""
+    names = prompt.extract.names if prompt.extract else ()
+    found = [{"name": n, "entity_type_id": 0, "episode_indices": [0]} for n in names]
+    return dumped({"extracted_entities": found})
+
+
+def graphiti_facts(prompt: Prompt) -> str:
+    """Return the triples as facts without dates."""
+    facts = [
+        {
+            "source_entity_name": t.head,
+            "target_entity_name": t.tail,
+            "relation_type": "_".join(_WORD.findall(t.relation.upper())) or "RELATES_TO",
+            "fact": t.sentence,
+            "valid_at": None,
+            "invalid_at": None,
+            "episode_indices": [0],
+        }
+        for t in (prompt.extract.triples if prompt.extract else ())
+    ]
+    return dumped({"edges": facts})
+
+
+def graphiti_same_names(prompt: Prompt) -> str:
+    """Return for each new name the known one that is spelled the same, if there is one."""
+    known = {
+        one["name"].casefold(): one["candidate_id"]
+        for one in _listed_in(prompt, "EXISTING ENTITIES")
+    }
+    found = [
+        {
+            "id": one["id"],
+            "name": one["name"],
+            "duplicate_candidate_id": known.get(one["name"].casefold(), -1),
+        }
+        for one in _listed_in(prompt, "ENTITIES")
+    ]
+    return dumped({"entity_resolutions": found})
+
+
+def graphiti_same_facts(prompt: Prompt) -> str:
+    """Return the known facts that say the same word for word; none contradicts another."""
+    new = folded(prompt.between("NEW FACT"))
+    same = [
+        one["idx"]
+        for one in _listed_in(prompt, "EXISTING FACTS")
+        if folded(str(one.get("fact", ""))) == new
+    ]
+    return dumped({"duplicate_facts": same, "contradicted_facts": []})
+
+
+def graphiti_dates(prompt: Prompt) -> str:
+    """Return no date."""
+    return dumped({"valid_at": None, "invalid_at": None})
+
+
+def _listed_in(prompt: Prompt, tag: str) -> list[Json]:
+    """Return the list between two tags, which is JSON or as Python prints it."""
+    text = prompt.between(tag)
+    try:
+        return list(json.loads(text))
+    except ValueError:
+        pass
+    try:
+        return list(ast.literal_eval(text))
+    except (ValueError, SyntaxError):
+        return []
+
+
 def _plain(part: str) -> str:
     """Return a field without what ends fields, rows and quotes."""
     return " ".join(re.sub(r'["<>|#]', " ", part).split())
@@ -250,12 +373,29 @@ def has(*marks: str) -> Callable[[Prompt], bool]:
     return lambda prompt: all(mark in prompt.all for mark in marks)
 
 
+def wants(schema: str) -> Callable[[Prompt], bool]:
+    """Know a prompt by the name of the schema that is sent with it."""
+    return lambda prompt: prompt.schema == schema
+
+
 def ends(mark: str) -> Callable[[Prompt], bool]:
     """Know a prompt by words of its last message."""
     return lambda prompt: mark in prompt.last
 
 
 FORMS: Sequence[Form] = (
+    Form("HippoRAG filter", ends("[[ ## fact_before_filter ## ]]"), hippo_filter),
+    Form("HippoRAG names", has("extract named entities from the given paragraph"), hippo_names),
+    Form("HippoRAG triples", has("construct an RDF"), hippo_triples),
+    Form("neo4j graph", has("start_node_id", "Input text:"), neo4j_graph),
+    Form("graphiti names", wants("ExtractedEntities"), graphiti_entities),
+    Form("graphiti facts", wants("ExtractedEdges"), graphiti_facts),
+    Form("graphiti same names", wants("NodeResolutions"), graphiti_same_names),
+    Form("graphiti same facts", wants("EdgeDuplicate"), graphiti_same_facts),
+    Form("graphiti dates", wants("EdgeTimestamps"), graphiti_dates),
+    Form(
+        "graphiti summaries", wants("SummarizedEntities"), lambda prompt: dumped({"summaries": []})
+    ),
     Form("fast graph", has("other_relationships", "<<DOCUMENT_START>>"), fast_graph),
     Form("fast keywords", has('"named"', "-INPUT-"), fast_keywords),
     Form("fast summary", has("removing redundant and generic information"), fast_summary),

@@ -4,10 +4,13 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from benchmarks.peers.comparing import hashed, ranking, recall, spent
+from benchmarks.peers.comparing import Row, Spent, hashed, ranking, recall, spent
+from benchmarks.peers.environments import Program
+from benchmarks.peers.page import drawn, table
 from benchmarks.peers.replies import UNKNOWN, Answers, Call, Extracts, extract_of, folded
 from benchmarks.peers.runners.job import Phase, Shown
 from benchmarks.replies_of_size import Replies
@@ -114,6 +117,59 @@ def test_each_triple_is_a_fact(answers: Answers) -> None:
     ]
 
 
+def test_hippo_prompts_get_names_triples_and_a_filtered_list(answers: Answers) -> None:
+    names = request("extract named entities from the given paragraph", f"Ada Lovelace\n{TEXT}")
+    assert json.loads(answers(names)) == {"named_entities": DOC["extracted_entities"]}
+    triples = json.loads(answers(request("construct an RDF graph", f"Paragraph:\n{TEXT}")))
+    assert {(head, tail) for head, _, tail in triples["triples"]} == PAIRS
+    facts = {"fact": [["Ada", "born in", "1815"], ["Bob", "lives in", "Paris"]]}
+    asked = (
+        f"[[ ## question ## ]]\nWhere was Ada born?\n\n[[ ## fact_before_filter ## ]]\n"
+        f"{json.dumps(facts)}\n\nRespond with the corresponding output fields"
+    )
+    head, reply, *_, last = answers(request(asked)).splitlines()
+    assert (head, last) == ("[[ ## fact_after_filter ## ]]", "[[ ## completed ## ]]")
+    assert json.loads(reply) == {"fact": facts["fact"][:1]}
+
+
+def test_a_graph_with_ids_joins_nodes_that_it_has(answers: Answers) -> None:
+    graph = json.loads(answers(request(f'"start_node_id"…\nInput text:\n\n{TEXT}')))
+    ids = {node["id"]: node["properties"]["name"] for node in graph["nodes"]}
+    assert list(ids.values()) == NAMES
+    pairs = {(ids[r["start_node_id"]], ids[r["end_node_id"]]) for r in graph["relationships"]}
+    assert pairs == PAIRS
+
+
+def named(schema: str, text: str) -> dict[str, Any]:
+    form = {"type": "json_schema", "json_schema": {"name": schema, "schema": {}}}
+    return {**request(text), "response_format": form}
+
+
+def test_graphiti_gets_names_and_facts(answers: Answers) -> None:
+    found = json.loads(answers(named("ExtractedEntities", f"<TEXT>\n{TEXT}\n</TEXT>")))
+    assert [one["name"] for one in found["extracted_entities"]] == NAMES
+    facts = json.loads(answers(named("ExtractedEdges", f"<CURRENT_MESSAGE>\n{TEXT}")))["edges"]
+    assert {(f["source_entity_name"], f["target_entity_name"]) for f in facts} == PAIRS
+    assert all(re.fullmatch("[A-Z_]+", fact["relation_type"]) for fact in facts)
+
+
+def test_graphiti_joins_only_what_is_spelled_the_same(answers: Answers) -> None:
+    new = [{"id": 0, "name": "Ada Lovelace"}, {"id": 1, "name": "Ada"}]
+    known = [{"candidate_id": 7, "name": "ada lovelace"}]
+    asked = (
+        f"<ENTITIES>\n{json.dumps(new)}\n</ENTITIES>\n"
+        f"<EXISTING ENTITIES>\n{json.dumps(known)}\n</EXISTING ENTITIES>"
+    )
+    reply = json.loads(answers(named("NodeResolutions", asked)))["entity_resolutions"]
+    assert [(one["id"], one["duplicate_candidate_id"]) for one in reply] == [(0, 7), (1, -1)]
+    facts = [{"idx": 0, "fact": "Ada met Bob."}, {"idx": 1, "fact": "Ada met Eve."}]
+    asked = f"<EXISTING FACTS>\n{facts}\n</EXISTING FACTS>\n<NEW FACT>\nAda met Eve\n</NEW FACT>"
+    assert json.loads(answers(named("EdgeDuplicate", asked))) == {
+        "duplicate_facts": [1],
+        "contradicted_facts": [],
+    }
+
+
 def test_a_prompt_that_no_form_fits_is_counted(answers: Answers) -> None:
     schema = {
         "type": "object",
@@ -134,6 +190,22 @@ def test_the_last_passage_of_a_prompt_is_the_one_that_is_read() -> None:
     assert found is not None
     assert found.title == "Ada Lovelace"
     assert extracts.within("Bob Hale lives in Rome.") is None
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def test_the_page_names_what_was_not_run_and_the_chart_shows_the_rest() -> None:
+    run = Program("one", "1.0", (), "10 passages")
+    row = Row(run, recalls=(0.5, 0.75, 1), passages_shown=10, build=Spent(6, 300, 90), lost=2)
+    rows = [row, Row(Program("two", "2.0", (), ""), why_not="it needs <more>")]
+    lines = "\n".join(table(rows, passages=3, questions=2))
+    assert "| one | 1.0 | 50 75 100 | 10 | 2 | 0 | 10 passages |" in lines
+    assert "| one | 2.00; 100 + 30; 0.0 |" in lines
+    assert "Not run: **two** 2.0: it needs <more>" in lines
+    chart = fromstring(drawn(rows, passages=3))
+    shown = [str(text.text).strip() for text in chart.iter("{http://www.w3.org/2000/svg}text")]
+    assert shown[2:] == ["one", "75", "130"]
 
 
 # --- counting ------------------------------------------------------------------------------------
