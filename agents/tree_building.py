@@ -39,7 +39,7 @@ from qrmem.retrieval.trees.nodes import (
     texts_of,
 )
 from qrmem.types import CallRecord, Embedder, Event, Listener, Segment
-from qrmem.types.tree_nodes import Tree, TreeKind, TreeNode
+from qrmem.types.documents import Tree, TreeKind, TreeNode
 from qrmem.types.usage import Course
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from qrmem.types import (
     Trail,
     Usage,
 )
-from qrmem.types.tree_nodes import Tree, TreeNode
+from qrmem.types.documents import Tree, TreeNode
 from qrmem.types.turns import CHAT_KEY, ROLE_KEY, TURN_KEY, USER_KEY, turn_id
 
 BOOK = "book"

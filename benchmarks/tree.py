@@ -78,7 +78,7 @@ async def _local(text: str, chapter: str) -> list[Figure]:
     ]
 
 
-async def _built(memory: qrmem.Memory) -> tuple[qrmem.types.tree_nodes.TreeReport, float]:
+async def _built(memory: qrmem.Memory) -> tuple[qrmem.types.documents.TreeReport, float]:
     gc.collect()
     gc.freeze()
     began = time.process_time()

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from benchmarks import multihop
 from benchmarks.search_memories import KeptEmbedder
+from qrmem.cli.evaluating import Progress
 from qrmem.config import Settings
 from qrmem.eval import Corpus, RunOptions, RunSpec, read_results, run_task, write_report
-from qrmem.eval.console import Progress
 from tools.evaluation_tables import write_tables
 
 RANKING = ("search", "dense", "bm25", "fragment")

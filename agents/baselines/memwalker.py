@@ -72,7 +72,7 @@ async def _summary(caller: Caller, texts: Sequence[str], window: int, *, joins: 
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class TreeWalk:
     """The dependencies of a walk."""
 
     tree: Tree
@@ -85,7 +85,7 @@ class Walk:
         return [self.tree[place].summary for place in reversed(path)]
 
 
-async def walk(run: Walk, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
+async def walk(run: TreeWalk, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
     """Walk the tree; return the last verdict and the steps.
 
     Args:
@@ -122,7 +122,9 @@ async def walk(run: Walk, *, is_forced: bool) -> tuple[Verdict, list[Step]]:
     return replace(verdict, status="forced"), steps
 
 
-async def _choose(run: Walk, above: Sequence[int], parts: Sequence[int]) -> tuple[int | None, str]:
+async def _choose(
+    run: TreeWalk, above: Sequence[int], parts: Sequence[int]
+) -> tuple[int | None, str]:
     """Return the index of the chosen part, or of none, and the reason."""
     if not parts:
         return None, ""
@@ -146,7 +148,7 @@ async def _choose(run: Walk, above: Sequence[int], parts: Sequence[int]) -> tupl
     return (parts[part] if 0 <= part < len(call.kept[1]) else None), call.value.reasoning
 
 
-def _with_memory(run: Walk, path: Sequence[int]) -> list[Passage]:
+def _with_memory(run: TreeWalk, path: Sequence[int]) -> list[Passage]:
     """Return a node's passage and, as far as they fit, the summaries on the path to it.
 
     The passage of a leaf is its text, of any other node its summary.

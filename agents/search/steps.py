@@ -23,7 +23,7 @@ from qrmem.answering import citations as quotes
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.retrieval import dialog
 from qrmem.types import Citation, Event, Passage, Verdict
-from qrmem.types.tree_nodes import TreeKind
+from qrmem.types.documents import TreeKind
 
 # Corrected turns and superseded statements: the newer text is read together with the older.
 

@@ -24,7 +24,7 @@ from qrmem.retrieval.trees.nodes import StoredTree, load_trees
 from qrmem.retrieval.trees.retrieving import (
     TOKENS,
     TOP,
-    Sentence,
+    NodeSentence,
     Sentences,
     Table,
     TableEntry,
@@ -35,7 +35,7 @@ from qrmem.retrieval.trees.retrieving import (
 from qrmem.text.numbers import counted
 from qrmem.types import Citation, Event, Passage, Verdict
 from qrmem.types.answers import NodeKind, ScoredNode
-from qrmem.types.tree_nodes import TreeKind
+from qrmem.types.documents import TreeKind
 
 if TYPE_CHECKING:
     from qrmem.llm.prompting import Caller
@@ -251,7 +251,7 @@ async def _sentences(run: Search) -> Sentences:
 
 
 async def _memory_passages(
-    run: Search, best: Sequence[Sentence], seen: Sequence[Sentence]
+    run: Search, best: Sequence[NodeSentence], seen: Sequence[NodeSentence]
 ) -> SearchState:
     """Return the memory as passages, in the order of the text; options are chosen from all seen."""
     if not best:
@@ -275,12 +275,12 @@ async def _memory_passages(
     }
 
 
-def _cited(one: Sentence, passage: Passage) -> Citation:
+def _cited(one: NodeSentence, passage: Passage) -> Citation:
     first = passage.segment.start
     return _bare(citations.cite(passage, one.start - first, one.end - first))
 
 
-def _place(one: Sentence) -> ScoredNode:
+def _place(one: NodeSentence) -> ScoredNode:
     kind: NodeKind = "surprise" if one.is_surprise else "sentence"
     return ScoredNode(
         one.segment_id, kind, 0, round(one.score, 4), (one.segment_id,), one.start, one.end

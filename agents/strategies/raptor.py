@@ -28,7 +28,7 @@ from qrmem.agents.strategies.inner_loop import (
 from qrmem.answering.multiple_choice import shown
 from qrmem.prompts import fenced
 from qrmem.retrieval.trees.retrieving import Table, TableEntry
-from qrmem.types.tree_nodes import TreeKind
+from qrmem.types.documents import TreeKind
 
 KIND: TreeKind = "raptor"
 

@@ -1,15 +1,17 @@
-"""`qrmem eval list|run|plan|judge|build|report`: what each does."""
+"""`qrmem eval list|run|plan|judge|build|report`: what each does and shows."""
 
+import sys
+import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from qrmem.cli import output
 from qrmem.cli.arguments import BUILT
@@ -17,7 +19,6 @@ from qrmem.cli.costing import aligned
 from qrmem.cli.parsed_arguments import settings_of
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError, install
-from qrmem.eval.console import Progress, listing, listing_lines
 from qrmem.eval.harness import RunOptions
 from qrmem.eval.items import Corpus
 from qrmem.eval.judging import judge
@@ -30,7 +31,7 @@ from qrmem.eval.preset import (
     run_preset,
     runs_of,
 )
-from qrmem.eval.registry import DATASETS, build
+from qrmem.eval.registry import BUILDERS, DATASETS, SYSTEMS, build, needs
 from qrmem.eval.report.preset_report import write_preset_report
 from qrmem.eval.report.results import Results, read_results
 from qrmem.eval.report.tables import (
@@ -47,7 +48,7 @@ from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels
 from qrmem.memory.runtime import caps_of
 from qrmem.text.numbers import counted
-from qrmem.types import ChatModel
+from qrmem.types import ChatModel, Event
 
 
 async def _list(arguments: Namespace) -> int:
@@ -302,3 +303,159 @@ ACTIONS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {
     "build": _build,
     "report": _report,
 }
+
+
+# --- The list of tasks and systems, and the progress of a run
+
+
+EVERY = 5.0
+"""Seconds between two lines of progress."""
+
+
+class Progress:
+    """Prints a line of progress every few seconds, and always the last line of a run."""
+
+    def __init__(self, *, quiet: bool, is_rehearsal: bool = False) -> None:
+        """Start at zero.
+
+        Args:
+            is_rehearsal: whether this is a plan, which builds and pays for nothing.
+        """
+        self._quiet = quiet
+        self._is_rehearsal = is_rehearsal
+        self._first = self._said = time.monotonic()
+        self._total = self._done = self._failed = 0
+        self._before: tuple[float, ...] = (0, 0, 0.0)
+        self._paid: tuple[float, ...] = self._before
+        self._is_priced = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._total and not self._is_rehearsal:
+            self._say()
+
+    def __call__(self, event: Event) -> None:
+        """Handle one event; never raises."""
+        if event.kind == "items":
+            self._total += int(event.data["total"])
+            self._before = self._paid
+        elif event.kind == "item":
+            self._first = self._first if self._done else time.monotonic()
+            self._done += 1
+            self._failed += bool(event.data["error"])
+        elif event.kind in ("paid", "memory", "warning") and self._is_rehearsal:
+            pass  # a rehearsal costs nothing, and warnings about a stand-in's replies mean nothing
+        elif event.kind == "paid":
+            now = (int(event.data["calls"]), int(event.data["tokens"]), event.data["money"] or 0.0)
+            self._paid = tuple(a + b for a, b in zip(self._before, now, strict=True))
+            self._is_priced = event.data["money"] is not None
+        elif event.kind == "memory" and event.data["seconds"] > EVERY:
+            self._print(f"built {event.data['context']} in {event.data['seconds']:.0f} s")
+        elif event.kind == "warning":
+            self._print(str(event.data.get("message", "")))
+        if time.monotonic() - self._said > EVERY:
+            self._say()
+
+    def _say(self) -> None:
+        self._said = time.monotonic()
+        what = "rehearsed" if self._is_rehearsal else "results"
+        parts = [f"{self._done}/{self._total} {what}", self._time_left()]
+        calls, tokens, money = self._paid
+        if calls:
+            parts.append(f"{calls:,} calls, {tokens:,} tokens")
+        if self._is_priced:
+            parts.append(f"{money:.4f} in money")
+        if self._failed:
+            parts.append(f"{self._failed} failed")
+        self._print(", ".join(parts))
+
+    def _time_left(self) -> str:
+        """Return the time left; building before the first result does not count."""
+        if self._done < 2:
+            return "time left not known yet"
+        pace = (time.monotonic() - self._first) / (self._done - 1)
+        return f"{(self._total - self._done) * pace:,.0f} s left"
+
+    def _print(self, text: str) -> None:
+        if not self._quiet:
+            print(f"qrmem: {text}", file=sys.stderr, flush=True)
+
+
+def listing() -> Mapping[str, Any]:
+    """Return all tasks, systems, presets and builders, as plain values."""
+    return {
+        "tasks": {
+            name: {
+                "what": task.what,
+                "files": list(task.files) or [f"a folder with {task.inside}"],
+                "where": task.where,
+                "licence": task.licence,
+                "metrics": list(task.metrics),
+            }
+            for name, task in DATASETS.items()
+        },
+        "presets": {
+            name: {
+                "title": preset.title,
+                "tasks": [part.task for part in preset.parts],
+                "systems": dict(preset.systems),
+            }
+            for name, preset in ((name, preset_named(name)) for name in preset_names())
+        },
+        "systems": {
+            name: {
+                "what": entry.what,
+                "source": entry.source,
+                "needs": sorted(needs(entry.system)),
+                "parameters": {f.name: getattr(entry.system, f.name) for f in fields(entry.system)},
+            }
+            for name, entry in SYSTEMS.items()
+        },
+        "builders": {
+            name: {"what": entry.what, "options": dict(entry.options)}
+            for name, entry in BUILDERS.items()
+        },
+    }
+
+
+_NEEDED = {"model": "a chat model", "embedder": "an embedder"}
+
+
+def listing_lines() -> list[str]:
+    """Return the list as lines of text."""
+    listed_parts = listing()
+    lines = ["tasks (--data names the file, or a folder that holds it; scores: docs/evaluation.md)"]
+    for name, task in listed_parts["tasks"].items():
+        licence = "" if task["licence"] == "your own" else f"; {task['licence']}"
+        lines += [
+            f"  {name:20} {task['what']}",
+            f"  {'':20} {' or '.join(task['files'])}",
+            f"  {'':20} {task['where']}{licence}",
+            f"  {'':20} scored by {', '.join(task['metrics'])}",
+        ]
+    lines.append("presets (--data is a folder with what their tasks need)")
+    for name, preset in listed_parts["presets"].items():
+        lines.append(f"  {name:20} {preset['title']}")
+    lines.append(
+        "systems (in brackets the paper, or ours; below each its parameters with their "
+        "defaults; set them by NAME:KEY=VALUE:KEY=VALUE)"
+    )
+    for name, system in listed_parts["systems"].items():
+        needs_in_words = " and ".join(
+            _NEEDED.get(what, f"the extra {what}") for what in system["needs"]
+        )
+        wants = f"; needs {needs_in_words}" if needs_in_words else ""
+        source = f" ({system['source']})" if system["source"] else ""
+        lines += [f"  {name:20} {system['what']}{source}{wants}", *_options(system["parameters"])]
+    lines.append("builders (`qrmem eval build KIND KEY=VALUE … --data PATH --out FOLDER`)")
+    for name, builder in listed_parts["builders"].items():
+        lines += [f"  {name:20} {builder['what']}", *_options(builder["options"])]
+    return lines
+
+
+def _options(options: Mapping[str, Any]) -> list[str]:
+    """Return a line of options with their defaults; empty defaults are not shown."""
+    options_in_words = " ".join(f"{key}={value}" for key, value in options.items())
+    return [f"  {'':20} {options_in_words}"] if options_in_words else []

@@ -196,7 +196,7 @@ async def view(arguments: argparse.Namespace) -> int:
     import webbrowser
 
     from qrmem.web.guard import listening, run
-    from qrmem.web.local_view import view as page
+    from qrmem.web.pages import view as page
 
     require_extra("serve", "the page", "fastapi")
     async with opened(arguments) as memory:
@@ -237,7 +237,7 @@ async def segments_of(memory: "Memory", trail: Trail) -> dict[str, Segment]:
 async def write_trail(memory: "Memory", trail: Trail, path: str) -> int:
     """Write a trail as one HTML file."""
     from qrmem.io.place import write_whole
-    from qrmem.web.trail_page import trail_page
+    from qrmem.web.pages import trail_page
 
     page = trail_page(trail, await segments_of(memory, trail), output.reader(trail.reasoner))
     data = page.encode("utf-8", "backslashreplace")

@@ -11,7 +11,7 @@ from qrmem.cli.parsed_arguments import opened
 from qrmem.cli.progress import Warnings
 from qrmem.errors import NotFound, UsageError
 from qrmem.text.numbers import counted
-from qrmem.types.tree_nodes import Grouping, Tree, TreeNode, TreeReport
+from qrmem.types.documents import Grouping, Tree, TreeNode, TreeReport
 
 _SHOWN = 160
 NO_TREE = "no tree was built yet, or its document has changed since: qrmem tree build"

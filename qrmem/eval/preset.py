@@ -2,12 +2,13 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, UsageError
@@ -26,7 +27,7 @@ Numbers = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PresetPart:
     """One task of a preset.
 
     Attributes:
@@ -77,7 +78,7 @@ class Preset:
     title: str
     readings: tuple[str, ...]
     systems: Mapping[str, str]
-    parts: tuple[Part, ...]
+    parts: tuple[PresetPart, ...]
     window: int = 4096
     prompts: str = ""
     size: int | None = None
@@ -172,7 +173,7 @@ async def run_preset(
 
 def runs_of(
     preset: Preset, chosen: PresetOptions, settings: Settings, left: list[Skipped]
-) -> Iterator[tuple[Part, PreparedRun]]:
+) -> Iterator[tuple[PresetPart, PreparedRun]]:
     """Yield all parts with data, with their runs, which are loaded one by one.
 
     All have the paper's window and prompts.
@@ -214,7 +215,7 @@ def runs_of(
     left += lacking
 
 
-def folder_of(part: Part) -> str:
+def folder_of(part: PresetPart) -> str:
     """Return the name of a part's folder."""
     return re.sub(r"[^a-z0-9]+", "-", part.name.lower()).strip("-")
 
@@ -243,7 +244,9 @@ def _runnable(
     return systems
 
 
-def _spec(part: Part, preset: Preset, chosen: PresetOptions, systems: dict[str, str]) -> RunSpec:
+def _spec(
+    part: PresetPart, preset: Preset, chosen: PresetOptions, systems: dict[str, str]
+) -> RunSpec:
     # Loaded here, so that a part without data is left out before it begins.
     task = DATASETS[part.task]
     path = data_file(
@@ -263,3 +266,63 @@ def _spec(part: Part, preset: Preset, chosen: PresetOptions, systems: dict[str, 
         force=preset.force,
         full_window=chosen.window or 0,
     )
+
+
+# --- Deviations of the presets from their papers, each with its reason; every report prints them.
+#
+# `deviations.toml` has all of them: fixed ones, those that the settings of a run decide, and points
+# that the papers leave open. A test compares it with the switches of the code.
+
+
+Paper = Literal["QRMeM", "FragRel", "ILM-TR", "Ada-LEval"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """One deviation from a paper.
+
+    Attributes:
+        what: description; `{}` is the value of this run.
+        why: the reason.
+        papers: papers whose presets it is about.
+        setting: the setting that decides it; "" if it always applies.
+        value: value of the setting in the paper; any other value is a deviation.
+    """
+
+    what: str
+    why: str
+    papers: tuple[Paper, ...]
+    setting: str = ""
+    value: Any = None
+
+
+@cache
+def all_deviations() -> tuple[Deviation, ...]:
+    """Return the list, in its order."""
+    text = (Path(__file__).parent / "deviations.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)["deviation"]
+    return tuple(Deviation(**{**row, "papers": tuple(row["papers"])}) for row in rows)
+
+
+def deviations(title: str, config: Mapping[str, Any]) -> Sequence[str]:
+    """Return a run's deviations from the paper of a preset, one line each.
+
+    Args:
+        title: title of the preset; it begins with the paper's name.
+        config: configuration of the run, with its settings.
+    """
+    settings = config["settings"]
+    return [
+        f"- {one.what.format(settings.get(one.setting) or 'none')}: {one.why}"
+        for one in all_deviations()
+        if title.startswith(one.papers) and _holds(one, settings)
+    ]
+
+
+def _holds(one: Deviation, settings: Mapping[str, Any]) -> bool:
+    if not one.setting or one.value is None:
+        return True
+    now = settings.get(one.setting)
+    if isinstance(one.value, str):
+        return not str(now).startswith(one.value) if one.value else True
+    return bool(now != one.value)

@@ -13,8 +13,8 @@ from qrmem.extraction.compact import contribution_of, supplemented
 from qrmem.extraction.prompt_context import (
     LONG,
     Out,
-    Part,
     PromptContext,
+    SchemaPart,
     background,
     numbered,
     pieces,
@@ -75,7 +75,7 @@ async def _ask(
     jobs: Sequence[Job],
     beside: Callable[[Job], str],
     length: int,
-    part: Part,
+    part: SchemaPart,
 ) -> Out:
     """Return the reply; if a part of it was lost, none of it is safe to use."""
     reading = jobs[0].reading

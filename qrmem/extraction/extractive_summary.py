@@ -23,7 +23,7 @@ _SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself)\b(?![.&])")
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class SummarySentence:
     """One sentence of a segment.
 
     Attributes:
@@ -47,7 +47,7 @@ class Sentence:
 class SegmentReading:
     """The entities and sentences of a segment."""
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[SummarySentence, ...]
     mentions: tuple[Mention, ...]
 
 
@@ -123,7 +123,7 @@ def _is_free(span: tuple[int, int], places: Sequence[Occurrence]) -> bool:
     return not any(place.start < span[1] and span[0] < place.end for place in places)
 
 
-def _sentences(text: str, found: Tagged) -> list[Sentence]:
+def _sentences(text: str, found: Tagged) -> list[SummarySentence]:
     """Return the sentences of a text, without headings and other boilerplate."""
     result, at, places = [], 0, found.occurrences
     skipped = apparatus(text)
@@ -136,7 +136,7 @@ def _sentences(text: str, found: Tagged) -> list[Sentence]:
             at += 1
         is_read = not any(a <= start and start + len(inner) <= b for a, b in skipped)
         if inner and is_read:
-            result.append(Sentence(start, start + len(inner), inner, places[first:at]))
+            result.append(SummarySentence(start, start + len(inner), inner, places[first:at]))
     return result
 
 
@@ -183,7 +183,7 @@ def summary(
     return f"{title}. {body}" if title and body else body
 
 
-def weight(sentence: Sentence, own: frozenset[str], spread: Counter[str]) -> float:
+def weight(sentence: SummarySentence, own: frozenset[str], spread: Counter[str]) -> float:
     """Return how central a sentence is to its document; direct speech counts less.
 
     The weight grows with the logarithm of each word's spread, so that no single word decides. It

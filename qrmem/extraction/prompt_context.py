@@ -33,7 +33,7 @@ class Arguments(TypedDict):
     standing: str
 
 
-Part = Literal["all", "entities", "relations", "names", "none"]
+SchemaPart = Literal["all", "entities", "relations", "names", "none"]
 """Part of a schema in a prompt: all, only entity or relation types, only names, or nothing."""
 
 
@@ -55,7 +55,7 @@ class PromptContext:
     questions: int
     schema: Schema | None = None
 
-    def types(self, part: Part = "all") -> str:
+    def types(self, part: SchemaPart = "all") -> str:
         """Return the memory's own types as text for a prompt; "" if it has none."""
         if self.schema is None or part == "none":
             return ""
@@ -87,7 +87,7 @@ class PromptContext:
         *groups: Sequence[str],
         more: Callable[[Kept], Mapping[str, object]] = lambda kept: {},
         is_long: bool = False,
-        part: Part = "all",
+        part: SchemaPart = "all",
     ) -> Arguments:
         """Return the arguments of `Caller.call` for a prompt about a segment.
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from qrmem.extraction import vocabulary as voc
-from qrmem.extraction.extractive_summary import FIGURES, SegmentReading, Sentence, flat
+from qrmem.extraction.extractive_summary import FIGURES, SegmentReading, SummarySentence, flat
 from qrmem.extraction.rules_tagger import Occurrence
 from qrmem.text import listed
 from qrmem.types import Statement
@@ -45,7 +45,7 @@ def statements(reading: SegmentReading) -> tuple[Statement, ...]:
     return tuple(statements_by_key.values())
 
 
-def _of_sentence(reading: SegmentReading, sentence: Sentence) -> Iterator[Statement]:
+def _of_sentence(reading: SegmentReading, sentence: SummarySentence) -> Iterator[Statement]:
     name_places = [p for p in sentence.places if reading.mentions[p.entity].type not in FIGURES]
     places = _first_places(name_places)
     if len(places) < 2:
@@ -67,7 +67,7 @@ def _of_sentence(reading: SegmentReading, sentence: Sentence) -> Iterator[Statem
         )
 
 
-def _clause(sentence: Sentence, head: Occurrence, tail: Occurrence) -> str:
+def _clause(sentence: SummarySentence, head: Occurrence, tail: Occurrence) -> str:
     """Return the clause from one name to another whose subject is the first name, or ""."""
     lead = _LEAD.search(sentence.text, 0, head.start - sentence.start)
     between = sentence.text[head.end - sentence.start : tail.start - sentence.start]
@@ -93,7 +93,7 @@ def _is_verb(word: str) -> bool:
     return is_third and word[-2:] not in {"ss", "us"} and word not in voc.FUNCTION_WORDS
 
 
-def _is_passive(sentence: Sentence, head: Occurrence, tail: Occurrence) -> bool:
+def _is_passive(sentence: SummarySentence, head: Occurrence, tail: Occurrence) -> bool:
     between = sentence.text[head.end - sentence.start : tail.start - sentence.start]
     return _PASSIVE.fullmatch(between) is not None
 

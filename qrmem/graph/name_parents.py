@@ -9,10 +9,19 @@ from functools import lru_cache
 from itertools import combinations
 
 from qrmem.graphstore.protocol import NameRow
-from qrmem.text.aliases import core_of, is_alias, plain_spelling
+from qrmem.text.aliases import (
+    BEFORE_GIVEN,
+    COURTESY,
+    MEN,
+    core_of,
+    is_alias,
+    plain_spelling,
+    sex,
+    titled,
+    titles_clash,
+)
 from qrmem.text.blocks import own_block
 from qrmem.text.names import best_form, differ_in_number, spells, split_key
-from qrmem.text.titles import BEFORE_GIVEN, COURTESY, MEN, sex, titled, titles_clash
 
 MOST = 32
 """Maximum number of names in a block; a larger block decides nothing."""

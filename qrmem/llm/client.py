@@ -160,7 +160,7 @@ def _http_client(endpoint: Endpoint) -> Any:
         headers={"Accept-Encoding": "gzip"}, follow_redirects=False
     )
 
-    class Bounded(_library(client).AsyncByteStream):  # type: ignore[misc]
+    class BoundedStream(_library(client).AsyncByteStream):  # type: ignore[misc]
         def __init__(self, stream: Any, packing: str) -> None:
             self._pieces = _pieces(stream, packing)
             self._stream = stream
@@ -179,7 +179,7 @@ def _http_client(endpoint: Endpoint) -> Any:
                 "set the base URL to the address that answers"
             )
         packing = answer.headers.pop("content-encoding", "identity")
-        answer.stream = Bounded(answer.stream, packing.strip().lower())
+        answer.stream = BoundedStream(answer.stream, packing.strip().lower())
 
     client.event_hooks = {"response": [bound]}
     return client

@@ -17,8 +17,7 @@ from qrmem.errors import (
     UsageError,
 )
 from qrmem.graph.merging import refresh_names
-from qrmem.graph.segmenting import cut, cut_words
-from qrmem.graph.source_code import cut_code, read_code
+from qrmem.graph.segmenting import cut, cut_code, cut_words, read_code
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.llm.parallel import in_batches

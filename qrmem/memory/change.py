@@ -33,8 +33,8 @@ from qrmem.types import (
     MergeDecision,
     Repair,
 )
+from qrmem.types.documents import Tree, TreeKind, TreeReport
 from qrmem.types.options import AddOptions, CapOptions
-from qrmem.types.tree_nodes import Tree, TreeKind, TreeReport
 from qrmem.types.turns import FACT_KEY, USER_KEY
 
 if TYPE_CHECKING:

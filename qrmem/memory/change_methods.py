@@ -18,8 +18,8 @@ from qrmem.types import (
     MetaValue,
     Repair,
 )
+from qrmem.types.documents import Tree, TreeKind, TreeReport
 from qrmem.types.options import AddOptions, CapOptions
-from qrmem.types.tree_nodes import Tree, TreeKind, TreeReport
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from qrmem.config import Secret
 from qrmem.types import BuildMode, Orientation, Strategy, Where
+from qrmem.types.documents import TreeKind
 from qrmem.types.options import CapOptions
-from qrmem.types.tree_nodes import TreeKind
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

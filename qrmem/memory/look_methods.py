@@ -23,7 +23,7 @@ from qrmem.types import (
     UsageRow,
     Where,
 )
-from qrmem.types.tree_nodes import TreeNode, TreeTop
+from qrmem.types.documents import TreeNode, TreeTop
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery

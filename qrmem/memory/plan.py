@@ -33,10 +33,10 @@ from qrmem.memory.summary_trees import TreePreset, require_known, run_build
 from qrmem.retrieval.trees.clustering import require_tree_extra
 from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.types import Document, Segment
+from qrmem.types.documents import TreeKind
 from qrmem.types.options import AddOptions, AskOptions, PlanOptions
-from qrmem.types.tree_nodes import TreeKind
 from qrmem.types.usage import Course, Plan, Price, StagePlan
-from qrmem.workers.processes import cores
+from qrmem.workers.crew import cores
 
 SAMPLE = 48_000
 """Maximum number of tokens that are read dry; a larger text is sampled down to so many."""

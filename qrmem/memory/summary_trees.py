@@ -11,7 +11,7 @@ from qrmem.llm.budget import Caps
 from qrmem.memory.runtime import Models, Run
 from qrmem.memory.session import Session
 from qrmem.types import Listener
-from qrmem.types.tree_nodes import TreeKind, TreeNode, TreeReport, TreeTop
+from qrmem.types.documents import TreeKind, TreeNode, TreeReport, TreeTop
 
 if TYPE_CHECKING:
     from qrmem.agents.tree_building import Summarise, TreeSettings

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qrmem.retrieval.candidates import Neighbourhood
-    from qrmem.retrieval.linking import Links, Names, Sentence, Texts
+    from qrmem.retrieval.linking import Names, Sentence, Texts, TitleLinks
 
 
 # Personalised PageRank over the candidates of one question: title links and shared names.
@@ -33,7 +33,7 @@ Edges = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.float64]"]
 
 
 async def rank(
-    near: "Neighbourhood", rows: "NDArray[np.int64]", links: "Links"
+    near: "Neighbourhood", rows: "NDArray[np.int64]", links: "TitleLinks"
 ) -> "NDArray[np.float64]":
     """Return the probability of each candidate in a random walk from the best segments.
 
@@ -63,7 +63,7 @@ async def rank(
     return walk[: rows.size]
 
 
-def _titles(rows: "NDArray[np.int64]", links: "Links") -> Edges:
+def _titles(rows: "NDArray[np.int64]", links: "TitleLinks") -> Edges:
     """Return the edges between candidates that come from titles."""
     title_links = links.chosen(
         links.entitled & np.isin(links.sources, rows) & np.isin(links.targets, rows)
@@ -131,8 +131,8 @@ class Exploration:
     near: "Neighbourhood"
     rows: "NDArray[np.int64]"
     seeds: "NDArray[np.int64]"
-    first: "Links"
-    second: "Links"
+    first: "TitleLinks"
+    second: "TitleLinks"
     uncovered: "NDArray[np.float64]"
     asked_by: "NDArray[np.int64]"
     walk: "NDArray[np.float64]"
@@ -170,12 +170,12 @@ def _ids(near: "Neighbourhood", rows: "NDArray[np.int64]") -> list[str]:
     return [near.entries[row].id for row in rows.tolist()]
 
 
-def _joined(one: "Links", other: "Links") -> "Links":
+def _joined(one: "TitleLinks", other: "TitleLinks") -> "TitleLinks":
     fields = one.__dataclass_fields__
     return type(one)(*(np.concatenate([getattr(one, f), getattr(other, f)]) for f in fields))
 
 
-def _onward(first: "Links", seeds: "NDArray[np.int64]") -> "Links":
+def _onward(first: "TitleLinks", seeds: "NDArray[np.int64]") -> "TitleLinks":
     """Return the best links to new segments, one for each segment."""
     new = first.chosen(~np.isin(first.targets, seeds))
     ordered = new.best(len(new))
@@ -263,8 +263,8 @@ def _bag(near: "Neighbourhood", cut: "Sequence[Sentence]") -> dict[str, float]:
 def _candidates(
     near: "Neighbourhood",
     ordered: "NDArray[np.int64]",
-    first: "Links",
-    second: "Links",
+    first: "TitleLinks",
+    second: "TitleLinks",
     uncovered: "NDArray[np.float64]",
 ) -> "NDArray[np.int64]":
     parts = [

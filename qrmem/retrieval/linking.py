@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qrmem.text.names import Words, longest_names, plain, possible_names, words_of
+from qrmem.text.names import NameWords, longest_names, plain, possible_names, words_of
 from qrmem.text.sentences import sentences
 from qrmem.text.words import STOP_WORDS, terms
 
@@ -43,7 +43,7 @@ class Sentence:
 
     text: str
     terms: frozenset[str]
-    words: Words
+    words: NameWords
     places: Sequence[tuple[int, int]]
     names: tuple[str, ...] = ()
 
@@ -158,7 +158,7 @@ def _with_names(sentence: Sentence, titled: "Mapping[str, object]", entities: se
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class TitleLinks:
     """Links as columns of equal length.
 
     Attributes:
@@ -182,11 +182,11 @@ class Links:
     def __len__(self) -> int:
         return int(self.sources.size)
 
-    def chosen(self, places: "NDArray[np.int64] | NDArray[np.bool_]") -> "Links":
+    def chosen(self, places: "NDArray[np.int64] | NDArray[np.bool_]") -> "TitleLinks":
         """Return some of the links."""
-        return Links(*(getattr(self, column.name)[places] for column in fields(self)))
+        return TitleLinks(*(getattr(self, column.name)[places] for column in fields(self)))
 
-    def best(self, limit: int) -> "Links":
+    def best(self, limit: int) -> "TitleLinks":
         """Return the links with the highest scores, best first; ties by row."""
         return self.chosen(np.lexsort((self.targets, -np.round(self.scores, 6)))[:limit])
 
@@ -196,7 +196,7 @@ class Links:
         return np.array([score_of.get(row, 0.0) for row in rows.tolist()])
 
 
-async def follow(near: "Neighbourhood", names: Names) -> Links:
+async def follow(near: "Neighbourhood", names: Names) -> TitleLinks:
     """Return the links out of segments that were read, and add their targets.
 
     Links within a document by its own title are left out.
@@ -223,7 +223,7 @@ async def follow(near: "Neighbourhood", names: Names) -> Links:
     sources, targets, words, numbers, worths, titles = (
         zip(*rows, strict=True) if rows else ((),) * 6
     )
-    return Links(
+    return TitleLinks(
         np.array(sources, dtype=np.int64),
         np.array(targets, dtype=np.int64),
         np.array(words, dtype=np.str_),
@@ -240,10 +240,10 @@ def _same_document(near: "Neighbourhood", one: int, other: int) -> bool:
 
 def weigh(
     near: "Neighbourhood",
-    links: Links,
+    links: TitleLinks,
     weight: Mapping[int, float],
     covered: "Mapping[int, NDArray[np.float64]]",
-) -> Links:
+) -> TitleLinks:
     """Score links and keep the best one to each target, separately for titles and names in texts.
 
     The score is the worth of the source, times that of the sentence, times the share of the

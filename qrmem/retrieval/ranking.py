@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from qrmem.retrieval.candidates import Neighbourhood
     from qrmem.retrieval.exploring import Exploration
-    from qrmem.retrieval.linking import Links, Texts
+    from qrmem.retrieval.linking import Texts, TitleLinks
 
 
 def by_rank(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
@@ -194,7 +194,7 @@ async def _way(found: "Exploration", texts: "Texts", row: int) -> list[_Step]:
     return []
 
 
-def _link(links: "Links", row: int) -> tuple[int, float] | None:
+def _link(links: "TitleLinks", row: int) -> tuple[int, float] | None:
     places = np.flatnonzero(links.targets == row)
     if not places.size:
         return None
@@ -202,7 +202,7 @@ def _link(links: "Links", row: int) -> tuple[int, float] | None:
     return place, float(links.scores[place])
 
 
-async def _step(found: "Exploration", texts: "Texts", links: "Links", place: int) -> _Step:
+async def _step(found: "Exploration", texts: "Texts", links: "TitleLinks", place: int) -> _Step:
     source = int(links.sources[place])
     id_ = found.near.entries[source].id
     _, cut = (await texts.read([id_])).get(id_, (None, ()))

@@ -341,7 +341,7 @@ def neighbours(number: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TurnPart:
     """A part of a turn that may be shown.
 
     Attributes:
@@ -360,7 +360,7 @@ def standing_bonus(asked: PromptTerms) -> float:
     return 0.0 if asked.is_of_all else STANDING
 
 
-def best_first(parts: Iterable[Part], asked: PromptTerms, last: int) -> Iterator[Part]:
+def best_first(parts: Iterable[TurnPart], asked: PromptTerms, last: int) -> Iterator[TurnPart]:
     """Yield parts, best first; parts that resemble yielded ones count less.
 
     Args:
@@ -373,7 +373,7 @@ def best_first(parts: Iterable[Part], asked: PromptTerms, last: int) -> Iterator
     stretches: Counter[int] = Counter()
     stretch = max(1, -(-last // _STRETCHES)) if asked.is_of_all else 0
 
-    def worth(part: Part) -> float:
+    def worth(part: TurnPart) -> float:
         score = part.score * _SECOND ** turns[part.turn]
         return score * _SPREAD ** stretches[part.turn // stretch] if stretch else score
 

@@ -21,7 +21,7 @@ CONTAINER = "META-INF/container.xml"
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class Epub:
     """The content of an EPUB.
 
     Attributes:
@@ -37,7 +37,7 @@ class Book:
     left_out: tuple[str, ...] = ()
 
 
-def open_book(archive: zipfile.ZipFile, budget: ByteBudget) -> Book:
+def open_book(archive: zipfile.ZipFile, budget: ByteBudget) -> Epub:
     """Read the intact parts of an EPUB 2 or 3.
 
     Raises:
@@ -57,7 +57,7 @@ def open_book(archive: zipfile.ZipFile, budget: ByteBudget) -> Book:
         data = _unpacked(archive, path, budget, left_out)
         labels = {**_labels(data, path), **labels} if data else labels
     pages = [(path, _unpacked(archive, path, budget, left_out)) for path in paths_listed]
-    return Book(
+    return Epub(
         title=next((_text(e) for e in _below(root, "title")), ""),
         chapters=tuple((path, data) for path, data in pages if data is not None),
         labels=labels,

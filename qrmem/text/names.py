@@ -16,7 +16,7 @@ from qrmem.text.numbers import designate_apart, numbers
 from qrmem.text.spelling import APOSTROPHES, MARKS, UNSPACED, normalise_name
 
 __all__ = [
-    "Words",
+    "NameWords",
     "best_form",
     "camel_case",
     "differ_in_number",
@@ -186,7 +186,7 @@ _JOINING = frozenset(_JOINING_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class NameWords:
     """The words of a text, lower-cased, without a possessive s.
 
     Attributes:
@@ -205,10 +205,10 @@ class Words:
         return " ".join(self.words[start:end])
 
 
-def words_of(text: str) -> Words:
+def words_of(text: str) -> NameWords:
     """Return a text's words."""
     words = list(_each_word(text))
-    return Words(*zip(*words, strict=True)) if words else Words((), (), (), ())
+    return NameWords(*zip(*words, strict=True)) if words else NameWords((), (), (), ())
 
 
 def _each_word(text: str) -> Iterator[tuple[str, int, int, bool]]:
@@ -299,7 +299,7 @@ def lead_name(text: str, title: str) -> str:
 
 
 def possible_names(
-    text: Words, *, needs_capital: bool, skip: Collection[str] = ()
+    text: NameWords, *, needs_capital: bool, skip: Collection[str] = ()
 ) -> Iterator[tuple[int, int]]:
     """Yield the spans of words that may be names: first word, and the word after the last.
 
@@ -321,7 +321,7 @@ def possible_names(
 
 
 def longest_names(
-    text: Words, places: Sequence[tuple[int, int]], known: Collection[str]
+    text: NameWords, places: Sequence[tuple[int, int]], known: Collection[str]
 ) -> Iterator[str]:
     """Yield the known names from left to right, the longest at each place, without overlaps.
 
@@ -338,7 +338,7 @@ def longest_names(
 
 
 def _may_be(
-    text: Words, first: int, last: int, *, needs_capital: bool, skip: Collection[str]
+    text: NameWords, first: int, last: int, *, needs_capital: bool, skip: Collection[str]
 ) -> bool:
     if first == last and text.words[first] in skip:
         return False
@@ -349,7 +349,7 @@ def _may_be(
     return last > first or not _is_within_a_name(text, first, skip)
 
 
-def _is_within_a_name(text: Words, place: int, skip: Collection[str]) -> bool:
+def _is_within_a_name(text: NameWords, place: int, skip: Collection[str]) -> bool:
     """Return whether a word's neighbour is capitalised too: `John` in `John Knox` isn't a John."""
     for before, after in ((place - 1, place), (place, place + 1)):
         if before < 0 or after >= len(text.words) or text.starts[after] - text.ends[before] != 1:

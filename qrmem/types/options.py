@@ -10,8 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from qrmem.errors import UsageError, clean_name, require_count, require_text
-from qrmem.types.documents import Where
-from qrmem.types.tree_nodes import TreeKind
+from qrmem.types.documents import TreeKind, Where
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

@@ -19,7 +19,7 @@ from qrmem.types import (
     Trail,
     Turn,
 )
-from qrmem.types.tree_nodes import TreeNode, TreeTop
+from qrmem.types.documents import TreeNode, TreeTop
 from qrmem.types.usage import UsageRow
 from qrmem.web import changing, user_api
 from qrmem.web.asking import MOST, asking, error_of, note_length, own

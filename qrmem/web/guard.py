@@ -215,7 +215,7 @@ def _bounded(most: int) -> Any:
 
     waiting: dict[Any, None] = {}  # the one that has waited longest comes first
 
-    class Bounded(H11Protocol):
+    class BoundedProtocol(H11Protocol):
         timer: asyncio.TimerHandle | None = None
         awaited: Any = None
         unsent = 0
@@ -280,7 +280,7 @@ def _bounded(most: int) -> Any:
             else:
                 self.transport.abort()
 
-    return Bounded
+    return BoundedProtocol
 
 
 # `qrmem serve --tokens FILE`: a table of tokens with the rights of each.

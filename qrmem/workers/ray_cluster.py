@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from qrmem.errors import UsageError, WorkersUnavailable, missing_extra
-from qrmem.workers.crew import AT_ONCE, Crew, WorkerLost
-from qrmem.workers.processes import versions
+from qrmem.workers.crew import AT_ONCE, Crew, WorkerLost, versions
 
 ADDRESS = "RAY_ADDRESS"
 

@@ -13,7 +13,7 @@ from e2e.test_killed_builds import CONCURRENCY, Watched, books, server, write
 from servers.nursery import Nursery
 
 import qrmem
-from qrmem.types.tree_nodes import Tree
+from qrmem.types.documents import Tree
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="not ours to kill")
 __all__ = ["server"]

@@ -58,7 +58,7 @@ async def walked(model: ScriptedModel, *, is_forced: bool = True) -> tuple[Verdi
     text = leaves("The Marigold sank.", "Strake was born in Vantry.", "The inn is old.")
     made = [memwalker.Node(f"about {n}", passage=leaf) for n, leaf in enumerate(text)]
     tree = [*made, memwalker.Node("all of it", (0, 1, 2))]
-    walk = memwalker.Walk(tree, caller(model), reasoner(model), ASKED)
+    walk = memwalker.TreeWalk(tree, caller(model), reasoner(model), ASKED)
     verdict, steps = await memwalker.walk(walk, is_forced=is_forced)
     model.assert_all_used()
     return verdict, [step.action for step in steps]
@@ -98,7 +98,7 @@ async def test_a_walk_ends_after_so_many_moves() -> None:
     tree = [*made, memwalker.Node("all of it", tuple(range(40)))]
     half = memwalker.MOVES // 2
     model = ScriptedModel(*[reply for _ in range(half) for reply in (triage(0), judged(-1))])
-    walk = memwalker.Walk(tree, caller(model), reasoner(model), ASKED)
+    walk = memwalker.TreeWalk(tree, caller(model), reasoner(model), ASKED)
     verdict, _ = await memwalker.walk(walk, is_forced=False)
     assert not verdict.is_answerable
     model.assert_all_used()

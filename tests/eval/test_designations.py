@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from qrmem.eval import designations
+from qrmem.eval.datasets import adaleval
 
 OUTPUTS = [
     json.loads(line)
@@ -25,17 +25,17 @@ def test_an_output_is_read_as_was_said_beforehand(one: dict[str, Any]) -> None:
     output = one["output"]
     if one["task"] == "bestanswer":
         n = one["n"]
-        assert designations.official_answer(output, n) == one["official"]
-        assert designations.strict_answer(output, n) == one["strict"]
-        assert designations.names_answer(output, n) == one["follows"]
+        assert adaleval.official_answer(output, n) == one["official"]
+        assert adaleval.strict_answer(output, n) == one["strict"]
+        assert adaleval.names_answer(output, n) == one["follows"]
         return
     wanted = None if one["official"] == "raises" else one["official"]
     n = len(one["gold"])
-    assert designations.official_is_right(output, one["gold"]) == wanted
-    assert designations.strict_order(output, n) == one["strict"]
-    assert designations.holds_order(output, n) == one["follows"]
+    assert adaleval.official_is_right(output, one["gold"]) == wanted
+    assert adaleval.strict_order(output, n) == one["strict"]
+    assert adaleval.holds_order(output, n) == one["follows"]
 
 
 @pytest.mark.parametrize(("n", "order"), [(2, [2, 1]), (4, [4, 1, 3, 2]), (5, [5, 1, 4, 2, 3])])
 def test_the_sample_order(n: int, order: list[int]) -> None:
-    assert designations.sample_order(n) == order
+    assert adaleval.sample_order(n) == order

@@ -10,8 +10,7 @@ from qrmem.agents.strategies.inner_loop import STANDS
 from qrmem.agents.tree_building import PAPER
 from qrmem.cli.parser import build_parser
 from qrmem.config import Settings
-from qrmem.eval.deviations import Paper, all_deviations, deviations
-from qrmem.eval.preset import preset_named, preset_names
+from qrmem.eval.preset import Paper, all_deviations, deviations, preset_named, preset_names
 from qrmem.eval.running import _SHAPING
 from qrmem.eval.systems import adaleval_prompting, code_completion, session_replay
 from qrmem.extraction.summaries import RETRY_TEMPERATURE

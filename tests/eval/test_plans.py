@@ -112,7 +112,7 @@ async def test_of_more_items_than_are_rehearsed_the_rest_lies_in_the_plan(
 def test_a_plan_that_takes_long_says_how_far_it_is(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qrmem.eval.console.EVERY", 0.0)
+    monkeypatch.setattr("qrmem.cli.evaluating.EVERY", 0.0)
     words = ["eval", "plan", "ilm-tr-figure-3", "--data", str(data), "--embedder", "none"]
     assert main([*words, "--model", "gpt-5-nano", "--system", "RAPTOR"]) == 0
     told = capsys.readouterr()

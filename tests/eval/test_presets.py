@@ -22,8 +22,7 @@ from qrmem.eval import (
     preset_names,
     read_results,
 )
-from qrmem.eval.deviations import deviations
-from qrmem.eval.preset import folder_of
+from qrmem.eval.preset import deviations, folder_of
 from qrmem.eval.report.plots import limits, step_aside
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from qrmem.eval.console import Progress
+from qrmem.cli.evaluating import Progress
 from qrmem.types import Event
 
 

@@ -19,7 +19,7 @@ from qrmem.retrieval.fragments import (
     FragmentScorer,
     FragmentSettings,
     Links,
-    Relation,
+    WeightMatrix,
 )
 from qrmem.retrieval.searcher import Searcher
 from qrmem.types.options import Relate
@@ -88,7 +88,7 @@ async def test_a_citation_relation_of_one_s_own_brings_what_is_cited() -> None:
         Part("Recurrence was used before.", document="p3"),
     )
 
-    def cites(fragments: Fragments) -> Relation:
+    def cites(fragments: Fragments) -> WeightMatrix:
         place = {segment.document_id: n for n, segment in enumerate(fragments.segments)}
         pairs = [
             (place[segment.document_id], place[f"p{mark}"], 1.0)
@@ -142,7 +142,7 @@ class Neighbours:
     def __init__(self, weight: float) -> None:
         self.weight = weight
 
-    def __call__(self, fragments: Fragments) -> Relation:
+    def __call__(self, fragments: Fragments) -> WeightMatrix:
         return Links.both_ways(fragments.size, [(1, 2, self.weight)])
 
 
@@ -246,7 +246,7 @@ async def test_only_the_documents_named_are_assessed() -> None:
 async def test_relations_are_made_once_and_again_when_the_memory_changes() -> None:
     made: list[int] = []
 
-    def alone(fragments: Fragments) -> Relation:
+    def alone(fragments: Fragments) -> WeightMatrix:
         made.append(fragments.size)
         return Links(fragments.size, *(np.zeros(0, dtype=np.int64),) * 2, np.zeros(0), own=1.0)
 

@@ -21,7 +21,7 @@ from qrmem.errors import UsageError, WorkersUnavailable
 from qrmem.io.sources import Source
 from qrmem.types.reports import AddReport
 from qrmem.workers import Crew, WorkerLost
-from qrmem.workers.processes import hired
+from qrmem.workers.crew import hired
 
 PASSAGES = 300
 TEXTS = [
@@ -137,7 +137,7 @@ async def test_a_chat_models_calls_are_made_by_the_driver_alone(
     async def nobody() -> Any:
         raise AssertionError("a worker was started")
 
-    monkeypatch.setattr("qrmem.workers.processes.hired", nobody)
+    monkeypatch.setattr("qrmem.workers.crew.hired", nobody)
     async with (
         serving() as server,
         qrmem.open(

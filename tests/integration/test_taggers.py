@@ -15,8 +15,8 @@ import qrmem
 from qrmem.config import Settings
 from qrmem.errors import MissingError, TaggerUnavailable
 from qrmem.extraction.taggers import open_tagger
-from qrmem.extraction.taggers.corenlp import CorenlpEngine
 from qrmem.extraction.taggers.external import ExternalTagger
+from qrmem.extraction.taggers.stanza_taggers import CorenlpEngine
 from qrmem.types import Contribution, EntityTagger
 
 pytestmark = [

@@ -17,7 +17,7 @@ from qrmem.retrieval.trees.clustering import Clusters, clusters
 from qrmem.retrieval.trees.nodes import load_trees
 from qrmem.retrieval.trees.retrieving import Table
 from qrmem.types import Event, Strategy
-from qrmem.types.tree_nodes import Tree, TreeKind
+from qrmem.types.documents import Tree, TreeKind
 
 SUBJECTS = ("harbour", "orchard", "railway", "library", "glacier", "theatre", "monastery", "bakery")
 
@@ -64,7 +64,7 @@ async def test_every_segment_is_below_a_root_and_a_second_build_makes_nothing() 
 
 @pytest.mark.parametrize("kind", ["ilm", "raptor"])
 async def test_a_tree_that_grew_equals_one_made_at_once_and_makes_little_anew(
-    kind: qrmem.types.tree_nodes.TreeKind,
+    kind: qrmem.types.documents.TreeKind,
 ) -> None:
     async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
         await memory.add(book(6))

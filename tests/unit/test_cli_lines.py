@@ -12,7 +12,7 @@ from qrmem.cli.progress import Warnings
 from qrmem.cli.tree_commands import outline
 from qrmem.errors import install
 from qrmem.types import Event
-from qrmem.types.tree_nodes import Tree, TreeNode
+from qrmem.types.documents import Tree, TreeNode
 
 
 def retry(number: int) -> Event:

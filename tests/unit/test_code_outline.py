@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qrmem.graph.source_code import cut_code, read_code
+from qrmem.graph.segmenting import cut_code, read_code
 from qrmem.text.code import Definition, Outline, outline, python_tree, syntax_tree
 from qrmem.text.code.outline import Cover, Lines, label_within
 from qrmem.text.code.syntax_tree import has_grammar

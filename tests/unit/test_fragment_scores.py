@@ -14,9 +14,9 @@ from qrmem.retrieval.fragments import (
     Fragments,
     FragmentSettings,
     Links,
-    Relation,
     Semantic,
     Structure,
+    WeightMatrix,
 )
 from qrmem.retrieval.fragments.gathering import jaccard, within_words
 from qrmem.retrieval.fragments.operators import EXACT
@@ -46,12 +46,12 @@ def row(*places: int, w_rel: float, document: tuple[int, ...] = ()) -> Structure
     return Structure(documents, np.array(places, dtype=np.int64), w_rel)
 
 
-def whole(relation: Relation) -> list[list[float]]:
+def whole(relation: WeightMatrix) -> list[list[float]]:
     found: list[list[float]] = dense(relation).tolist()
     return found
 
 
-def dense(relation: Relation) -> NDArray[np.float64]:
+def dense(relation: WeightMatrix) -> NDArray[np.float64]:
     """Return W, pair by pair as the paper's equations say."""
     if isinstance(relation, Blend):
         mean: NDArray[np.float64] = np.mean([dense(part) for part in relation.parts], axis=0)
@@ -129,7 +129,7 @@ def test_a_relation_of_one_s_own_from_pairs() -> None:
 RELATIONS = ["structure", "semantic", "printed", "links", "blend"]
 
 
-def made(kind: str, n: int, seed: int) -> Relation:
+def made(kind: str, n: int, seed: int) -> WeightMatrix:
     random = np.random.default_rng(seed)
     vectors = random.standard_normal((n, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -141,7 +141,7 @@ def made(kind: str, n: int, seed: int) -> Relation:
         (int(random.integers(n)), int(random.integers(n)), float(random.random())) for _ in range(n)
     ]
     structure = Structure(documents, places, float(random.choice([0, 0.3, 0.8, 1])))
-    relations: dict[str, Relation] = {
+    relations: dict[str, WeightMatrix] = {
         "structure": structure,
         "semantic": Semantic(vectors),
         "printed": Semantic(vectors, is_printed=True),

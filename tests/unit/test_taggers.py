@@ -11,9 +11,9 @@ import pytest
 from qrmem.config import Settings
 from qrmem.errors import MissingError, TaggerUnavailable, UsageError
 from qrmem.extraction.rules_tagger import RulesTagger
-from qrmem.extraction.taggers import corenlp, open_tagger, stanza_package
+from qrmem.extraction.taggers import open_tagger, stanza_taggers
 from qrmem.extraction.taggers.external import PATIENCE, ExternalTagger
-from qrmem.extraction.taggers.stanza_package import type_of
+from qrmem.extraction.taggers.stanza_taggers import type_of
 
 
 class Engine:
@@ -67,7 +67,7 @@ async def test_commas_and_blanks_around_a_name_are_no_part_of_it() -> None:
 def test_a_request_that_fails_is_told_by_what_it_comes_from() -> None:
     error = ValueError("HTTPConnectionPool(host='localhost', port=9): Max retries exceeded")
     error.__cause__ = ConnectionRefusedError(111, "Connection refused")
-    assert corenlp._root(error) == "Connection refused"
+    assert stanza_taggers._root(error) == "Connection refused"
 
 
 async def test_one_that_was_never_asked_is_not_ended_either() -> None:
@@ -150,7 +150,7 @@ def test_labels_become_our_types_and_bare_words_of_time_and_number_nothing(
 
 @pytest.mark.parametrize("text", ["", "Ann met Bob", "\U0001f600 Ann \U0001f600\U0001f600 met Bob"])
 def test_offsets_of_java_are_counted_in_our_characters(text: str) -> None:
-    place = corenlp._code_points(text)
+    place = stanza_taggers._code_points(text)
     for at in range(len(text) + 1):
         units = len(text[:at].encode("utf-16-le")) // 2
         assert place[units] == at
@@ -164,36 +164,36 @@ def test_a_folder_without_the_jars_is_named(
     java.touch(mode=0o755)
     monkeypatch.setenv("PATH", str(java.parent))
     with pytest.raises(MissingError, match="no such folder"):
-        corenlp.check_jars(str(tmp_path / "none"))
+        stanza_taggers.check_jars(str(tmp_path / "none"))
     with pytest.raises(MissingError, match=r"no stanford-corenlp-\*.jar in CORENLP_HOME"):
-        corenlp.check_jars(str(tmp_path))
+        stanza_taggers.check_jars(str(tmp_path))
     (tmp_path / "stanford-corenlp-4.5.10.jar").touch()
     with pytest.raises(MissingError, match=r"no stanford-corenlp-\*models\*.jar"):
-        corenlp.check_jars(str(tmp_path))
+        stanza_taggers.check_jars(str(tmp_path))
     (tmp_path / "stanford-corenlp-4.5.10-models.jar").touch()
-    corenlp.check_jars(str(tmp_path))
+    stanza_taggers.check_jars(str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingError, match="needs Java"):
-        corenlp.check_jars(str(tmp_path))
+        stanza_taggers.check_jars(str(tmp_path))
 
 
 def test_the_jar_of_models_alone_is_not_taken_for_the_program(tmp_path: Path) -> None:
     (tmp_path / "stanford-corenlp-4.5.10-models.jar").touch()
-    assert not list(tmp_path.glob(corenlp.JARS[0]))
+    assert not list(tmp_path.glob(stanza_taggers.JARS[0]))
 
 
 def test_a_folder_without_models_of_stanza_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="no folder"):
-        stanza_package.language_of(tmp_path / "none")
+        stanza_taggers.language_of(tmp_path / "none")
     with pytest.raises(MissingError, match=r"no resources\.json"):
-        stanza_package.language_of(tmp_path)
+        stanza_taggers.language_of(tmp_path)
     (tmp_path / "resources.json").write_text("{}")
     with pytest.raises(MissingError, match="no language with a model for names"):
-        stanza_package.language_of(tmp_path)
+        stanza_taggers.language_of(tmp_path)
     (tmp_path / "de" / "ner").mkdir(parents=True)
-    assert stanza_package.language_of(tmp_path) == "de"
+    assert stanza_taggers.language_of(tmp_path) == "de"
     (tmp_path / "en" / "ner").mkdir(parents=True)
-    assert stanza_package.language_of(tmp_path) == "en"
+    assert stanza_taggers.language_of(tmp_path) == "en"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qrmem.errors import UsageError
-from qrmem.eval.builders.threads import PER_TAG, Answer, Threads, dump_in
+from qrmem.eval.builders.threads import PER_TAG, PostedAnswer, Threads, dump_in
 from qrmem.eval.builders.writing import BuiltSet, case_files, counter_of, lengths_of
 from qrmem.eval.registry import builder
 from qrmem.types import Tokenizer
@@ -104,11 +104,11 @@ class _Question:
 class _Replayed:
     """A lazy sequence of answers that can be iterated repeatedly."""
 
-    def __init__(self, *sources: Iterable[Answer]) -> None:
-        self._known: list[Answer] = []
+    def __init__(self, *sources: Iterable[PostedAnswer]) -> None:
+        self._known: list[PostedAnswer] = []
         self._left = chain(*sources)
 
-    def __iter__(self) -> Iterator[Answer]:
+    def __iter__(self) -> Iterator[PostedAnswer]:
         yield from self._known
         for answer in self._left:
             self._known.append(answer)
@@ -132,7 +132,7 @@ class _Pool:
             tag: np.array(rows) for tag, rows in tagged.items()
         }
 
-    def own(self, question: _Question) -> tuple[Answer, list[Answer]] | None:
+    def own(self, question: _Question) -> tuple[PostedAnswer, list[PostedAnswer]] | None:
         """Return the accepted answer and earlier ones; `None` if the question gives no case."""
         answers = self.threads.answers(question.id)
         place = next((n for n, one in enumerate(answers) if one.id == question.accepted), None)
@@ -144,7 +144,7 @@ class _Pool:
             return answers[place], [one for one in answers[:place] if one.text]
         return None
 
-    def others(self, n: int, *, is_near: bool) -> Iterator[Answer]:
+    def others(self, n: int, *, is_near: bool) -> Iterator[PostedAnswer]:
         """Yield answers to other questions: to similar ones, or to those that share a tag."""
         question = self.questions[n]
         tagged_rows = [self._tagged[tag] for tag in question.tags]
@@ -207,7 +207,7 @@ def _cases(pool: _Pool, n: int, wanted: Mapping[str, int]) -> dict[str, dict[str
     base = pool.size(text) + accepted.tokens + LABEL
     names = {tokens: name for name, tokens in wanted.items()}
     longest = max(names)
-    answers_chosen: dict[str, Answer] = {}
+    answers_chosen: dict[str, PostedAnswer] = {}
     cases = {}
     for size in sorted({*(size for size in LIMITS if size <= longest), *names}):
         limit = LIMITS.get(size, size)
@@ -236,8 +236,11 @@ def _cases(pool: _Pool, n: int, wanted: Mapping[str, int]) -> dict[str, dict[str
 
 
 def _filled(
-    candidates: Iterable[Answer], chosen: Mapping[str, Answer], room: int, accepted: Answer
-) -> dict[str, Answer]:
+    candidates: Iterable[PostedAnswer],
+    chosen: Mapping[str, PostedAnswer],
+    room: int,
+    accepted: PostedAnswer,
+) -> dict[str, PostedAnswer]:
     """Return the chosen answers, then further ones that fit, in order; equal texts once."""
     answers_taken = dict(chosen)
     texts = {accepted.text, *(answer.text for answer in answers_taken.values())}
@@ -256,5 +259,5 @@ def _filled(
     return answers_taken
 
 
-def _tokens(answers: Iterable[Answer]) -> int:
+def _tokens(answers: Iterable[PostedAnswer]) -> int:
     return sum(answer.tokens + LABEL for answer in answers)

@@ -171,7 +171,7 @@ def plain(body: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PostedAnswer:
     """An answer of a kept question.
 
     Attributes:
@@ -258,13 +258,13 @@ class Threads:
         row = self._db.execute("SELECT body FROM question WHERE id = ?", (question,)).fetchone()
         return str(row[0])
 
-    def answers(self, question: str) -> list[Answer]:
+    def answers(self, question: str) -> list[PostedAnswer]:
         """Return a question's answers by date."""
         rows = self._db.execute(
             "SELECT id, body, tokens, is_text FROM answer WHERE parent = ? ORDER BY date, id",
             (question,),
         )
-        return [Answer(*row) for row in rows]
+        return [PostedAnswer(*row) for row in rows]
 
     def close(self) -> None:
         """Close the file."""

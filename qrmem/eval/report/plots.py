@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from qrmem.eval.preset import Part, Preset
+from qrmem.eval.preset import Preset, PresetPart
 from qrmem.eval.registry import parameters
 from qrmem.eval.report.results import Results
 
@@ -350,7 +350,7 @@ Values = Mapping[tuple[str, str], Point]
 """Part's name and system's label to the measured point; its position is set later."""
 
 
-def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[Panel], Axes]:
+def panels(preset: Preset, found: Sequence[tuple[PresetPart, Results]]) -> tuple[list[Panel], Axes]:
     """Return the panels of a figure: for each metric ours, then the paper's models."""
     metrics = preset.plot["metric"].split(",")
     several = len(metrics) > 1
@@ -378,7 +378,7 @@ def panels(preset: Preset, found: Sequence[tuple[Part, Results]]) -> tuple[list[
     return result, axes
 
 
-def heat_maps(preset: Preset, found: Sequence[tuple[Part, Results]]) -> list[HeatMap]:
+def heat_maps(preset: Preset, found: Sequence[tuple[PresetPart, Results]]) -> list[HeatMap]:
     """Return a heat map for each system, by two labels of items: `x` for columns, `y` for rows."""
     metric, row, column = (preset.plot[name] for name in ("metric", "y", "x"))
     maps = []
@@ -394,7 +394,7 @@ def heat_maps(preset: Preset, found: Sequence[tuple[Part, Results]]) -> list[Hea
     return maps
 
 
-def run_by(found: Sequence[tuple[Part, Results]], metric: str) -> str:
+def run_by(found: Sequence[tuple[PresetPart, Results]], metric: str) -> str:
     """Return the model of a run and the number of its items, as text."""
     model = found[0][1].config["settings"]["model"] or "local reasoner"
     means = [r.mean(metric) for _, results in found for r in results.systems.values()]
@@ -405,7 +405,9 @@ def run_by(found: Sequence[tuple[Part, Results]], metric: str) -> str:
     return f"here: {model}, n = {count_range}"
 
 
-def _measured_values(preset: Preset, found: Sequence[tuple[Part, Results]], metric: str) -> Values:
+def _measured_values(
+    preset: Preset, found: Sequence[tuple[PresetPart, Results]], metric: str
+) -> Values:
     means = {
         (part.name, label): results.systems[word].mean(metric)
         for part, results in found
@@ -448,7 +450,7 @@ def _together(preset: Preset, title: str, metric: str) -> Panel:
     return _panel(replace(preset, systems=dict.fromkeys(preset.paper, "")), title, values)
 
 
-def _place(preset: Preset, part: Part, label: str) -> tuple[str, float | None]:
+def _place(preset: Preset, part: PresetPart, label: str) -> tuple[str, float | None]:
     """Return the curve of a system, and its position on it; `None` for a level."""
     axis, word = preset.plot["axis"], preset.systems[label]
     if axis == "parts":
@@ -462,7 +464,7 @@ def _place(preset: Preset, part: Part, label: str) -> tuple[str, float | None]:
     return name, float(parameters_given[axis_name])
 
 
-def _name_over_parts(preset: Preset, part: Part, label: str) -> str:
+def _name_over_parts(preset: Preset, part: PresetPart, label: str) -> str:
     """Return a curve's name: its label, and its part without the position if that differs."""
     groups = {one.name.rpartition(" ")[0] for one in preset.parts}
     labels = [label] if len(preset.systems) > 1 else []

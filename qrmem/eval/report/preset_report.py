@@ -7,10 +7,9 @@ from pathlib import Path
 
 from qrmem.config import Settings
 from qrmem.errors import UsageError
-from qrmem.eval.deviations import deviations
 from qrmem.eval.items import Item, Row
 from qrmem.eval.memories import NAMESPACE
-from qrmem.eval.preset import Part, Preset, folder_of
+from qrmem.eval.preset import Preset, PresetPart, deviations, folder_of
 from qrmem.eval.report.plots import NAMES, OF_TEN, draw, draw_heat_maps, heat_maps, panels, run_by
 from qrmem.eval.report.results import Result, Results, read_results
 from qrmem.eval.report.tables import Table, conditions, heading, number, percent, write_report
@@ -162,7 +161,7 @@ async def write_preset_report(preset: Preset, path: Path, against: str = "") -> 
     return report
 
 
-def _parts(preset: Preset, path: Path) -> list[tuple[Part, Results]]:
+def _parts(preset: Preset, path: Path) -> list[tuple[PresetPart, Results]]:
     parts = []
     for part in preset.parts:
         folder = path / folder_of(part)
@@ -179,7 +178,7 @@ def _readings(preset: Preset) -> str:
 
 
 def _table(
-    preset: Preset, found: Sequence[tuple[Part, Results]], title: str, metrics: Sequence[str]
+    preset: Preset, found: Sequence[tuple[PresetPart, Results]], title: str, metrics: Sequence[str]
 ) -> Table:
     """Return a table of all metrics, or of some; it is split only by a given label."""
     is_split = not metrics or not set(preset.labels).isdisjoint(metrics)
@@ -212,7 +211,9 @@ def _table(
     return Table(part_columns, title, head, rows, notes)
 
 
-def _figures(preset: Preset, found: Sequence[tuple[Part, Results]], folder: Path) -> list[str]:
+def _figures(
+    preset: Preset, found: Sequence[tuple[PresetPart, Results]], folder: Path
+) -> list[str]:
     """Draw a preset's figures; return them as Markdown."""
     if not preset.plot:
         return []
@@ -226,7 +227,7 @@ def _figures(preset: Preset, found: Sequence[tuple[Part, Results]], folder: Path
     return pieces
 
 
-def _draw(preset: Preset, found: Sequence[tuple[Part, Results]], file: Path) -> bool:
+def _draw(preset: Preset, found: Sequence[tuple[PresetPart, Results]], file: Path) -> bool:
     plot = preset.plot
     if plot["axis"] != CELLS:
         return draw(file, *panels(preset, found))
@@ -272,7 +273,7 @@ def _failed(preset: Preset, results: Results) -> list[str]:
     ]
 
 
-def _unrated(found: Sequence[tuple[Part, Results]]) -> list[str]:
+def _unrated(found: Sequence[tuple[PresetPart, Results]]) -> list[str]:
     """Return a note on answers without a rating."""
     judged = [
         (name, result.judged)
@@ -291,7 +292,7 @@ _Column = tuple[str, Results, frozenset[str] | None, str]
 """Name as in the paper's numbers, results, the scored items, metric."""
 
 
-def _columns(preset: Preset, part: Part, results: Results) -> list[_Column]:
+def _columns(preset: Preset, part: PresetPart, results: Results) -> list[_Column]:
     groups: list[tuple[str, frozenset[str] | None]] = [(part.name, None)]
     for label in preset.labels:
         values = sorted({item.labels.get(label, "") for item in results.items.values()} - {""})

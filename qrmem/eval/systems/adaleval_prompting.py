@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qrmem.errors import ContextExceeded, UsageError, WindowTooSmall
-from qrmem.eval import designations
-from qrmem.eval.datasets.adaleval import asked
+from qrmem.eval.datasets.adaleval import asked, sample_order, strict_answer
 from qrmem.eval.harness import Harness
 from qrmem.eval.items import Context, Item, Prediction
 from qrmem.eval.registry import system
@@ -51,7 +50,7 @@ class Prompted:
         if self.body:
             body = without_middle(body, self.body, harness.tools.counter.count)
         if is_order:
-            sample = designations.sample_order(len(documents_shown))
+            sample = sample_order(len(documents_shown))
             slots = dict(before=texts[0], parts=body, after=texts[-1])
             slots |= dict(count=str(len(documents_shown)), sample=str(sample))
         else:
@@ -86,7 +85,7 @@ class ByRules:
 
 def prediction(item: Item, output: str, tokens: int = 0) -> Prediction:
     """Return a prediction from an output, with the answer that it names."""
-    choice = designations.strict_answer(output, len(item.choices)) if item.choices else None
+    choice = strict_answer(output, len(item.choices)) if item.choices else None
     return Prediction(
         text=output,
         choice=None if choice is None else choice - 1,

@@ -39,7 +39,7 @@ class MemWalker:
             return await memwalker.build_tree(own.caller, pieces, harness.settings.window)
 
         async def answered(tree: memwalker.Tree) -> Answered:
-            walk = memwalker.Walk(tree, harness.caller, harness.reasoner, harness.asked(item))
+            walk = memwalker.TreeWalk(tree, harness.caller, harness.reasoner, harness.asked(item))
             return await memwalker.walk(walk, is_forced=harness.is_forced(item))
 
         return await _answer_by_agent(

@@ -95,7 +95,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ArchiveReader:
     """Reads an archive whose checksum is right.
 
     Attributes:
@@ -269,7 +269,7 @@ _REPLY = re.compile("[0-9a-f]{64}")
 _PLACE = {kind: place for place, kind in enumerate(KINDS)}
 
 
-def ordered(reader: Reader) -> Iterator[tuple[str, Any]]:
+def ordered(reader: ArchiveReader) -> Iterator[tuple[str, Any]]:
     """Yield kind and record of every line, after a check of order and references.
 
     Raises:

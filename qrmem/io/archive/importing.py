@@ -19,7 +19,7 @@ from qrmem.errors import QrmemError, UsageError, place
 from qrmem.graph.merging import merge_documents
 from qrmem.graphstore.checking import lost_import
 from qrmem.graphstore.protocol import CacheEntry, CacheKind, GraphStore, NamespaceInfo, VectorKind
-from qrmem.io.archive.file import Reader, ordered
+from qrmem.io.archive.file import ArchiveReader, ordered
 from qrmem.io.archive.form import (
     DocumentLine,
     EntityLine,
@@ -110,9 +110,9 @@ async def import_archive(
     )
 
 
-def _looked_through(path: str | os.PathLike[str]) -> Reader:
+def _looked_through(path: str | os.PathLike[str]) -> ArchiveReader:
     """Return the reader of an archive after a check of every line."""
-    reader = Reader.open(path)
+    reader = ArchiveReader.open(path)
     for _ in ordered(reader):
         pass
     return reader

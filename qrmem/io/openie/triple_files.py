@@ -31,7 +31,7 @@ class Triple:
 
 
 @dataclass(slots=True)
-class Passage:
+class FilePassage:
     """A passage and its extractions.
 
     Attributes:
@@ -57,7 +57,7 @@ class Extraction:
         left_out: a message with the place for each passage without text.
     """
 
-    passages: list[Passage] = field(default_factory=list)
+    passages: list[FilePassage] = field(default_factory=list)
     malformed: int = 0
     left_out: list[str] = field(default_factory=list)
 
@@ -164,7 +164,7 @@ class _Collected:
 
     def __init__(self) -> None:
         self.extraction = Extraction()
-        self._named: dict[str, Passage] = {}
+        self._named: dict[str, FilePassage] = {}
 
     def take(self, where: str, item: Any) -> None:
         """Add a record."""
@@ -193,7 +193,7 @@ class _Collected:
             words.append(word)
         subject, relation, object, passage = words
         if passage not in self._named:
-            self._add(Passage(where, passage))
+            self._add(FilePassage(where, passage))
         self._named[passage].triples.append(Triple(subject, relation, object))
 
     def _take_passage(self, where: str, item: Mapping[str, Any]) -> None:
@@ -209,7 +209,7 @@ class _Collected:
             )
         if id_ is not None and _word(id_) is None:
             raise _MalformedRecord("its id is not text")
-        passage = Passage(where, _word(id_) or "", text, title)
+        passage = FilePassage(where, _word(id_) or "", text, title)
         passage.entities += self._keep(item, "extracted_entities", _word)
         passage.triples += self._keep(item, "extracted_triples", _triple)
         self._add(passage)
@@ -223,7 +223,7 @@ class _Collected:
         self.extraction.malformed += values_kept.count(None)
         return [value for value in values_kept if value is not None]
 
-    def _add(self, passage: Passage) -> None:
+    def _add(self, passage: FilePassage) -> None:
         self.extraction.passages.append(passage)
         if passage.id:
             self._named.setdefault(passage.id, passage)
@@ -252,4 +252,4 @@ def _word(value: Any) -> str | None:
     return (" ".join(value.split()) or None) if isinstance(value, str) else None
 
 
-__all__ = ["Extraction", "Passage", "Triple", "read_openie"]
+__all__ = ["Extraction", "FilePassage", "Triple", "read_openie"]

@@ -9,7 +9,7 @@ from qrmem.errors import BadDocument, BadImport, StoreConflict
 from qrmem.graph.merging import Similar, merge_documents
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.io.openie.triple_files import Extraction, Passage, Triple, read_openie
+from qrmem.io.openie.triple_files import Extraction, FilePassage, Triple, read_openie
 from qrmem.io.sources import identified
 from qrmem.text.names import Occurrences, normalise_name
 from qrmem.types import (
@@ -47,7 +47,7 @@ class MatchResult:
     absent_triples: int = 0
 
 
-def place(segments: Sequence[Segment], passage: Passage) -> MatchResult:
+def place(segments: Sequence[Segment], passage: FilePassage) -> MatchResult:
     """Match the names and triples of a passage to segments.
 
     A name is an entity of every segment that it occurs in. A triple belongs to the first segment
@@ -138,7 +138,7 @@ class _Page:
 
 
 @dataclass(slots=True)
-class Job:
+class PassageGroup:
     """A document and its passages.
 
     Attributes:
@@ -152,13 +152,13 @@ class Job:
     document_id: str
     document: Document | None = None
     segments: Sequence[Segment] = ()
-    passages: list[tuple[Passage, str]] = field(default_factory=list)
+    passages: list[tuple[FilePassage, str]] = field(default_factory=list)
     is_carried: bool = False
 
 
 async def planned(
     store: GraphStore, info: NamespaceInfo, cutter: Tokenizer, extraction: Extraction, path: str
-) -> list[Job]:
+) -> list[PassageGroup]:
     """Return a job for every document of the file, in the file's order.
 
     Raises:
@@ -166,7 +166,7 @@ async def planned(
             text.
     """
     digests = {one.id: one.digest for one in await store.documents(info.name)}
-    jobs: dict[str, Job] = {}
+    jobs: dict[str, PassageGroup] = {}
     try:
         for passage in extraction.passages:
             if passage.text is not None:
@@ -186,15 +186,15 @@ async def planned(
 class _Unplaced(Exception):
     """A passage has no place in the memory."""
 
-    def __init__(self, passage: Passage, why: str) -> None:
+    def __init__(self, passage: FilePassage, why: str) -> None:
         super().__init__(why)
         self.where = passage.where
 
 
 def _plan_text(
-    jobs: dict[str, Job],
+    jobs: dict[str, PassageGroup],
     known: dict[str, str],
-    passage: Passage,
+    passage: FilePassage,
     info: NamespaceInfo,
     cutter: Tokenizer,
 ) -> None:
@@ -209,7 +209,7 @@ def _plan_text(
         raise _Unplaced(
             passage, f"document {id_!r} already exists with another text; give another id"
         )
-    job = jobs.setdefault(id_, Job(id_))
+    job = jobs.setdefault(id_, PassageGroup(id_))
     if id_ not in known:
         known[id_] = digest
         job.document, job.segments = document, cut(id_, document, cutter, info.segment_tokens)
@@ -218,10 +218,10 @@ def _plan_text(
 
 
 def _plan_named(
-    jobs: dict[str, Job],
+    jobs: dict[str, PassageGroup],
     known: Iterable[str],
     of_segment: dict[str, str],
-    passages: Sequence[Passage],
+    passages: Sequence[FilePassage],
 ) -> None:
     """Plan passages without text, by their ids."""
     documents = set(known)
@@ -230,7 +230,9 @@ def _plan_named(
         if document_id is None:
             raise _Unplaced(passage, f"there is no document or segment {passage.id[:80]!r}")
         segment_id = "" if passage.id in documents else passage.id
-        jobs.setdefault(document_id, Job(document_id)).passages.append((passage, segment_id))
+        jobs.setdefault(document_id, PassageGroup(document_id)).passages.append(
+            (passage, segment_id)
+        )
 
 
 REASONER = "openie"
@@ -320,7 +322,7 @@ class _Work:
                 "command again"
             )
 
-    async def take(self, job: Job) -> None:
+    async def take(self, job: PassageGroup) -> None:
         """Write a document if it is new, and its extractions."""
         if job.document is not None:
             await self._store.put_documents(self._ns, [(job.document, job.segments)])
@@ -343,7 +345,7 @@ class _Work:
         await self._commit(_ROWS, _DOCUMENTS)
         self._deps.listener(Event("segment", {"count": len(segments)}))
 
-    def _place(self, job: Job, segments: Sequence[Segment]) -> dict[str, Contribution]:
+    def _place(self, job: PassageGroup, segments: Sequence[Segment]) -> dict[str, Contribution]:
         """Return the new contribution of each segment, and count it."""
         added: dict[str, Contribution] = {}
         for passage, segment_id in job.passages:

@@ -24,9 +24,9 @@ from qrmem.retrieval.fragments import CHAT, FragmentSettings
 from qrmem.retrieval.turn_ranking import (
     LITTLE,
     STATED,
-    Part,
     Place,
     PromptTerms,
+    TurnPart,
     is_standing,
     is_stated,
 )
@@ -295,7 +295,7 @@ async def _best(
             score = max(scores.get((number, segments[place].id), 0.0), fact_score)
             score += context.get(number, 0.0)
             score += wish * (is_users and place in wished) + STATED * (place in said)
-            rows.append(Part(number, place, score))
+            rows.append(TurnPart(number, place, score))
     ordered = turn_ranking.best_first(rows, prompt_terms, last)
     chosen = await _reranked(chat, prompt, parts, ordered)
     return _excerpts(chat, turns, parts, chosen, tokens - more), tokens
@@ -310,7 +310,7 @@ async def _wished(
     numbers = [n for n in nearest if turn_id(n) not in known and chat.may_say(n)]
     turns, parts = await _up_to(chat, numbers, {}, tokens)
     wish_parts = [
-        Part(number, place, turn_ranking.STANDING)
+        TurnPart(number, place, turn_ranking.STANDING)
         for number in numbers
         for place, one in enumerate(parts.get(number, ()))
         if is_standing(one.text)
@@ -319,8 +319,8 @@ async def _wished(
 
 
 async def _reranked(
-    chat: Chat, prompt: str, parts: Mapping[int, Sequence[Segment]], ordered: Iterator[Part]
-) -> Iterable[Part]:
+    chat: Chat, prompt: str, parts: Mapping[int, Sequence[Segment]], ordered: Iterator[TurnPart]
+) -> Iterable[TurnPart]:
     """Return parts; a reranker, if there is one, orders the first of them."""
     reranker = chat.searcher.reranker
     if reranker is None:
@@ -335,7 +335,7 @@ def _excerpts(
     chat: Chat,
     turns: Mapping[int, Turn],
     parts: Mapping[int, Sequence[Segment]],
-    ordered: Iterable[Part],
+    ordered: Iterable[TurnPart],
     tokens: int,
 ) -> dict[Turn, float]:
     """Return turns, reduced to their best parts, with scores: somewhat more than fits."""

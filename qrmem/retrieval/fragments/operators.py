@@ -32,7 +32,7 @@ _NOTHING = 1e-17
 
 
 @runtime_checkable
-class Relation(Protocol):
+class WeightMatrix(Protocol):
     """The matrix W of Equation 5: independent of the query, weights of at least 0."""
 
     @property
@@ -231,7 +231,7 @@ class Links:
 class Blend:
     """The mean of several relations over the same fragments."""
 
-    parts: "Sequence[Relation]"
+    parts: "Sequence[WeightMatrix]"
 
     @property
     def size(self) -> int:

@@ -11,7 +11,14 @@ from qrmem.errors import UsageError
 from qrmem.llm.embedders import BY_PRODUCT, directions
 from qrmem.retrieval.fragments import gathering
 from qrmem.retrieval.fragments.code_graph import CodeIndex
-from qrmem.retrieval.fragments.operators import EXACT, Blend, Code, Relation, Semantic, Structure
+from qrmem.retrieval.fragments.operators import (
+    EXACT,
+    Blend,
+    Code,
+    Semantic,
+    Structure,
+    WeightMatrix,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +36,7 @@ _NOTHING = 1e-6
 
 
 def environment(
-    relation: "Relation",
+    relation: "WeightMatrix",
     independent: "Vector",
     *,
     with_self: bool = True,
@@ -89,14 +96,14 @@ async def related(
     fragments: "Fragments",
     settings: "FragmentSettings",
     index: CodeIndex,
-) -> "Relation":
+) -> "WeightMatrix":
     """Return the relation that the settings name; the mean if they name several.
 
     Raises:
         UsageError: no relation has that name, it needs vectors and the memory has none, or a
             user's relation has another number of fragments or a negative weight.
     """
-    parts: list[Relation] = []
+    parts: list[WeightMatrix] = []
     for relation_name in settings.relations:
         if relation_name == "code":
             parts.append(Code.over(fragments, await index.strengths(settings.cutoff)))
@@ -121,7 +128,7 @@ def _semantic(fragments: "Fragments", settings: "FragmentSettings") -> Semantic:
     return Semantic(fragments.vectors, settings.printed, fragments.size > EXACT)
 
 
-_BUILT_IN: Mapping[str, "Callable[[Fragments, FragmentSettings], Relation]"] = {
+_BUILT_IN: Mapping[str, "Callable[[Fragments, FragmentSettings], WeightMatrix]"] = {
     "structure": _structure,
     "semantic": _semantic,
 }
@@ -138,10 +145,10 @@ def _entry_point(name: str) -> "Relate":
 
 async def _plug_in_relation(
     searcher: "Searcher", fragments: "Fragments", relate: "Relate"
-) -> "Relation":
+) -> "WeightMatrix":
     segments = await searcher.store.segments(searcher.ns, fragments.ids)
     relation = relate(replace(fragments, segments=segments))
-    if not isinstance(relation, Relation):
+    if not isinstance(relation, WeightMatrix):
         returned = f"{name_of(relate)} returned {type(relation).__name__}"
         raise UsageError(
             f"{returned}, which is not a relation between fragments: make one by `Links`"
@@ -199,7 +206,7 @@ class FragmentScorer:
         self._searcher = searcher
         self._index = CodeIndex(searcher.store, searcher.ns)
         self._gathered: tuple[tuple[object, ...], Fragments] | None = None
-        self._related: tuple[Fragments, tuple[object, ...], Relation] | None = None
+        self._related: tuple[Fragments, tuple[object, ...], WeightMatrix] | None = None
 
     async def assess(
         self,
@@ -257,7 +264,9 @@ class FragmentScorer:
             self._gathered = gathered = cache_key, fragments_found
         return gathered[1]
 
-    async def _relation(self, fragments: "Fragments", settings: "FragmentSettings") -> "Relation":
+    async def _relation(
+        self, fragments: "Fragments", settings: "FragmentSettings"
+    ) -> "WeightMatrix":
         cache_key = (settings.relations, settings.w_rel, settings.printed, settings.cutoff)
         cached_relation = self._related
         if (

@@ -145,7 +145,7 @@ _OWN_CRATE = {"crate", "self", "super"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Calls:
+class FileCalls:
     """A file's calls, grouped by name and base; arrays, as objects for each call would be slow.
 
     Attributes:
@@ -161,7 +161,7 @@ class Calls:
     nodes: "NDArray[np.int32]"
 
     @classmethod
-    def of(cls, calls: Iterable[Call]) -> "Calls":
+    def of(cls, calls: Iterable[Call]) -> "FileCalls":
         """Group calls by name and base, without duplicates."""
         calls_by_name: dict[tuple[str, str], dict[int, None]] = defaultdict(dict)
         for call in calls:
@@ -202,7 +202,7 @@ class SourceFile:
     path: str
     shape: Shape
     definitions: Sequence[Definition]
-    calls: Calls
+    calls: FileCalls
     imports: Sequence[Import]
 
     @classmethod
@@ -215,7 +215,7 @@ class SourceFile:
         covers = [cover.of(start, end) or {0: 1} for start, end in fragments]
         stay = {d.node for d in outline.definitions} | {c.node for c in outline.calls}
         shape = Shape.of(outline.parents, stay, covers)
-        return cls(path, shape, outline.definitions, Calls.of(outline.calls), outline.imports)
+        return cls(path, shape, outline.definitions, FileCalls.of(outline.calls), outline.imports)
 
     def packed(self) -> str:
         """Serialise to text; `unpacked` reverses it."""
@@ -237,7 +237,7 @@ class SourceFile:
             path,
             Shape(*arrays[:of_shape]),
             [Definition(*definition) for definition in definitions],
-            Calls(call_names, bases, *arrays[of_shape:]),
+            FileCalls(call_names, bases, *arrays[of_shape:]),
             [Import(name, tuple(module), is_own) for name, module, is_own in imports],
         )
 

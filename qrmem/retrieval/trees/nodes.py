@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from qrmem.graphstore.protocol import CacheEntry, GraphStore
 from qrmem.types import CallRecord, Segment
-from qrmem.types.tree_nodes import Grouping, Tree, TreeKind, TreeNode, TreeTop
+from qrmem.types.documents import Grouping, Tree, TreeKind, TreeNode, TreeTop
 
 if TYPE_CHECKING:
     import numpy as np

@@ -222,7 +222,7 @@ Bag = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class NodeSentence:
     """A sentence of a segment; `start` and `end` are positions in its document."""
 
     segment_id: str
@@ -247,9 +247,9 @@ class Sentences:
     ns: str
     surprises: Mapping[str, frozenset[str]]
     documents: frozenset[str] | None = None
-    _known: dict[str, list[tuple[Sentence, list[str]]]] = field(default_factory=dict)
+    _known: dict[str, list[tuple[NodeSentence, list[str]]]] = field(default_factory=dict)
 
-    async def ranked(self, question: str, memory: Sequence[str]) -> list[Sentence]:
+    async def ranked(self, question: str, memory: Sequence[str]) -> list[NodeSentence]:
         """Return sentences by similarity to the question and the memory, best first."""
         question_terms, memory_terms = terms(question), [terms(line) for line in memory]
         all_terms = sorted({*question_terms, *(term for line in memory_terms for term in line)})
@@ -276,14 +276,14 @@ class Sentences:
         scored.sort(key=lambda pair: (-round(pair[0], 4), pair[1].document_id, pair[1].start))
         return [replace(one, score=score) for score, one in scored if score > 0]
 
-    async def _sentences_near(self, wanted: Sequence[str]) -> list[tuple[Sentence, list[str]]]:
+    async def _sentences_near(self, wanted: Sequence[str]) -> list[tuple[NodeSentence, list[str]]]:
         ids = await self.store.matching(self.ns, [wanted], CANDIDATES, self.documents)
         new = [id for id in ids if id not in self._known]
         for segment in await self.store.segments(self.ns, new):
             self._known[segment.id] = self._cut(segment)
         return [pair for id in ids for pair in self._known.get(id, ())]
 
-    def _cut(self, segment: Segment) -> list[tuple[Sentence, list[str]]]:
+    def _cut(self, segment: Segment) -> list[tuple[NodeSentence, list[str]]]:
         surprises, cut_sentences = self.surprises.get(segment.id, frozenset()), []
         for start, end in sentences(segment.text):
             text = segment.text[start:end].rstrip()
@@ -291,15 +291,17 @@ class Sentences:
             if sentence_terms := terms(flat):
                 at = segment.start + start
                 place = (segment.id, segment.document_id, at, at + len(text))
-                cut_sentences.append((Sentence(*place, text, flat in surprises), sentence_terms))
+                cut_sentences.append(
+                    (NodeSentence(*place, text, flat in surprises), sentence_terms)
+                )
         return cut_sentences
 
 
 def fitting(
-    ranked: Sequence[Sentence], room: int, count: Callable[[str], int]
-) -> tuple[Sentence, ...]:
+    ranked: Sequence[NodeSentence], room: int, count: Callable[[str], int]
+) -> tuple[NodeSentence, ...]:
     """Return the first sentences that fit a number of tokens, including the labels of segments."""
-    sentences_shown: list[Sentence] = []
+    sentences_shown: list[NodeSentence] = []
     labelled: set[str] = set()
     for one in ranked:
         room -= count(one.text) + 1 + (0 if one.segment_id in labelled else LABEL)
