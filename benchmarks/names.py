@@ -20,7 +20,11 @@ from qrmem.errors import NotFound
 
 _NAMES = Path(__file__).parent.parent / "tests/eval/data/names"
 PEOPLE = _NAMES / "people.json", _NAMES / "people_of_other_books.json"
-"""Two novels on which rules were tried, and three stories on which none was chosen."""
+"""Two novels on which rules were tried, and three stories on which none was chosen.
+
+Beside them are people of six more novels; each file says which package its texts are from. Save
+them in one folder, under the names in the file, and give it with `--texts`.
+"""
 
 
 def options(parser: argparse.ArgumentParser) -> None:

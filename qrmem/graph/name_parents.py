@@ -21,7 +21,7 @@ from qrmem.text.aliases import (
     titles_clash,
 )
 from qrmem.text.blocks import own_block
-from qrmem.text.names import best_form, differ_in_number, spells, split_key
+from qrmem.text.names import best_form, differ_in_number, name_key, spells, split_key
 
 MOST = 32
 """Maximum number of names in a block; a larger block decides nothing."""
@@ -30,10 +30,16 @@ NUMERIC = frozenset(
 )
 """Types whose names match only if they are equal."""
 _WIFE = frozenset(("mrs", "mme", "lady"))
+_NO_RANK = COURTESY - {"sir"}
+"""Titles of people who may go by a diminutive."""
+_GIVEN_FOLLOWS = frozenset(("sir", "dame"))
+"""Titles that only stand before a given name."""
 _FAR_MORE = 4
 """A surname refers to the person who is named this many times as often as all others with it."""
 _ENOUGH = 5
 """Least number of occurrences of the two names for such a comparison."""
+_OFTEN = 3
+"""Occurrences of a title with a full name from which on the given name tells two people apart."""
 _SELDOM = 20
 """A name this many times rarer than another is ignored as its alternative."""
 
@@ -80,17 +86,67 @@ class Judge:
         typed = [other for other in equal if other != key and split_key(other)[1]]
         if not kind and typed:
             return typed[0] if len(typed) == 1 else ""
-        if block is None:
+        if block is None or any(self._is_told_apart(key, other) for other in block):
             return ""
         fitting = [other for other in block if self._may_stand_for(key, other, block)]
+        block = self._without_rare_titles(key, block, fitting)
+        fitting = [other for other in fitting if other in block]
         of_type = [other for other in fitting if kind and _is_of_type(other, kind, norm)]
-        ranked = sorted(of_type or fitting, key=by_fullness, reverse=True)
+        parent = self._parent_of(key, of_type or fitting, block)
+        if parent or kind not in ("", "PERSON"):
+            return parent
+        return self._parent_by_given_name(key, fitting, block)
+
+    def _without_rare_titles(
+        self, key: str, block: Sequence[str], fitting: Sequence[str]
+    ) -> Sequence[str]:
+        """Return a block without titles before a given name that is nearly always bare.
+
+        Where Edmund Bertram is Edmund throughout, a Sir Edmund in jest is no other Edmund.
+        """
+        norm = split_key(key)[0]
+        has_surname = any(len(core_of(split_key(name)[0])) > 1 for name in fitting)
+        if len(norm.split()) > 1 or not has_surname:
+            return block
+        bare, own = self._count(norm), own_block(key)
+        return [
+            n
+            for n in block
+            if own_block(n) != own
+            or not BEFORE_GIVEN.intersection(titles_of(split_key(n)[0]))
+            or self._uses[n].count * _SELDOM > bare
+        ]
+
+    def _parent_of(self, key: str, fitting: Sequence[str], block: Sequence[str]) -> str:
+        """Return which of some fuller names a name is short for, or ""."""
+        ranked = sorted(fitting, key=by_fullness, reverse=True)
         if not ranked or self._is_contested(key, ranked[0], block):
             return ""
         others = dict.fromkeys([*ranked[1:], *self._rivals(key, block)])
         if all(self._leads(other, ranked) for other in others if other != ranked[0]):
             return ranked[0]
         return self._most_named(key, ranked, list(others))
+
+    def _parent_by_given_name(self, key: str, fitting: Sequence[str], block: Sequence[str]) -> str:
+        """Return the one person of a given name beside whom all others are hardly named, or ""."""
+        words = _plain_words(split_key(key)[0])
+        if titles_of(split_key(key)[0]):
+            return ""
+        full = [n for n in fitting if len(_plain_words(split_key(n)[0])) > len(words)]
+        if any(_plain_words(split_key(n)[0])[: len(words)] != words for n in full):
+            return ""
+        if not any(is_person(*split_key(n)) for n in full):
+            return ""
+        fullest = [name for name in full if not self._leads(name, full)]
+        weights = {name: self._weight(name, full) for name in fullest}
+        best = max(fullest, key=lambda name: (weights[name], by_fullness(name)), default="")
+        others = [n for n in {*full, *self._rivals(key, block)} if not self._leads(n, [best])]
+        rest = sum(self._uses[name].count for name in others if name != best)
+        return best if best and weights[best] >= max(_ENOUGH, _SELDOM * rest) else ""
+
+    def _weight(self, name: str, names: Sequence[str]) -> int:
+        """Return how often a name is used, with those of some names that are short for it."""
+        return sum(self._uses[n].count for n in names if n == name or self._leads(n, [name]))
 
     def _leads(self, other: str, ranked: Sequence[str]) -> bool:
         """Whether a name is itself short for one of some names, so that it is no second meaning."""
@@ -108,7 +164,7 @@ class Judge:
         """Return the one person of a surname who is named far more often than all others, or "".
 
         A bare surname does not mean those who are called by title and surname, if they are fewer:
-        beside Mr. Darcy, Darcy is not Miss Darcy.
+        beside Mr. Darcy, Darcy is not Miss Darcy. Nor does it mean Mrs. John Knightley.
         """
         words = _plain_words(split_key(key)[0])
         if split_key(key)[1] in NUMERIC or not any(is_person(*split_key(n)) for n in ranked):
@@ -121,31 +177,33 @@ class Judge:
         fullest = [name for name in names_meant if not self._leads(name, names_meant)]
         if not titles_of(split_key(key)[0]):
             fullest = [name for name in fullest if not _is_titled_woman(name, words)] or fullest
-        weights = {
-            name: sum(
-                self._uses[n].count for n in names_meant if n == name or self._leads(n, [name])
-            )
-            for name in fullest
-        }
+            names_meant = [n for n in names_meant if not _is_titled_woman(n, words)] or names_meant
+        weights = {name: self._weight(name, names_meant) for name in fullest}
         if not weights:
             return ""
         best = max(weights, key=lambda name: (weights[name], by_fullness(name)))
-        is_bare = not titles_of(split_key(key)[0]) and sex(*titled(split_key(best)[0])) != "f"
-        rest = 0
-        for other in {*names_meant, *others}:
-            if other == best or self._leads(other, [best]):
-                continue
-            count = self._uses[other].count
-            is_titled_only = (
-                bool(titles_of(split_key(other)[0])) and _plain_words(split_key(other)[0]) == words
-            )
-            is_less = count < weights[best] or _is_titled_woman(other, words)
-            of_ranks = titles_clash(titles_of(split_key(best)[0]), titles_of(split_key(other)[0]))
-            is_known = is_bare and is_titled_only and is_less
-            rest += 0 if is_known and not of_ranks else count
+        rest = sum(
+            self._uses[other].count
+            for other in {*names_meant, *others}
+            if other != best
+            and not self._leads(other, [best])
+            and not self._is_never_meant(other, key, best, weights[best])
+        )
         evidence = weights[best] + self._uses[key].count
         is_clear = evidence >= _ENOUGH and weights[best] >= _FAR_MORE * rest
         return best if is_clear and best in ranked else ""
+
+    def _is_never_meant(self, other: str, key: str, best: str, weight: int) -> bool:
+        """Whether a bare surname cannot mean somebody, as a man is named who has it, too."""
+        words = _plain_words(split_key(key)[0])
+        titles = titles_of(split_key(other)[0])
+        if titles_of(split_key(key)[0]) or sex(*titled(split_key(best)[0])) == "f" or not titles:
+            return False
+        if sex(titles, ()) == "f":
+            return True
+        if titles_clash(titles_of(split_key(best)[0]), titles):
+            return False
+        return _plain_words(split_key(other)[0]) == words and self._uses[other].count < weight
 
     def _may_stand_for(self, key: str, other: str, block: Sequence[str]) -> bool:
         """Whether a name is short for another, and no title of the other speaks against it.
@@ -156,7 +214,13 @@ class Judge:
         if not self._is_short_for(key, other):
             return False
         norm, titles = split_key(key)[0], titles_of(split_key(key)[0])
-        ranks = [titles_of(split_key(n)[0]) for n in block if own_block(n) == own_block(other)]
+        if _is_of_husband(other) and not _WIFE.intersection(titles):
+            return False
+        if _is_after_no_name(key, other):
+            return False
+        alike = [n for n in block if own_block(n) == own_block(other) and not _is_of_husband(n)]
+        alike = [other] if _is_of_husband(other) else alike
+        ranks = [titles_of(split_key(n)[0]) for n in alike]
         if len(norm.split()) == 1 and any("lady" in rank for rank in ranks):
             return False
         if titles and any(_speak_of_two(titles, rank) for rank in ranks if rank):
@@ -169,13 +233,42 @@ class Judge:
             if any(titles_clash(titles, rank) for rank in bearers):
                 return False
         is_short_form = titled(norm)[1] != core_of(norm)
-        return not is_short_form or all(COURTESY.issuperset(rank) for rank in ranks)
+        if titled(norm)[1][:1] == titled(split_key(other)[0])[1][:1]:
+            return True
+        return not is_short_form or not any(_ranks(split_key(name)[0]) for name in alike)
+
+    def _is_told_apart(self, key: str, other: str) -> bool:
+        """Whether a title and surname mean somebody else than a full name of that surname.
+
+        A text that often says Mr. (or Mrs.) John Knightley beside Mr. Knightley speaks of his
+        brother.
+        """
+        norm, full = split_key(key)[0], titled(split_key(other)[0])[1]
+        titles, words = titled(norm)
+        if not titles or len(words) != 1 or full[1:][-1:] != words:
+            return False
+        before = norm.removesuffix(words[0])
+        of_two = max(self._count(f"{title}{' '.join(full)}") for title in (before, "mrs "))
+        return of_two >= _OFTEN and of_two * _SELDOM > self._uses[key].count
+
+    def _has_wife(self, norm: str) -> bool:
+        """Whether a title of either sex is a man's: beside Captain Harville there is his Mrs."""
+        titles, words = titled(norm)
+        return bool(titles) and not sex(titles, ()) and self._count(f"mrs {' '.join(words)}") > 0
+
+    def _count(self, norm: str) -> int:
+        uses = (self._uses.get(name_key(norm, kind)) for kind in ("", "PERSON"))
+        return sum(use.count for use in uses if use)
 
     def _is_short_for(self, key: str, other: str) -> bool:
         (norm, kind), (fuller, other_kind) = split_key(key), split_key(other)
         if kind in NUMERIC or other_kind in NUMERIC or (kind and other_kind and kind != other_kind):
             return False
-        if fullness(fuller) <= fullness(norm):
+        if fullness(fuller) <= fullness(norm) or self._is_told_apart(key, other):
+            return False
+        if _GIVEN_FOLLOWS.intersection(titles_of(norm)) and core_of(norm)[0] != core_of(fuller)[0]:
+            return False
+        if self._has_wife(norm) and sex((), core_of(fuller)) == "f":
             return False
         if self._display(key).islower() and not self._display(other).islower():
             return False
@@ -212,9 +305,14 @@ class Judge:
         if titles_of(norm):
             return []
         words, own_fullness = _plain_words(norm), fullness(norm)
+        is_short_form = titled(norm)[1] != core_of(norm)
         rivals = []
         for other in block:
             fuller, kind = split_key(other)
+            if _is_of_husband(other) or _is_after_no_name(key, other):
+                continue
+            if is_short_form and _ranks(fuller):
+                continue
             if kind == "PERSON" and fullness(fuller) > own_fullness:
                 many = _plain_words(fuller)
                 if words in (many[: len(words)], many[-len(words) :]):
@@ -229,7 +327,12 @@ class Judge:
         """
         block_of_key = own_block(key)
         alike = [k for k in block if own_block(k) == block_of_key and self._is_short_for(k, target)]
-        alike = [k for k in alike if self._uses[k].count * _SELDOM >= self._uses[key].count]
+        most = self._uses[key].count
+        alike = [
+            k
+            for k in alike
+            if self._uses[k].count * _SELDOM >= most or "miss" in titles_of(split_key(k)[0])
+        ]
         norm, kind = split_key(key)
         kinds = {split_key(other)[1] for other in alike} - {""}
         if kind and not split_key(target)[1] and len(kinds) > 1:
@@ -243,6 +346,19 @@ class Judge:
 
     def _display(self, key: str) -> str:
         return display(self._uses[key])
+
+
+def _is_after_no_name(key: str, other: str) -> bool:
+    """Whether a given name closes a longer name as no surname: dearest Jane, come Emma."""
+    given, (titles, words) = titled(split_key(key)[0])[1], titled(split_key(other)[0])
+    is_last = len(given) == 1 and len(words) > 1 and words[-1:] == given and not titles
+    return is_last and bool(sex((), (*given, ""))) and not sex((), words) and len(words[0]) > 1
+
+
+def _is_of_husband(key: str) -> bool:
+    """Whether a name is Mrs with a man's name: it says who the husband is."""
+    titles, words = titled(split_key(key)[0])
+    return bool(_WIFE.intersection(titles)) and sex((), words) == "m"
 
 
 def _is_titled_woman(key: str, words: tuple[str, ...]) -> bool:
@@ -295,6 +411,11 @@ def is_person(norm: str, type: str) -> bool:
 def titles_of(norm: str) -> tuple[str, ...]:
     """Return the leading titles of a normalised name."""
     return titled(norm)[0]
+
+
+def _ranks(norm: str) -> frozenset[str]:
+    """Return the titles of a normalised name that say a rank."""
+    return frozenset(titles_of(norm)) - _NO_RANK
 
 
 def _speak_of_two(first: tuple[str, ...], second: tuple[str, ...]) -> bool:

@@ -33,6 +33,7 @@ SPELLINGS = {
     "revd": "rev",
     "senator": "sen",
     "governor": "gov",
+    "admiral": "adm",
     "saint": "st",
     "ste": "st",
     "madame": "mme",
@@ -48,7 +49,7 @@ WOMEN = word_set(listed("titles-of-women"))
 TITLES = MEN | WOMEN | word_set(listed("titles-of-either"))
 """Honorifics, in the form for comparisons."""
 
-COURTESY = word_set("m mr mrs ms miss monsieur mme mlle sr sra herr frau sir dr prof madam")
+COURTESY = word_set("m mr mrs ms miss monsieur mme mlle sr sra herr frau sir dr prof rev madam")
 """Titles of which one person may have several; they tell no rank."""
 
 BEFORE_GIVEN = word_set(listed("titles-before-given-names"))
@@ -106,13 +107,15 @@ def titled(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def titles_clash(first: Sequence[str], second: Sequence[str]) -> bool:
     """Return whether titles show two different people: of different sex, or of different rank.
 
-    Mrs and Miss of one surname are two people, and so are a colonel and a captain; Dr or Sir and Mr
-    may be one. A missing title clashes with nothing.
+    Mrs and Miss of one surname are two people, as are Dr and Mrs, Sir and Mr, or a colonel and a
+    captain; Dr and Mr may be one. A missing title clashes with nothing.
     """
     if not first or not second or set(first) & set(second):
         return False
     both = {*first, *second}
     if both >= {"mrs", "miss"} or (MONSIEUR in both and both & WOMEN):
+        return True
+    if both >= {"mr", "sir"} or ("mrs" in both and both & {"dr", "prof", "rev"}):
         return True
     return not (COURTESY.intersection(first) and COURTESY.intersection(second))
 
@@ -325,7 +328,9 @@ def _is_part(a: _Name, b: _Name) -> bool:
         return False
     if b.place and places[0] >= len(b.core) - b.place:
         return False
-    stands_for_surname = bool(a.titles) and not BEFORE_GIVEN.intersection(a.titles)
+    is_given = len(a.core) == 1 and bool(sex((), (*a.core, ""))) and a.titles == b.titles
+    before_surname = not BEFORE_GIVEN.intersection(a.titles)
+    stands_for_surname = bool(a.titles) and before_surname and not is_given
     return not stands_for_surname or places[-1] == len(b.core) - 1
 
 

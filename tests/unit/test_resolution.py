@@ -302,3 +302,81 @@ def test_a_title_tells_of_two_who_share_a_fuller_name_by_chance() -> None:
     assert entity_of(found, "Miss de Brey") == "Miss de Brey"
     found = people(("M. Carrel", 4), ("Henry Carrel", 9), ("Carrel", 90))
     assert entity_of(found, "M. Carrel") != entity_of(found, "Henry Carrel")
+
+
+def person(surface: str, count: int) -> NameUse:
+    return use(surface, "PERSON", count)
+
+
+@pytest.mark.parametrize(
+    ("names", "apart"),
+    [
+        # Mr. John is called so to tell him from the Mr. of the family.
+        ([person("Mr. Ford", 90), person("Mr. Giles Ford", 20), person("Giles Ford", 9)], (0, 2)),
+        # Sir stands before a given name, and says that nobody calls him Mr. or Tom.
+        ([person("Sir Walter Lyle", 9), use("William Walter Lyle", count=2)], (0, 1)),
+        ([person("Mr. Lyle", 30), person("Sir Walter Lyle", 9)], (0, 1)),
+        ([person("Tom Lyle", 9), person("Sir Thomas Lyle", 9)], (0, 1)),
+        # A captain or a doctor with a wife is neither his sister nor his wife.
+        (
+            [
+                person("Hale", 4),
+                person("Captain Hale", 37),
+                person("Mrs. Hale", 24),
+                use("Fanny Hale", count=3),
+                person("Miss Hale", 1),
+            ],
+            (0, 3),
+        ),
+        ([person("Dr. Hale", 9), person("Mrs. Hale", 2)], (0, 1)),
+    ],
+)
+def test_two_of_a_family_stay_apart(names: list[NameUse], apart: tuple[int, int]) -> None:
+    first, second = (names[place] for place in apart)
+    assert not are_one(resolve(names), first, second)
+
+
+@pytest.mark.parametrize(
+    ("names", "one"),
+    [
+        (
+            [
+                person("Ford", 20),
+                person("Mr. Ford", 300),
+                person("Mr. Giles Ford", 30),
+                person("Mrs. Giles Ford", 14),
+                person("Mrs. Ford", 4),
+            ],
+            (0, 1),
+        ),
+        ([person("Hale", 9), person("Captain Hale", 37), person("Mrs. Hale", 24)], (0, 1)),
+        (
+            [person("Mr. Ford", 38), person("Mrs. Giles Ford", 2), use("Giles Ford", count=9)],
+            (0, 2),
+        ),
+        ([person("Mr. Ford", 38), person("Rev. Philip Ford", 1)], (0, 1)),
+        ([person("Mr. Edward", 4), person("Mr. Edward Ford", 5)], (0, 1)),
+        ([use("Jane", count=180), use("Jane Ford", count=90), use("Jane Hale")], (0, 1)),
+        ([use("Jane", count=180), use("Jane Ford", count=3), person("Dearest Jane", 2)], (0, 1)),
+        (
+            [
+                person("Edmund", 390),
+                use("Edmund Ford", count=2),
+                person("Mr. Edmund Ford", 3),
+                person("Sir Edmund", 2),
+            ],
+            (0, 1),
+        ),
+    ],
+)
+def test_a_person_of_a_family_is_known_by_shorter_names(
+    names: list[NameUse], one: tuple[int, int]
+) -> None:
+    first, second = (names[place] for place in one)
+    assert are_one(resolve(names), first, second)
+
+
+def test_a_given_name_that_others_bear_too_is_left_alone() -> None:
+    jane = use("Jane", count=180)
+    names = [jane, use("Jane Ford", count=19), use("Jane Hale")]
+    assert not are_one(resolve(names), jane, names[1])
