@@ -181,6 +181,8 @@ R = TypeVar("R")
 Row = list[Any]
 Properties = dict[str, Any]
 """A row to send to the database."""
+Runner = AsyncManagedTransaction | AsyncSession
+"""What runs statements: a transaction, or a session that has one for each statement."""
 Step = tuple[str, Iterable[Any]]
 """A named statement with its rows."""
 
@@ -201,15 +203,13 @@ _CELL = 9  # a number, or what goes with a text
 
 
 class Work:
-    """One transaction on one namespace; every statement gets its short name as `$ns`.
+    """Statements on one namespace; every statement gets its short name as `$ns`.
 
     All other values go as one map, `$all`. The server reuses a plan only for parameters of similar
     sizes: with separate lists, it planned nearly every change of real texts again.
     """
 
-    def __init__(
-        self, tx: AsyncManagedTransaction, ns: str, superseding: Superseding | None = None
-    ) -> None:
+    def __init__(self, tx: Runner, ns: str, superseding: Superseding | None = None) -> None:
         self._tx = tx
         self.ns = ns
         self.superseding = superseding
@@ -276,11 +276,11 @@ class Work:
 
 
 class Connection:
-    """A driver on one database; every call is one transaction, and is retried if that may help.
+    """A driver on one database; every call is retried if that may help.
 
     Args:
-        patience: seconds for which statements outside a transaction are retried; the driver has its
-            own limit for transactions.
+        patience: seconds for which reads, and statements outside a transaction, are retried; the
+            driver has its own limit for transactions.
     """
 
     def __init__(
@@ -297,7 +297,7 @@ class Connection:
         self._is_closed = False
         self.superseding: Superseding | None = None
 
-    def _work(self, tx: AsyncManagedTransaction, ns: str) -> Work:
+    def _work(self, tx: Runner, ns: str) -> Work:
         return Work(tx, ns, self.superseding)
 
     async def read(
@@ -307,12 +307,17 @@ class Connection:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> R:
-        """Run work in a transaction that only reads."""
-        with translated(self.location):
+        """Run work that only reads, each statement in a transaction of its own.
+
+        The server sees the same as in one transaction, which reads what is committed by each
+        statement too, but begin and commit would be two more round trips.
+        """
+
+        async def once() -> R:
             async with self._session(default_access_mode=READ_ACCESS) as session:
-                return await session.execute_read(
-                    lambda tx: work(self._work(tx, ns), *args, **kwargs)
-                )
+                return await work(self._work(session, ns), *args, **kwargs)
+
+        return await self._tried(once)
 
     async def write(
         self,
@@ -333,6 +338,9 @@ class Connection:
 
         It is retried like a transaction, so it must be safe to run twice.
         """
+        return await self._tried(self._once, text, values)
+
+    async def _tried(self, once: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
         tries = AsyncRetrying(
             retry=retry_if_exception(_may_help),
             stop=stop_after_delay(self._patience),
@@ -340,7 +348,7 @@ class Connection:
             reraise=True,
         )
         with translated(self.location):
-            return await tries(self._once, text, values)
+            return await tries(once, *args, **kwargs)
 
     async def _once(self, text: str, values: Mapping[str, Any]) -> list[Row]:
         async with self._session() as session:

@@ -19,6 +19,9 @@ from qrmem.types import Document
 METADATA = "meta_"
 """Prefix of a document's properties that hold its metadata."""
 
+_SHORT = 3
+"""Words of a name that is looked up as it is; longer ones are looked up by so many words first."""
+
 
 def _space(work: Work) -> str:
     return "ns" + hashlib.blake2b(work.ns.encode(), digest_size=12).hexdigest()
@@ -110,10 +113,10 @@ async def retitle(work: Work, documents: Collection[str]) -> None:
 
 async def vocabulary(work: Work, wanted: Sequence[str]) -> Vocabulary:
     """Return how many segments have each term."""
-    segments, total = await work.row("full_text.totals") or (0, 0)
     rows = [{"term": term, "query": _query(work, [[term]])} for term in dict.fromkeys(wanted)]
-    frequencies = await work.gathered("full_text.frequencies", rows) if segments else []
-    return Vocabulary(segments, total, {term: count for term, count in frequencies if count})
+    row = await work.row("full_text.vocabulary", rows=rows)
+    segments, total, counts = row or (0, 0, ())
+    return Vocabulary(segments, total, dict(counts))
 
 
 def _query(work: Work, groups: Iterable[Iterable[str]]) -> str:
@@ -163,10 +166,18 @@ async def entries(work: Work, segment_ids: Sequence[str]) -> list[Entry]:
 
 async def titled(work: Work, names: Sequence[str]) -> dict[str, list[Titled]]:
     """Return the documents whose titles are among some names."""
-    names_shortened = shortened(names)
+    names_shortened = shortened(name for name in names if "\n" not in name)  # no title has one
+    words_by_name = {name: name.split(" ") for name in sorted(names_shortened)}
+    long = [name for name, words in words_by_name.items() if len(words) > _SHORT]
+    beginnings = {" ".join([*words_by_name[name][:_SHORT], ""]) for name in long}
     documents_by_name: dict[str, list[Titled]] = {}
-    for form, id_, sure, segments in await work.each(
-        "full_text.titled", sorted(names_shortened), most=MOST_TITLED, first=FIRST_TITLED
+    for form, id_, sure, segments in await work.rows(
+        "full_text.titled",
+        short="\n".join(words_by_name.keys() - long),
+        long="\n".join(long) or None,
+        beginnings="\n".join(beginnings) or None,
+        most=MOST_TITLED,
+        first=FIRST_TITLED,
     ):
         if segments:
             documents_by_name.setdefault(names_shortened[form], []).append(

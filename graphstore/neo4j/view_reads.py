@@ -111,9 +111,7 @@ async def mentions(work: Work, segment_ids: Sequence[str], most: int = 0) -> Men
         names_by_segment[id_] = [
             (form, key) for key, lists, _ in entities for list_forms in lists for form in list_forms
         ]
-        for key, _, segments in entities:
-            if 0 < len(segments) <= most:
-                places[key] = tuple(place for *_, place in sorted(segments))
+        places |= {key: tuple(ids) for key, _, ids in entities if ids}
     return Mentions(names_by_segment, places)
 
 

@@ -36,6 +36,7 @@ EVERYDAY = {
         "view_reads.mentions",
         "view_reads.shared",
     ),
+    "looking for titles": ("full_text.titled",),
     "recording a run": (
         "runs.put_trail",
         "runs.entity_keys",

@@ -13,9 +13,15 @@ UNWIND $all.rows AS row
 MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 SET n.indexed = coalesce(n.indexed, 0) + row.segments, n.terms = coalesce(n.terms, 0) + row.terms
 
-// :: totals
+// :: vocabulary
 MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
-RETURN coalesce(n.indexed, 0), coalesce(n.terms, 0)
+CALL () {
+  UNWIND $all.rows AS row
+  CALL db.index.fulltext.queryNodes('qrmem_terms', row.query) YIELD node
+  WITH row.term AS term, count(*) AS number
+  RETURN collect([term, number]) AS counts
+}
+RETURN coalesce(n.indexed, 0), coalesce(n.terms, 0), counts
 
 // :: indexed_titles
 UNWIND $all.rows AS key
@@ -36,21 +42,27 @@ MERGE (t:QrmemTitle {ns: $ns, key: row.form})
 CREATE (t)-[:MEANS {sure: row.sure}]->(d)
 
 // :: titled
-UNWIND $all.rows AS form
-MATCH (t:QrmemTitle {ns: $ns, key: form}) WHERE COUNT { (t)-[:MEANS]->() } <= $all.most
+// Lines of one text are sent faster than a list. Most long names begin like no title, and many begin
+// alike, so one look at the index excludes them.
+WITH split($all.long, '\n') AS long
+CALL (long) {
+  UNWIND split($all.short, '\n') AS form
+  MATCH (t:QrmemTitle {ns: $ns, key: form})
+  RETURN t
+  UNION ALL
+  UNWIND split($all.beginnings, '\n') AS beginning
+  MATCH (t:QrmemTitle) WHERE t.ns = $ns AND t.key STARTS WITH beginning
+  WITH t, long WHERE t.key IN long
+  RETURN t
+}
+WITH t WHERE COUNT { (t)-[:MEANS]->() } <= $all.most
 MATCH (t)-[means:MEANS]->(d:Document)
 CALL (d) {
   MATCH (d)-[:HAS]->(s:Segment) WHERE s.qrmem_terms IS NOT NULL
   WITH s ORDER BY s.index LIMIT $all.first
   RETURN collect(coalesce(s.full, s.key)) AS segments
 }
-RETURN form, coalesce(d.full, d.key), means.sure, segments
-
-// :: frequencies
-UNWIND $all.rows AS row
-CALL db.index.fulltext.queryNodes('qrmem_terms', row.query) YIELD node
-WITH row.term AS term, count(*) AS number
-RETURN collect([term, number])
+RETURN t.key, coalesce(d.full, d.key), means.sure, segments
 
 // :: matching
 CALL db.index.fulltext.queryNodes('qrmem_terms', $all.asked, {limit: $all.limit}) YIELD node, score

@@ -153,7 +153,9 @@ CALL (s) {
     WITH * WHERE $all.most > 0
     MATCH (e)<-[:MENTIONS]-(other:Segment)
     WITH DISTINCT other LIMIT $all.most + 1
-    RETURN collect([other.document, other.index, coalesce(other.full, other.key)]) AS places
+    WITH other ORDER BY other.document, other.index
+    WITH collect(coalesce(other.full, other.key)) AS ids
+    RETURN CASE WHEN size(ids) > $all.most THEN [] ELSE ids END AS places
   }
   RETURN collect([coalesce(e.full, e.key), forms, places]) AS entities
 }

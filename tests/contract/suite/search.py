@@ -173,6 +173,20 @@ class SearchContract(Contract):
         await store.delete_documents("n", "e")
         assert await store.titled("n", ["moby dick"]) == {}
 
+    async def test_long_titles_are_found_among_names_that_begin_alike(
+        self, store: GraphStore
+    ) -> None:
+        titles = ["The Old Man and the Sea", "The Old Man and the Wolf", "The Old Mandolin Player"]
+        given = [text(f"d{n}", f"w{n} ", title=title) for n, title in enumerate(titles)]
+        await add(store, "n", *given)
+        names = ["the old man and the sea", "the old man and the", "the old man", "sea\nsea", ""]
+        found = await store.titled("n", [*names, "the old mandolin player", "of the old man and"])
+        assert {name: [one.document_id for one in some] for name, some in found.items()} == {
+            "the old man and the sea": ["d0"],
+            "the old mandolin player": ["d2"],
+        }
+        assert await store.titled("n", ["the old man and the", "sea", "the old man"]) == {}
+
     async def test_a_title_of_too_many_documents_names_none(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
         given = [text(f"d{n:02}", f"w{n} ", title="Notes") for n in range(MOST_TITLED + 1)]
