@@ -86,8 +86,8 @@ STATED = 0.8
 _SECOND = 0.8
 """Factor on each further part of a turn that is already shown."""
 _STRETCHES, _SPREAD = 20, 0.9
-"""Number of sections of the conversation, for prompts about all of it, and the factor on each
-further part of a section."""
+"""Number of sections of the conversation, for prompts about the order of things, and the
+factor on each further part of a section."""
 _ENOUGH, _PLENTY, _MOST_OF_IT, _HALF = 1.0, 1.5, 0.6, 0.5
 """What a prompt shares at least with a part of something that was said: words that weigh as much as
 one that was never said, or this share of its words. What weighs as much as the second, or is
@@ -134,9 +134,11 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 """Beginnings of a sentence in which users state something about themselves without a request."""
+_IN_ORDER = r"in (?:(?:the|which|what) )?order(?! to\b)|the order|sequence of|timeline|over time"
+_ORDER = re.compile(rf"\b(?:{_IN_ORDER})\b", re.IGNORECASE)
 _WHOLE = re.compile(
-    r"\b(?:summar(?:y|ies|i[sz]e)|overview|recap|timeline|throughout|so far|over time"
-    r"|in (?:the )?order|the order|sequence of|progress(?:ed|ion)?|evolv(?:e|ed|ing)"
+    rf"\b(?:{_IN_ORDER}|summar(?:y|ies|i[sz]e)|overview|recap|throughout|so far"
+    r"|progress(?:ed|ion)?|evolv(?:e|ed|ing)"
     r"|develop(?:ed|ment)|across (?:our|my|all)|walk me through|all the (?:different|various)"
     r"|different (?:aspects|topics))\b",
     re.IGNORECASE,
@@ -230,6 +232,11 @@ class PromptTerms:
     def is_of_all(self) -> bool:
         """Whether it is about the whole conversation: asks for a summary or an order of events."""
         return _WHOLE.search(self.text) is not None
+
+    @property
+    def is_of_order(self) -> bool:
+        """Whether it asks what came after what: some of it stands in each stretch."""
+        return _ORDER.search(self.text) is not None
 
     @cached_property
     def is_personal(self) -> bool:
@@ -365,13 +372,13 @@ def best_first(parts: Iterable[TurnPart], asked: PromptTerms, last: int) -> Iter
 
     Args:
         parts: any number of parts of each turn.
-        asked: the analysis of the prompt; a prompt about the whole conversation needs parts from
-            all over it.
+        asked: the analysis of the prompt; one about the order of things needs parts from all over
+            the conversation. A summary needs the best parts, which may stand close together.
         last: number of the conversation's last turn.
     """
     turns: Counter[int] = Counter()
     stretches: Counter[int] = Counter()
-    stretch = max(1, -(-last // _STRETCHES)) if asked.is_of_all else 0
+    stretch = max(1, -(-last // _STRETCHES)) if asked.is_of_order else 0
 
     def worth(part: TurnPart) -> float:
         score = part.score * _SECOND ** turns[part.turn]

@@ -1,5 +1,6 @@
 """What is shown of long turns, standing wishes, and prompts about nothing that was said."""
 
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,15 @@ import pytest
 
 import qrmem
 from qrmem.errors import UsageError
-from qrmem.retrieval.turn_ranking import PART_TOKENS, is_of_health, is_standing, is_stated
+from qrmem.retrieval.turn_ranking import (
+    PART_TOKENS,
+    Part,
+    PromptTerms,
+    best_first,
+    is_of_health,
+    is_standing,
+    is_stated,
+)
 
 DATA = Path(__file__).parents[1] / "integration" / "data"
 CARGO = "The crates of barley went to the loft of the western mill before the rain came down. "
@@ -304,3 +313,29 @@ async def test_of_long_turns_enough_are_read_for_a_large_budget() -> None:
         await memory.add_messages(long, session="old")
         found = await memory.recall("Which ships lie at our quays?", tokens=7000, session="new")
         assert len(found.related) > 64
+
+
+async def test_many_wishes_do_not_keep_what_was_said_from_being_read() -> None:
+    async with opened() as memory:
+        id = await memory.add_turn("assistant", "The ferry to Skarrow leaves at 7.", session="s")
+        wishes = [("user", f"I prefer chair number {n} in the hall.") for n in range(150)]
+        await memory.add_messages(wishes, session="old")
+        found = await memory.recall("When does the ferry to Skarrow leave?", tokens=400)
+        assert id in [turn.id for turn in found.related]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_spread"),
+    [
+        ("Give me a summary of the crane's repairs.", False),
+        ("In which order did I mention the crane's repairs?", True),
+    ],
+)
+def test_a_summary_takes_the_best_parts_and_an_order_parts_from_everywhere(
+    prompt: str, is_spread: bool
+) -> None:
+    near = [Part(turn, 0, 1.0) for turn in range(1, 16)]
+    far = [Part(turn, 0, 0.5) for turn in range(100, 400, 10)]
+    ordered = best_first([*near, *far], PromptTerms(prompt), last=400)
+    first = [part.turn for part in islice(ordered, len(near))]
+    assert (max(first) >= 100) is is_spread

@@ -272,16 +272,16 @@ async def _best(
         wishes = wishes if prompt_terms.is_for_oneself else set()
         return await _wished(chat, wishes, best, known, tokens - more), tokens
     context = turn_ranking.in_context(places, best, prompt_terms)
-    bound = {
-        n: best.get(n, 0.0) + context[n] + (n in wishes) + STATED * (n in stated) for n in places
-    }
+    wish = turn_ranking.standing_bonus(prompt_terms)
+    # What a part gets at most. With more, many wishes would be read, and few turns that score more.
+    bound = {n: best.get(n, 0.0) + context[n] + STATED * (n in stated) for n in places}
+    bound |= {n: bound[n] + wish for n in wishes & places.keys() if places[n].is_users}
     # If little matches, the newest turns fill the room.
     newest = range(last, max(0, last - _FAR), -1)
     numbers_in_order = dict.fromkeys([*sorted(bound, key=lambda n: (-bound[n], n)), *newest])
     numbers = [n for n in numbers_in_order if turn_id(n) not in known and chat.may_say(n)]
     turns, parts = await _up_to(chat, numbers, infos, _SPARE * tokens)
 
-    wish = turn_ranking.standing_bonus(prompt_terms)
     rows = []
     for number, segments in parts.items():
         wished = {n for n, one in enumerate(segments) if number in wishes and is_standing(one.text)}
