@@ -10,8 +10,8 @@ import qrmem
 from qrmem.errors import UsageError
 from qrmem.retrieval.turn_ranking import (
     PART_TOKENS,
-    Part,
     PromptTerms,
+    TurnPart,
     best_first,
     is_of_health,
     is_standing,
@@ -334,8 +334,8 @@ async def test_many_wishes_do_not_keep_what_was_said_from_being_read() -> None:
 def test_a_summary_takes_the_best_parts_and_an_order_parts_from_everywhere(
     prompt: str, is_spread: bool
 ) -> None:
-    near = [Part(turn, 0, 1.0) for turn in range(1, 16)]
-    far = [Part(turn, 0, 0.5) for turn in range(100, 400, 10)]
+    near = [TurnPart(turn, 0, 1.0) for turn in range(1, 16)]
+    far = [TurnPart(turn, 0, 0.5) for turn in range(100, 400, 10)]
     ordered = best_first([*near, *far], PromptTerms(prompt), last=400)
     first = [part.turn for part in islice(ordered, len(near))]
     assert (max(first) >= 100) is is_spread
