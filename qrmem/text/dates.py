@@ -4,6 +4,7 @@ import re
 from calendar import monthrange
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from qrmem.errors import UsageError
@@ -109,12 +110,14 @@ def is_backwards(validity: Validity) -> bool:
     return bool(first and last) and end_of(last) < start_of(first)
 
 
+@lru_cache(maxsize=1 << 12)
 def start_of(text: str) -> str:
     """Return the first second of a date or moment, in UTC; the texts sort like times."""
     instant = _instant(text)
     return instant or f"{_span(text)[0].isoformat()}T00:00:00"
 
 
+@lru_cache(maxsize=1 << 12)
 def end_of(text: str) -> str:
     """Return the last second of a date or moment, in UTC."""
     instant = _instant(text)
