@@ -266,7 +266,8 @@ class Judge:
             return False
         if fullness(fuller) <= fullness(norm) or self._is_told_apart(key, other):
             return False
-        if _GIVEN_FOLLOWS.intersection(titles_of(norm)) and core_of(norm)[0] != core_of(fuller)[0]:
+        begins_alike = core_of(norm)[:1] == core_of(fuller)[:1]
+        if _GIVEN_FOLLOWS.intersection(titles_of(norm)) and not begins_alike:
             return False
         if self._has_wife(norm) and sex((), core_of(fuller)) == "f":
             return False

@@ -467,7 +467,7 @@ def test_released_items_of_bestanswer_load() -> None:
 @pytest.mark.parametrize(
     ("task", "record", "told"),
     [
-        ("tsort", {"prompt": "Sort!", "answer": [2, 1]}, "no Before:"),
+        ("tsort", {"prompt": "Sort!", "answer": [2, 1]}, "lacks Before:"),
         ("tsort", {"before": "a", "segments": ["b"], "after": "c", "answer": [1, 2]}, "1 parts"),
         ("tsort", {"before": "a", "segments": ["b"], "after": "c", "answer": [2]}, "not an order"),
         (

@@ -187,6 +187,11 @@ def test_similar_names_meet_once_around_the_most_used_one() -> None:
     assert {m.reason for m in chained.merges} == {"similar"}
 
 
+def test_a_title_alone_stands_for_no_longer_name() -> None:
+    dame, place = use("Dame"), use("University of Notre Dame")
+    assert not are_one(resolve([dame, place]), dame, place)
+
+
 def test_similar_names_of_other_types_stay_apart() -> None:
     names = [use("Kyiv", "PLACE"), use("Kiev", "WORK")]
     found = resolve(names, similar=[(names[0].key, names[1].key, 0.99)])
@@ -194,7 +199,25 @@ def test_similar_names_of_other_types_stay_apart() -> None:
 
 
 WORDS = st.sampled_from(
-    ["Mary", "John", "Smith", "Bennet", "Mr.", "Miss", "Dr.", "II", "7", "77", "Paris", "J.", "New"]
+    [
+        "Mary",
+        "John",
+        "Smith",
+        "Bennet",
+        "Mr.",
+        "Mrs.",
+        "Miss",
+        "Dr.",
+        "Sir",
+        "Dame",
+        "Captain",
+        "II",
+        "7",
+        "77",
+        "Paris",
+        "J.",
+        "New",
+    ]
 )
 TYPES = st.sampled_from(["", "PERSON", "PLACE", "NUMBER"])
 USES = st.lists(
