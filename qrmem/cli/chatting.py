@@ -317,7 +317,7 @@ def recalled_lines(found: Recalled) -> list[str]:
     if found.related:
         lines.append(f"from earlier ({counted(len(found.related), 'turns')}):")
     for turn in found.related:
-        lines.append(_INDENT + _line(turn))
+        lines.append(_INDENT + _line(turn, len(turn.text)))  # all that was found in it
         lines += [
             f"{_INDENT * 2}noted: {output.shortened(fact)}" for fact in found.facts.get(turn.id, ())
         ]
@@ -339,8 +339,8 @@ def correction_lines(corrected: Mapping[str, Sequence[Turn]]) -> list[str]:
     return ["corrected later?", *(_INDENT + _line(turn) for turn in in_order)] if in_order else []
 
 
-def _line(turn: Turn) -> str:
-    return f"{_place(turn)}: {output.safe(output.shortened(turn.text))}"
+def _line(turn: Turn, length: int = output.QUOTE_LENGTH) -> str:
+    return f"{_place(turn)}: {output.safe(output.shortened(turn.text, length))}"
 
 
 def _place(turn: Turn) -> str:

@@ -358,8 +358,10 @@ class Session:
 
         Raises:
             MissingError: the extra `local` is not installed.
-            UsageError: it looks like a URL but is not valid.
+            UsageError: it is not text, or looks like a URL but is not valid.
         """
+        if not isinstance(name, str):
+            raise UsageError(f"reranker must be text, not {type(name).__name__}")
         address = self.settings.reranker if name == "" else Address(name)
         if address in ("", "none"):
             return None

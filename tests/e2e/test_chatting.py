@@ -139,6 +139,14 @@ def test_a_time_is_shown_with_its_zone(qrmem: Shell) -> None:
     ]
 
 
+def test_what_was_found_of_a_long_turn_is_printed_whole(qrmem: Shell) -> None:
+    detail = "The sauna " + "with its old and slow stove " * 14 + "needs a residual-current device."
+    qrmem.write("long.jsonl", lines([{"role": "assistant", "content": detail}, *LOG[3:]]))
+    qrmem("chat", "add", "long.jsonl", "--session", "house")
+    prompt = "Does the sauna need a residual-current device?"
+    assert detail in qrmem("chat", "recall", prompt, "--session", "house").out
+
+
 def test_users_are_kept_recalled_listed_and_forgotten_apart(qrmem: Shell) -> None:
     qrmem("chat", "say", "user", "My boat is called Nell.", "--user", "ann")
     qrmem.write("ben.jsonl", lines([{"role": "user", "content": "My boat is called Brig."}]))

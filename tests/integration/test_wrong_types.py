@@ -116,6 +116,8 @@ async def test_a_turn_that_cannot_be_kept_is_an_error_and_no_number_is_given_twi
     [
         ("recall", ("Ada?",), {"user": 5}, "user must be text, not int"),
         ("recall", ("Ada?",), {"session": 5}, "session must be text, not int"),
+        ("recall", ("Ada?",), {"reranker": 5}, "reranker must be text, not int"),
+        ("search", ("Ada?",), {"reranker": 5}, "reranker must be text, not int"),
         ("turns", (), {"user": 5}, "user must be text, not int"),
         ("turns", (5,), {}, "session must be text, not int"),
         ("corrections", ("turn-00000001",), {}, "ids are a list, not one text"),

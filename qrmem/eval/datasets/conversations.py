@@ -114,7 +114,7 @@ _UNANSWERABLE = "abstention"
 
 @dataset(
     "beam",
-    "BEAM: evidence turns within a token budget by ability, and answers",
+    "BEAM: evidence turns within a token budget, and answers",
     files=("*/chat.json", "chat.json"),
     where="https://github.com/mohammadtavakoli78/BEAM (chats/100K, 500K, 1M)",
     licence="see there",
