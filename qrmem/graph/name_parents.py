@@ -266,8 +266,7 @@ class Judge:
             return False
         if fullness(fuller) <= fullness(norm) or self._is_told_apart(key, other):
             return False
-        begins_alike = core_of(norm)[:1] == core_of(fuller)[:1]
-        if _GIVEN_FOLLOWS.intersection(titles_of(norm)) and not begins_alike:
+        if _is_of_another_given(norm, fuller):
             return False
         if self._has_wife(norm) and sex((), core_of(fuller)) == "f":
             return False
@@ -354,6 +353,13 @@ def _is_after_no_name(key: str, other: str) -> bool:
     given, (titles, words) = titled(split_key(key)[0])[1], titled(split_key(other)[0])
     is_last = len(given) == 1 and len(words) > 1 and words[-1:] == given and not titles
     return is_last and bool(sex((), (*given, ""))) and not sex((), words) and len(words[0]) > 1
+
+
+def _is_of_another_given(norm: str, fuller: str) -> bool:
+    """Whether a name has Sir or Dame, and another given name than a fuller one."""
+    if not _GIVEN_FOLLOWS.intersection(titles_of(norm)):
+        return False
+    return core_of(norm)[:1] != core_of(fuller)[:1]
 
 
 def _is_of_husband(key: str) -> bool:
