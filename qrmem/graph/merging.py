@@ -8,7 +8,7 @@ resolved in a second transaction. If a run stops between the two, the next merge
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, takewhile
@@ -281,7 +281,7 @@ class AffectedNames:
         self._decisions = decisions
         self._partners = _partners(decisions)
         self._rows: dict[str, NameRow] = {}
-        self._uses: dict[str, NameUse] = {}
+        self._uses = _Uses(self._rows)
         self._judge = Judge(self._uses)
         self._blocks: dict[int, Sequence[str] | None] = {}
         self._equal: dict[str, list[str]] = defaultdict(list)
@@ -334,20 +334,20 @@ class AffectedNames:
         rows = await self._read(NameFilter(norms=norms_wanted, blocks=most))
         self._asked |= norms_wanted
         self._know(rows)
-        touched, rows_by_block = [], defaultdict[int, list[NameRow]](list)
+        touched, keys_by_block = list[NameRow](), {block: list[str]() for block in most}
         for row in rows:
             if (norm := split_key(row.key)[0]) in norms_wanted:
                 self._equal[norm].append(row.key)
                 touched.append(row)
             for block in most.keys() & blocks_of(row.key):
-                rows_by_block[block].append(row)
-        for block, limit in most.items():
-            block_rows = rows_by_block[block]
-            self._blocks[block] = (
-                None if len(block_rows) > MOST else [row.key for row in block_rows]
-            )
-            if len(block_rows) < limit:  # else it was too large before, and still decides nothing
-                touched += [row for row in block_rows if own_block(row.key) == block]
+                keys_by_block[block].append(row.key)
+        for block, keys in keys_by_block.items():
+            self._blocks[block] = keys if len(keys) <= MOST else None
+        for row in rows:
+            own = own_block(row.key)
+            # A full block was too large before, and still decides nothing.
+            if own in most and len(keys_by_block[own]) < most[own]:
+                touched.append(row)
         return touched
 
     async def _joined(self, rows: Sequence[NameRow]) -> set[str]:
@@ -381,9 +381,26 @@ class AffectedNames:
 
     def _know(self, rows: Iterable[NameRow]) -> None:
         for row in rows:
-            if row.key not in self._uses:
-                self._uses[row.key] = NameUse.of(row)
-                self._rows[row.key] = row
+            self._rows.setdefault(row.key, row)
+
+
+class _Uses(Mapping[str, NameUse]):
+    """Uses of stored names, each made when it is needed: most names of a block never are."""
+
+    def __init__(self, rows: Mapping[str, NameRow]) -> None:
+        self._rows = rows
+        self._made: dict[str, NameUse] = {}
+
+    def __getitem__(self, key: str) -> NameUse:
+        if key not in self._made:
+            self._made[key] = NameUse.of(self._rows[key])
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def _with_occurrences(key: str, row: NameRow | None, added: Mapping[str, int]) -> NameRow:

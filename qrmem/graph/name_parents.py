@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 from qrmem.graphstore.protocol import NameRow
@@ -44,7 +44,7 @@ _SELDOM = 20
 """A name this many times rarer than another is ignored as its alternative."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NameUse:
     """A name of the namespace.
 
@@ -62,6 +62,13 @@ class NameUse:
     def of(cls, row: NameRow) -> "NameUse":
         """Return the data of a stored name that resolution needs."""
         return cls(row.key, best_form(row.key, row.forms) or row.surface, row.count)
+
+    @cached_property
+    def display(self) -> str:
+        """The name for display: its form in the text, or else its key with capitals."""
+        if spells(self.surface, self.key):
+            return " ".join(self.surface.split())
+        return split_key(self.key)[0].title()
 
 
 class Judge:
@@ -86,7 +93,7 @@ class Judge:
         typed = [other for other in equal if other != key and split_key(other)[1]]
         if not kind and typed:
             return typed[0] if len(typed) == 1 else ""
-        if block is None or any(self._is_told_apart(key, other) for other in block):
+        if block is None or self._is_told_apart_from_any(key, block):
             return ""
         fitting = [other for other in block if self._may_stand_for(key, other, block)]
         block = self._without_rare_titles(key, block, fitting)
@@ -237,6 +244,11 @@ class Judge:
             return True
         return not is_short_form or not any(_ranks(split_key(name)[0]) for name in alike)
 
+    def _is_told_apart_from_any(self, key: str, block: Sequence[str]) -> bool:
+        titles, words = titled(split_key(key)[0])
+        is_surname = bool(titles) and len(words) == 1  # asked once, as few names are
+        return is_surname and any(self._is_told_apart(key, other) for other in block)
+
     def _is_told_apart(self, key: str, other: str) -> bool:
         """Whether a title and surname mean somebody else than a full name of that surname.
 
@@ -345,7 +357,7 @@ class Judge:
         return of_two and bool(titles_of(norm))
 
     def _display(self, key: str) -> str:
-        return display(self._uses[key])
+        return self._uses[key].display
 
 
 def _is_after_no_name(key: str, other: str) -> bool:
@@ -428,10 +440,3 @@ def _ranks(norm: str) -> frozenset[str]:
 def _speak_of_two(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
     """Whether titles before one surname are those of two people: Mr and Miss, Mrs and Miss."""
     return len({sex(first, ()), sex(second, ())} - {""}) == 2 or titles_clash(first, second)
-
-
-def display(use: NameUse) -> str:
-    """Return a name for display: its form in the text, or else its key with capitals."""
-    if spells(use.surface, use.key):
-        return " ".join(use.surface.split())
-    return split_key(use.key)[0].title()

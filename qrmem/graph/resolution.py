@@ -25,7 +25,6 @@ from qrmem.graph.name_parents import (
     Judge,
     NameUse,
     by_fullness,
-    display,
     fullness,
     words_spelled_out,
 )
@@ -216,7 +215,7 @@ class _Trees:
             reason = "user" if reason == "user" else "exact"
         else:
             reason, score = self._why.get(use.key) or self._why.get(row.key) or ("alias", 1.0)
-        return Merge(display(use), row.name, row.key, reason, score)
+        return Merge(use.display, row.name, row.key, reason, score)
 
 
 def _meaning(

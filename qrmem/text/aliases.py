@@ -18,6 +18,12 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+MEMO_SIZE = 1 << 16
+"""Size of caches by name: more than the names that one portion of merging reads.
+
+Those are some 43,000 in a memory of 10⁵ passages. A cache that is smaller is always missed.
+"""
+
 SPELLINGS = {
     "mister": "mr",
     "doctor": "dr",
@@ -186,7 +192,7 @@ def is_alias(short: str, long: str) -> bool:
     return _is_initialled(a.core, b.core) or _is_acronym(a.acronym, b.words) or _is_part(a, b)
 
 
-@lru_cache(maxsize=1 << 14)  # as `blocks.MEMO_SIZE`
+@lru_cache(maxsize=MEMO_SIZE)
 def _parsed(name: str) -> _Name:
     words = normalise_name(name).split()
     if len(words) > 2 and words[0] in ("a", "an") and len(words[1]) > 1:

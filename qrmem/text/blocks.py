@@ -12,7 +12,7 @@ import hashlib
 from functools import lru_cache
 from itertools import combinations
 
-from qrmem.text.aliases import SMALL, core_of, plain_spelling, tells, words_of
+from qrmem.text.aliases import MEMO_SIZE, SMALL, core_of, plain_spelling, tells, words_of
 from qrmem.text.names import split_key
 
 _ROMAN = {
@@ -23,8 +23,6 @@ _ALL_PARTS = 4
 """Up to so many words, every part of a name has a block; longer names only have their ends."""
 _LEFT_OUT = 3
 """Maximum number of words that a short form leaves out."""
-MEMO_SIZE = 1 << 14
-"""Size of the cache of names, several times those of one portion of merging."""
 
 
 @lru_cache(maxsize=MEMO_SIZE)
