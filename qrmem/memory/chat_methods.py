@@ -126,8 +126,8 @@ class ChatMethods(Handle):
 
         Limits of health or diet ("I can't eat shellfish") are among them. Both are recognized by
         English words when a user's turn is kept. `recall` returns them even for prompts that share
-        no word with them. They are deleted with their turn (`delete`). `corrections`
-        returns the later turns that seem to correct them.
+        no word with them, within a quarter of its budget. They are deleted with their turn
+        (`delete`). `corrections` returns the later turns that seem to correct them.
 
         Args:
             user: only this user's; `None`: all users'.
@@ -157,9 +157,10 @@ class ChatMethods(Handle):
 
         The last turns of the session are returned unabridged, up to 1,000 tokens and 10 rounds. The
         rest of the budget goes to the best parts of all other turns, from any session, in order of
-        time, and to later turns that seem to correct them. For a prompt about nothing that was said
-        (a greeting, an unrelated question) only the last turns are returned; where this is not
-        clear, the best parts take at most a tenth of the budget.
+        time, and to later turns that seem to correct them; up to a quarter of it is reserved for
+        standing wishes. For a prompt about nothing that was said (a greeting, an unrelated
+        question) only the last turns are returned, and wishes that match it or apply to every
+        answer; where this is not clear, the best parts take at most a tenth of the budget.
 
         Args:
             prompt: what the user says now; it need not be a turn yet.

@@ -15,7 +15,14 @@ from qrmem.retrieval.corrections import (
     may_be_corrected,
     shared_terms,
 )
-from qrmem.retrieval.turn_ranking import is_of_health, is_standing, is_stated, overlapping
+from qrmem.retrieval.turn_ranking import is_stated, overlapping
+from qrmem.retrieval.wishes import (
+    GENERAL_KEY,
+    HEALTH_KEY,
+    is_general,
+    is_of_health,
+    is_standing,
+)
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, DocumentInfo, Turn, Where
 from qrmem.types.shown import one_line
@@ -38,8 +45,6 @@ if TYPE_CHECKING:
 
 STANDING_KEY = "standing"
 """Metadata key of a turn that may state a lasting wish of its user."""
-HEALTH_KEY = "health"
-"""Metadata key of a turn that may state limits of its user's health or diet."""
 STATED_KEY = "stated"
 """Metadata key of a turn that may state something about its user."""
 RECENT_TOKENS = 1_000
@@ -111,6 +116,8 @@ def as_document(turn: Turn) -> Document:
         metadata[STANDING_KEY] = True
         if is_of_health(turn.text):
             metadata[HEALTH_KEY] = True
+        if is_general(turn.text):
+            metadata[GENERAL_KEY] = True
     if turn.role == "user" and is_stated(turn.text):
         metadata[STATED_KEY] = True
     title = f"{speaker_name}, {turn.at}" if turn.at else speaker_name

@@ -99,30 +99,6 @@ _NEAR, _NEAR_OWN = 0.5, 0.35
 """Cosine from which a prompt is about something that was said, and one where somebody asks about
 themselves: "Do I have pets?" is as far from "We keep two dogs"."""
 
-_STANDING_WORDS = re.compile(
-    r"\b(?:always|never|whenever|from now on|prefer(?:red|s|ence|ences)?|(?:make|be) sure to"
-    r"|(?:i['’]d|i would) rather|when i ask|instead of|avoid|favou?r"
-    r"|(?:please|don['’]t|do not) (?:use|include|keep|avoid|provide|give|add|show|explain)"
-    r"|i (?:don['’]t |do not |really )?(?:like|want) (?:to|my|it|your|all|short|long))\b",
-    re.IGNORECASE,
-)
-_ILL = (
-    r"(?:diabet|asthma|epilep|migraine|arthrit|ana?emi|co?eliac|allerg|intoleran|hypertension"
-    r"|blood pressure|heart condition|\w+ (?:allergy|intolerance|disease|disorder|syndrome)\b)"
-)
-_HEALTH = re.compile(
-    r"\b(?:i|we)(?:['’](?:m|re)| am| are|['’]ve been| have been)"
-    r"(?: (?:a|an|not|no longer|now|also|still|both|very|\w+ly))*"
-    r" (?:allergic|(?:\w+[- ])?intolerant|vegan|vegetarian|pescatarian|diabetic|asthmatic"
-    r"|epileptic|co?eliac|pregnant|breastfeeding|teetotal|sober)\b"
-    r"|\bi (?:can['’]t|cannot|can no longer|don['’]t|do not|never|no longer|mustn['’]t)(?: \w+ly)?"
-    r" (?:eat|drink|tolerate|digest)\b"
-    r"|\bi(?:['’]ve| have|['’]ve got| suffer from| was (?:just |recently )?diagnosed with)"
-    rf"(?: been diagnosed with| got| a| an| type| mild| severe| high| low| \d)* {_ILL}"
-    r"|\bmy (?:(?:\w+ )?allerg(?:y|ies)|diabetes|asthma|epilepsy|(?:\w+ )?intolerance)\b",
-    re.IGNORECASE,
-)
-"""Statements about somebody's health and diet."""
 _STATEMENT = re.compile(
     r"\W*(?:(?:actually|also|and|but|so|well|oh|yes|yeah|no|by the way),? )*"
     r"(?:(?:my|our) \w|(?:i|we)(?:['’](?:m|re|ve))? "
@@ -167,36 +143,10 @@ _SMALL_TALK = frozenset(
 )
 
 
-def is_standing(text: str) -> bool:
-    """Return whether a text may state a lasting wish of its writer, or limits of health or diet.
-
-    This is a guess from English words.
-    """
-    return _STANDING_WORDS.search(text) is not None or is_of_health(text)
-
-
-def is_of_health(text: str) -> bool:
-    """Return whether a text may state limits of health or diet (a guess from English words)."""
-    return _HEALTH.search(text) is not None
-
-
 def is_stated(text: str) -> bool:
     """Return whether a text states something about its writer: "I moved to Bergen" (a guess)."""
     said = (text[start:end].strip() for start, end in sentences(text))
     return any(_STATEMENT.match(one) and not one.endswith("?") for one in said)
-
-
-def wishes(text: str) -> str:
-    """Return the sentences that state a lasting wish, with "…" for the sentences between."""
-    text_so_far, after = "", 0
-    for start, end in sentences(text):
-        if is_standing(text[start:end]):
-            text_so_far = (
-                f"{text_so_far.rstrip()} … " if text_so_far and start > after else text_so_far
-            )
-            text_so_far += text[start:end]
-            after = end
-    return text_so_far.strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ from qrmem.retrieval.turn_ranking import (
     PromptTerms,
     TurnPart,
     best_first,
-    is_of_health,
-    is_standing,
     is_stated,
 )
+from qrmem.retrieval.wishes import is_general, is_of_health, is_standing
 
 DATA = Path(__file__).parents[1] / "integration" / "data"
 CARGO = "The crates of barley went to the loft of the western mill before the rain came down. "
@@ -95,10 +94,108 @@ async def test_a_standing_wish_comes_back_for_a_prompt_without_its_words(session
         ("From now on call me Skipper.", True),
         ("The ferry leaves at seven.", False),
         ("We keep bees behind the mill.", False),
+        ("I want to make sure the crane is safe.", False),
+        ("I've never seen the mill.", False),
+        ("Never mind.", False),
+        ("I always feel calm there.", False),
+        ("You should never put salt in my tea.", True),
     ],
 )
 def test_wishes_are_told_from_statements(text: str, expected: bool) -> None:
     assert is_standing(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Fine. Always give prices in kroner.", True),
+        ("I prefer short bullet lists to long paragraphs.", True),
+        ("Please use metric units in every answer.", True),
+        ("I'm allergic to epoxy.", True),
+        ("Always give prices in kroner when I ask about ferries.", False),
+        ("Can you always answer in German?", False),
+        ("I prefer tea to coffee.", False),
+        ("Never put soup next to bread.", False),
+    ],
+)
+def test_wishes_for_every_answer_are_told_from_others(text: str, expected: bool) -> None:
+    assert is_general(text) is expected
+    assert is_standing(text)
+
+
+WISHES = [
+    "Always give prices in Norwegian kroner.",
+    "I prefer short bullet lists to long paragraphs.",
+    "Never suggest vinyl flooring.",
+    "I'm allergic to epoxy.",
+    "Please use metric units in every answer.",
+]
+
+
+def lines_with(found: "qrmem.Recalled", part: str) -> str:
+    return "\n".join(line for line in found.text.splitlines() if part in line)
+
+
+async def test_wishes_have_room_beside_many_turns_that_match_better() -> None:
+    async with opened() as memory:
+        await memory.add_messages([("user", wish) for wish in WISHES], session="old")
+        for n in range(60):
+            await memory.add_turn("user", f"What does heat pump number {n} cost?", session="pumps")
+            reply = f"Heat pump {n} costs {n} thousand. " * 4
+            await memory.add_turn("assistant", reply, session="pumps")
+        found = await memory.recall("Which heat pump should I buy, and what does it cost?")
+        texts = [turn.text for turn in found.related]
+        assert set(WISHES) < set(texts)
+        assert sum(turn.session == "pumps" for turn in found.related) > 10
+        assert found.tokens <= 2000
+
+
+async def test_wishes_about_other_things_take_a_quarter_at_most() -> None:
+    async with opened() as memory:
+        wishes = [("user", f"I prefer chair number {n} in the hall.") for n in range(150)]
+        await memory.add_messages(wishes, session="old")
+        id = await memory.add_turn("assistant", "Kari charges 620 kroner an hour.", session="s")
+        found = await memory.recall("How much does Kari charge?", session="new", tokens=2000)
+        assert id in [turn.id for turn in found.related]
+        text = lines_with(found, "chair number")
+        counter = (await memory._session.models()).counter
+        assert 0 < counter.count(text) <= 500
+
+
+async def test_wishes_that_touch_the_prompt_come_before_newer_ones() -> None:
+    async with opened() as memory:
+        wish = "Never paint the ferry green."
+        await memory.add_turn("user", wish, session="old")
+        wishes = [("user", f"I prefer chair number {n} in the hall.") for n in range(60)]
+        await memory.add_messages(wishes, session="old")
+        said = [
+            ("user", f"Is the ferry on quay {n} of oak, or is the ferry new?") for n in range(90)
+        ]
+        await memory.add_messages(said, session="ferries")
+        found = await memory.recall("Which ferry is new, and which ferry is of oak?", tokens=600)
+        assert wish in [turn.text for turn in found.related]
+
+
+async def test_wishes_for_every_answer_stand_beside_prompts_about_nothing() -> None:
+    async with opened() as memory:
+        said = ["I prefer tea.", *WISHES, *(f"Never mention fog bank {n}." for n in range(30))]
+        ids = await memory.add_messages([("user", one) for one in said], session="old")
+        await far_away(memory)
+        found = await memory.recall("How tall is Mount Everest?", session="new", tokens=2000)
+        shown = {turn.id for turn in found.related}
+        assert ids[-1] in shown
+        assert ids[0] not in shown
+        assert found.tokens <= 200
+        found = await memory.recall("Is epoxy good for a garage?", session="new", tokens=2000)
+        assert "I'm allergic to epoxy." in [turn.text for turn in found.related]
+
+
+async def test_turns_that_have_nothing_of_the_prompt_do_not_fill_the_room() -> None:
+    async with opened() as memory:
+        await memory.add_messages(TALK, session="old")
+        await far_away(memory)
+        found = await memory.recall("Who sells tickets for my ferry to Skarrow?", session="new")
+        assert {turn.number for turn in found.related} <= {1, 2, 3, 4, 5, 6}
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from qrmem.graphstore import GraphStore
 from qrmem.memory.add import Adder
 from qrmem.memory.add_state import IngestState
 from qrmem.memory.session import Session
-from qrmem.retrieval import Searcher, dialog, turn_ranking
+from qrmem.retrieval import Searcher, dialog
 from qrmem.retrieval.fragments import FragmentScorer
+from qrmem.retrieval.wishes import wishes
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.normalise import normalise
 from qrmem.text.numbers import counted
@@ -186,7 +187,7 @@ async def standing(memory: Session, user: str | None) -> list[Turn]:
     await memory.known()
     ids = await memory.store.document_ids(memory.ns, where=where, prefix=TURN)
     standing_turns = await read(memory, await dialog.turn_infos(memory.store, memory.ns, ids))
-    return [replace(turn, text=turn_ranking.wishes(turn.text)) for turn in standing_turns]
+    return [replace(turn, text=wishes(turn.text)) for turn in standing_turns]
 
 
 @dataclass(frozen=True, slots=True)

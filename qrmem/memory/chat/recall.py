@@ -18,6 +18,7 @@ from qrmem.memory.chat.conversation import (
     read,
     said_in,
 )
+from qrmem.memory.chat.excerpts import LINE, excerpts, within
 from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher, dialog, turn_ranking
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
@@ -27,9 +28,9 @@ from qrmem.retrieval.turn_ranking import (
     Place,
     PromptTerms,
     TurnPart,
-    is_standing,
     is_stated,
 )
+from qrmem.retrieval.wishes import GENERAL_KEY, first_wishes, is_standing
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.times import periods
 from qrmem.text.words import searched
@@ -58,10 +59,10 @@ _RECENT_SHARE = 4
 """The last turns take at most one such part (a quarter) of the budget."""
 _CHECKED = 4
 """Number of the best turns whose corrections are looked up."""
+_WISH_SHARE = 4
+"""Wishes go before other turns within one such part (a quarter) of the budget."""
 _SPARE = 2
 """Multiple of the budget that is read before the best parts are chosen."""
-_LINE = 12
-"""Tokens of the words before a turn: speaker and time."""
 
 
 async def recall(memory: Session, options: RecallOptions, searcher: Searcher) -> Recalled:
@@ -117,7 +118,8 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
         best, tokens_left = await _best(chat, options.prompt, last, shown_ids, tokens_left)
         scores = {turn.id: one for turn, one in best.items() if one >= options.min_score}
         turns = [turn for turn in best if turn.id in scores]
-    corrections_by_turn, by_id = await _corrected(chat.searcher, turns[:_CHECKED], turns)
+    checked = sorted(turns, key=lambda turn: -scores.get(turn.id, 0.0))[:_CHECKED]
+    corrections_by_turn, by_id = await _corrected(chat.searcher, checked, turns)
     corrections_by_turn = {
         id: tuple(one for one in ids if is_said_by(said_at({"at": by_id[one].at}), options.as_of))
         for id, ids in corrections_by_turn.items()
@@ -245,9 +247,10 @@ async def _best(
     times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
     prompt_terms = PromptTerms(prompt, times)
     then = await said_in(chat, times)
-    scores, share = await _scored(chat, prompt_terms, only)
+    scores, matching, share = await _scored(chat, prompt_terms, only)
     if then:
-        scores = {**(await _scored(chat, prompt_terms, then))[0], **scores}
+        scores_then, matching_then, _ = await _scored(chat, prompt_terms, then)
+        scores, matching = {**scores_then, **scores}, matching | matching_then
     wishes = await marked(chat, dialog.STANDING_KEY)
     stated: set[int] = set()
     if share < 1 and prompt_terms.is_of_own_state:
@@ -256,7 +259,7 @@ async def _best(
     best: dict[int, float] = {}
     for (number, _), worth in scores.items():
         best[number] = max(best.get(number, 0.0), worth)
-    infos = await _around(chat, best, {*wishes, *stated, *map(numbered, then), last})
+    infos = await _around(chat, best, {*wishes, *stated, *map(numbered, then)})
     places = {number: _place(info) for number, info in infos.items()}
     is_of_then = any(
         prompt_terms.is_within(places[n].day) and places[n].day != today for n in places
@@ -267,55 +270,64 @@ async def _best(
     more = 0
     if share < 1:
         tokens = int(LITTLE * tokens)
-        more = turn_ranking.PART_TOKENS + _LINE  # one part may exceed the limit
-    if not share:
-        wishes = wishes if prompt_terms.is_for_oneself else set()
-        return await _wished(chat, wishes, best, known, tokens - more), tokens
+        more = turn_ranking.PART_TOKENS + LINE  # one part may exceed the limit
+    room = tokens // _WISH_SHARE if share else tokens
+
+    def may_show(number: int) -> bool:
+        return turn_id(number) not in known and chat.may_say(number)
+
+    marks = {n: infos[n].metadata for n in filter(may_show, wishes & infos.keys())}
+    if prompt_terms.is_of_all or not (share or prompt_terms.is_for_oneself):
+        marks = {n: m for n, m in marks.items() if n in matching or GENERAL_KEY in m}
+    first = first_wishes(marks, {n: best[n] for n in matching})[: room // LINE]
     context = turn_ranking.in_context(places, best, prompt_terms)
     wish = turn_ranking.standing_bonus(prompt_terms)
-    # What a part gets at most. With more, many wishes would be read, and few turns that score more.
-    bound = {n: best.get(n, 0.0) + context[n] + STATED * (n in stated) for n in places}
-    bound |= {n: bound[n] + wish for n in wishes & places.keys() if places[n].is_users}
-    # If little matches, the newest turns fill the room.
-    newest = range(last, max(0, last - _FAR), -1)
-    numbers_in_order = dict.fromkeys([*sorted(bound, key=lambda n: (-bound[n], n)), *newest])
-    numbers = [n for n in numbers_in_order if turn_id(n) not in known and chat.may_say(n)]
-    turns, parts = await _up_to(chat, numbers, infos, _SPARE * tokens)
+    bound: dict[int, float] = {}
+    if share:
+        # Other wishes are no context of what matches.
+        others = places.keys() - (wishes - matching - stated - set(map(numbered, then)))
+        # What a part gets at most. With more, many wishes would be read, and few better turns.
+        bound = {n: best.get(n, 0.0) + context[n] + STATED * (n in stated) for n in others}
+        bound |= {n: bound[n] + wish for n in wishes & others if places[n].is_users}
+        if prompt_terms.is_of_all:  # if little matches, the newest turns fill the room
+            bound |= {n: 0.0 for n in range(max(1, last - _FAR), last) if n not in places}
+    numbers = sorted(bound, key=lambda n: (-bound[n], -n if n not in places else n))
+    order = dict.fromkeys([*first, *filter(may_show, numbers)])
+    turns, parts = await _up_to(chat, list(order), infos, _SPARE * tokens + room)
 
-    rows = []
+    rows, wish_rows = [], []
     for number, segments in parts.items():
         wished = {n for n, one in enumerate(segments) if number in wishes and is_standing(one.text)}
         said = {n for n, one in enumerate(segments) if number in stated and is_stated(one.text)}
-        matching_places = {
-            place for place, one in enumerate(segments) if scores.get((number, one.id))
-        } or {0}
-        is_users = number in places and places[number].is_users
-        fact_score = scores.get((number, ""), 0.0)  # a fact's score counts for its turn
-        for place in sorted(matching_places | wished | said):
-            score = max(scores.get((number, segments[place].id), 0.0), fact_score)
-            score += context.get(number, 0.0)
-            score += wish * (is_users and place in wished) + STATED * (place in said)
-            rows.append(TurnPart(number, place, score))
+        bonus = wish if number in places and places[number].is_users else 0.0
+        for part in _rated(number, segments, scores, wished | said):
+            score = part.score + context.get(number, 0.0)
+            score += bonus * (part.index in wished) + STATED * (part.index in said)
+            part = replace(part, score=score)
+            wish_rows += [part] if number in first and part.index in wished else []
+            rows += [part] if number in bound else []
+    wish_rows.sort(key=lambda part: (first.index(part.turn), part.index))
+    before = list(within(chat, turns, parts, wish_rows, room))
+    if not rows:
+        return excerpts(chat, turns, parts, before, tokens - more), tokens
     ordered = turn_ranking.best_first(rows, prompt_terms, last)
     chosen = await _reranked(chat, prompt, parts, ordered)
-    return _excerpts(chat, turns, parts, chosen, tokens - more), tokens
+    after = (part for part in chosen if part not in before)
+    return excerpts(chat, turns, parts, chain(before, after), tokens - more), tokens
 
 
-async def _wished(
-    chat: Chat, wishes: set[int], best: Mapping[int, float], known: set[str], tokens: int
-) -> dict[Turn, float]:
-    """Return the wishes that fit: best scores first, then health and diet, then the newest."""
-    ill = await marked(chat, dialog.HEALTH_KEY) if wishes else set()
-    nearest = sorted(wishes, key=lambda n: (-best.get(n, 0.0), n not in ill, -n))
-    numbers = [n for n in nearest if turn_id(n) not in known and chat.may_say(n)]
-    turns, parts = await _up_to(chat, numbers, {}, tokens)
-    wish_parts = [
-        TurnPart(number, place, turn_ranking.STANDING)
-        for number in numbers
-        for place, one in enumerate(parts.get(number, ()))
-        if is_standing(one.text)
-    ]
-    return _excerpts(chat, turns, parts, wish_parts, tokens)
+def _rated(
+    number: int,
+    segments: Sequence[Segment],
+    scores: Mapping[tuple[int, str], float],
+    others: Collection[int],
+) -> Iterator[TurnPart]:
+    """Yield the parts of a turn that match the prompt, or its first, and others, with scores."""
+    own = [scores.get((number, one.id), 0.0) for one in segments]
+    matching = {place for place, score in enumerate(own) if score} or {0}
+    fact_score = scores.get((number, ""), 0.0)  # a fact's score counts for its turn
+    for place in sorted(matching.union(others)):
+        yield TurnPart(number, place, max(own[place], fact_score))
 
 
 async def _reranked(
@@ -329,39 +341,6 @@ async def _reranked(
     texts = [parts[one.turn][one.index].text for one in first]
     order = await reranker.ranked(prompt, texts)
     return chain(first if order is None else (first[place] for place, _ in order), ordered)
-
-
-def _excerpts(
-    chat: Chat,
-    turns: Mapping[int, Turn],
-    parts: Mapping[int, Sequence[Segment]],
-    ordered: Iterable[TurnPart],
-    tokens: int,
-) -> dict[Turn, float]:
-    """Return turns, reduced to their best parts, with scores: somewhat more than fits."""
-    places_shown: dict[int, set[int]] = {}
-    scores: dict[int, float] = {}
-    for part in ordered:
-        segment = parts[part.turn][part.index]
-        is_new = part.turn not in places_shown
-        tokens -= segment.tokens + (_LINE if is_new and chat.is_printed else 0)
-        places_shown.setdefault(part.turn, set()).add(part.index)
-        scores.setdefault(part.turn, round(part.score, 4))
-        if tokens < 0:
-            break
-    return {
-        replace(turns[number], text=_excerpt(parts[number], places)): scores[number]
-        for number, places in places_shown.items()
-    }
-
-
-def _excerpt(parts: Sequence[Segment], places: Collection[int]) -> str:
-    """Return a turn with only some parts; an ellipsis marks omitted ones."""
-    text, before = "", -1
-    for place in sorted(places):
-        text += ("" if place == before + 1 else " … ") + parts[place].text.rstrip("\n")
-        before = place
-    return (text if before == len(parts) - 1 else f"{text.rstrip()} …").strip()
 
 
 async def _around(
@@ -411,20 +390,27 @@ async def _up_to(
 
 async def _scored(
     chat: Chat, asked: PromptTerms, only: Collection[str] | None
-) -> tuple[dict[tuple[int, str], float], float]:
+) -> tuple[dict[tuple[int, str], float], set[int], float]:
     """Return the scores of parts by words and vectors, up to 1 each, and their share of the budget.
 
     Args:
         only: ids of the only documents to use; `None`: all.
 
     Returns:
-        Scores by a turn's number and a segment's id ("" for a fact of the turn), and the share.
+        Scores by a turn's number and a segment's id ("" for a fact of the turn), the numbers of
+        the turns that share a word with the prompt or are near in meaning, and the share.
     """
     nearby = await chat.searcher.near(asked.text, _CANDIDATES, only)
     scores: dict[tuple[int, str], float] = {}
+    matching: set[int] = set()
     bags = []
-    for entry, words, meaning in zip(
-        nearby.entries, nearby.lexical.tolist(), nearby.dense.tolist(), strict=True
+    matches = (nearby.lexical > 0) | (nearby.cosines >= asked.least_cosine)
+    for entry, words, meaning, is_match in zip(
+        nearby.entries,
+        nearby.lexical.tolist(),
+        nearby.dense.tolist(),
+        matches.tolist(),
+        strict=True,
     ):
         number = turn_number(entry.document_id, entry.metadata)
         if number and words + meaning > 0:
@@ -432,9 +418,11 @@ async def _scored(
             key = (number, "" if is_fact else entry.id)
             scores[key] = max(scores.get(key, 0.0), words + meaning)
             bags.append(entry.terms)
+            matching |= {number} if is_match else set()
     question = nearby.question
     is_near = bool(nearby.cosines.size) and nearby.cosines.max() >= asked.least_cosine
-    return scores, 1.0 if is_near else asked.share(question.rarity, question.rarest, bags)
+    share = 1.0 if is_near else asked.share(question.rarity, question.rarest, bags)
+    return scores, matching, share
 
 
 async def _facts(chat: Chat, turns: Sequence[Turn]) -> dict[str, list[str]]:
