@@ -33,7 +33,7 @@ def _blocking(
     return call
 
 
-class Memory:
+class Memory(facade.BlockingMemory):
     """`qrmem.Memory` without `await`. Use it in a `with` block, or `close()` it."""
 
     def __init__(self, opening: facade.Opening) -> None:

@@ -270,7 +270,7 @@ class PromptedReasoner(Answerer):
             is_watched: whether to stream verdicts and answers.
         """
         prompts = load_prompts(settings.prompts)
-        caller = Caller(chat, TokenBudget(tokenizer), listener, prompts)
+        caller = Caller(chat, TokenBudget(tokenizer), prompts, listener)
         super().__init__(caller, settings.reserve, is_watched=is_watched)
         window, is_paper = settings.window, mode == "paper"
         reserve = min(settings.reserve, window // 4)

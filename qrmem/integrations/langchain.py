@@ -13,10 +13,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import ConfigDict, Field
 
-from qrmem import sync
 from qrmem.errors import QrmemError, UsageError
 from qrmem.integrations.toolset import Toolset
-from qrmem.memory import Memory
+from qrmem.memory import BlockingMemory, Memory
 from qrmem.types import Hit
 
 TOOLS = ("search_memory", "ask_memory", "look_up_entity")
@@ -25,7 +24,7 @@ _AWAITED = "this memory is asynchronous: use ainvoke, or open it with qrmem.sync
 
 
 def tools(
-    memory: Memory | sync.Memory, names: Sequence[str] = (), *, user: str = ""
+    memory: Memory | BlockingMemory, names: Sequence[str] = (), *, user: str = ""
 ) -> list[BaseTool]:
     """Return tools bound to one memory: `search_memory`, `ask_memory` and `look_up_entity`.
 
@@ -42,7 +41,7 @@ def tools(
     Raises:
         UsageError: `memory` is not an open memory, or no tool has one of the names.
     """
-    if not isinstance(memory, Memory | sync.Memory):
+    if not isinstance(memory, Memory | BlockingMemory):
         raise UsageError(f"tools need an open memory, not {type(memory).__name__}")
     if isinstance(names, str):
         raise UsageError(f"names is a list of tools, not one text: [{names!r}]")
@@ -53,7 +52,7 @@ def tools(
     return [_tool(memory, name, user) for name in names]
 
 
-def _tool(memory: Memory | sync.Memory, name: str, user: str) -> StructuredTool:
+def _tool(memory: Memory | BlockingMemory, name: str, user: str) -> StructuredTool:
     async def coroutine(**options: Any) -> str:
         with _errors_as_text():
             text: str = await _acall(memory, lambda m: getattr(Toolset(m, user), name)(**options))
@@ -102,7 +101,7 @@ class MemoryRetriever(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    memory: Memory | sync.Memory
+    memory: Memory | BlockingMemory
     k: int = Field(default=5, ge=1)
     where: dict[str, Any] | None = None
 
@@ -112,7 +111,8 @@ class MemoryRetriever(BaseRetriever):
         if isinstance(self.memory, Memory):
             raise UsageError(_AWAITED)
         most = self.k if k is None else k
-        return _documents(self.memory.search(query, k=most, where=self.where))
+        hits = self.memory.call(lambda m: m.search(query, k=most, where=self.where))
+        return _documents(hits)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
@@ -122,7 +122,7 @@ class MemoryRetriever(BaseRetriever):
         return _documents(hits)
 
 
-async def _acall(memory: Memory | sync.Memory, function: Any) -> Any:
+async def _acall(memory: Memory | BlockingMemory, function: Any) -> Any:
     return await (function(memory) if isinstance(memory, Memory) else memory.acall(function))
 
 

@@ -26,9 +26,8 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from qrmem import sync
 from qrmem.errors import NotFound, UsageError
-from qrmem.memory import Memory
+from qrmem.memory import BlockingMemory, Memory
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, MetaValue, Scalar
 
@@ -68,11 +67,11 @@ class MemoryStore(BaseStore):
     """
 
     def __init__(
-        self, memory: Memory | sync.Memory, *, fields: Sequence[str] | None = None
+        self, memory: Memory | BlockingMemory, *, fields: Sequence[str] | None = None
     ) -> None:
         if isinstance(fields, str):
             raise UsageError(f"fields is a list of paths, not one text: [{fields!r}]")
-        if not isinstance(memory, Memory | sync.Memory):
+        if not isinstance(memory, Memory | BlockingMemory):
             raise UsageError(f"a store needs an open memory, not {type(memory).__name__}")
         self._memory = memory
         self._fields = fields

@@ -8,9 +8,8 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from qrmem import sync
 from qrmem.errors import UsageError
-from qrmem.memory import Memory
+from qrmem.memory import BlockingMemory, Memory
 from qrmem.memory.keywords import AskKeywords
 from qrmem.types import Answer, Step
 from qrmem.types.options import AskOptions, options_of
@@ -35,7 +34,7 @@ class AskState(TypedDict, total=False):
 
 
 def strategy_graph(
-    memory: Memory | sync.Memory, **options: Unpack[AskKeywords]
+    memory: Memory | BlockingMemory, **options: Unpack[AskKeywords]
 ) -> CompiledStateGraph[AskState, None, AskState, AskState]:
     """Return a compiled graph that answers `question` by a strategy; it is asynchronous only.
 
@@ -50,7 +49,7 @@ def strategy_graph(
     Raises:
         UsageError: an option is unknown or has a bad value, or `memory` is no open memory.
     """
-    if not isinstance(memory, Memory | sync.Memory):
+    if not isinstance(memory, Memory | BlockingMemory):
         raise UsageError(
             f"memory must be from qrmem.open or qrmem.sync.open, not {type(memory).__name__}"
         )
@@ -66,7 +65,7 @@ def strategy_graph(
 
     async def ask(state: AskState) -> AskState:
         tell, question = get_stream_writer(), state.get("question", "")
-        if isinstance(memory, sync.Memory):
+        if isinstance(memory, BlockingMemory):
             loop = asyncio.get_running_loop()
             return await memory.acall(
                 lambda opened: answered(

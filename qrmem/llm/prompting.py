@@ -7,7 +7,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -15,8 +15,10 @@ from qrmem.errors import ContextExceeded, PromptError, WindowTooSmall
 from qrmem.llm.found_json import without_reasoning
 from qrmem.llm.replies import strict_schema
 from qrmem.llm.structured import Structured, ask
-from qrmem.prompts import PromptSet, load_prompts
 from qrmem.types import ChatModel, ChatRequest, Event, Listener, Loss, Message, Tokenizer
+
+if TYPE_CHECKING:
+    from qrmem.prompts import PromptSet
 
 Out = TypeVar("Out", bound=BaseModel)
 Value = TypeVar("Value")
@@ -120,7 +122,7 @@ class Caller:
 
     Attributes:
         budget: the token counter.
-        prompts: the set of prompts; the default set if none is given.
+        prompts: the set of prompts.
         packed_again: maximum number of times that a prompt is shortened for a server's context.
     """
 
@@ -128,11 +130,11 @@ class Caller:
         self,
         chat: ChatModel,
         budget: TokenBudget,
+        prompts: "PromptSet",
         listener: Listener | None = None,
-        prompts: PromptSet | None = None,
     ) -> None:
         self.budget = budget
-        self.prompts = load_prompts() if prompts is None else prompts
+        self.prompts = prompts
         self._chat = chat
         self._listener = listener
         self._exceeded: ContextExceeded | None = None

@@ -1,9 +1,10 @@
 """The facade of a memory: `search`, `ask`, `plan`, `stream`; base classes have the rest."""
 
-from collections.abc import AsyncGenerator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from copy import copy
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.io.sources import Source
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from qrmem.retrieval.fragments import FragmentSettings
     from qrmem.types.usage import Plan
 
-__all__ = ["EntityCount", "Memory", "open"]
+__all__ = ["BlockingMemory", "EntityCount", "Memory"]
+
+T = TypeVar("T")
 
 
 class Memory(ChangeMethods, ChatMethods, LookMethods):
@@ -220,3 +223,15 @@ class Memory(ChangeMethods, ChatMethods, LookMethods):
         other._listener = both
         other._is_watched = words or self._is_watched
         return other
+
+
+class BlockingMemory(ABC):
+    """A memory on its own event loop: what the integrations need of `qrmem.sync.Memory`."""
+
+    @abstractmethod
+    def call(self, function: Callable[[Memory], Coroutine[Any, Any, T]]) -> T:
+        """Run an async function of the memory, and wait until it is done."""
+
+    @abstractmethod
+    async def acall(self, function: Callable[[Memory], Coroutine[Any, Any, T]]) -> T:
+        """Like `call`, for use in an event loop, which it does not block."""

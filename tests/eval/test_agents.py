@@ -8,6 +8,7 @@ from qrmem.agents.baselines import memwalker, read_agent
 from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.llm.prompting import Caller, TokenBudget
+from qrmem.prompts import load_prompts
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import AskContext, ChatRequest, Passage, Segment, Verdict
 
@@ -23,7 +24,7 @@ def leaves(*texts: str) -> list[Passage]:
 
 
 def caller(model: ScriptedModel) -> Caller:
-    return Caller(model, TokenBudget(COUNTER))
+    return Caller(model, TokenBudget(COUNTER), load_prompts())
 
 
 def reasoner(model: ScriptedModel) -> PromptedReasoner:

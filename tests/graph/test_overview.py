@@ -13,6 +13,7 @@ from qrmem.agents import Outcome, Search
 from qrmem.agents.search.start import sides
 from qrmem.agents.strategies import overview
 from qrmem.llm.prompting import Caller, TokenBudget
+from qrmem.prompts import load_prompts
 from qrmem.retrieval.searcher import Searcher
 from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.tokens import BuiltinTokenizer
@@ -52,7 +53,7 @@ async def ask(store: ReferenceStore, chat: Noting, question: str, **options: Any
         searcher=Searcher(store, "ns"),
         scorer=EdgeScorer(Searcher(store, "ns")),
         options=AskOptions(question=question, window=2000, **options),
-        caller=Caller(chat, TokenBudget(BuiltinTokenizer())),
+        caller=Caller(chat, TokenBudget(BuiltinTokenizer()), load_prompts()),
     )
     return await outcome_of(run)
 
