@@ -26,7 +26,7 @@ from benchmarks import multihop
 from qrmem.eval import Corpus, load
 from qrmem.eval.datasets.books import leval
 from qrmem.eval.registry import build
-from qrmem.eval.systems import choosing_answers, ordering
+from qrmem.eval.systems import adaleval_prompting, ordering
 
 LENGTHS = ("2k", "4k", "8k", "16k", "32k")
 STRIDE, PER_TEXT = 12, 120
@@ -89,7 +89,7 @@ def answer_cases(data: Path) -> Groups:
         ]
         for added in ADDED:
             options = item["all_answers"] + rng.sample(others, min(added, len(others)))
-            found = choosing_answers.signals(item["question"], options)
+            found = adaleval_prompting.signals(item["question"], options)
             made[str(n % FOLDS)][f"+{added}"].append((found, int(item["answer"][1:]) - 1))
     return made
 
@@ -153,7 +153,7 @@ def main(kind: str) -> None:
     """Fit and report."""
     data = multihop.folder()
     groups = order_cases(data) if kind == "tsort" else answer_cases(data)
-    names = (*ordering.PAIR, "brought in") if kind == "tsort" else choosing_answers.SIGNALS
+    names = (*ordering.PAIR, "brought in") if kind == "tsort" else adaleval_prompting.SIGNALS
     for part, hits in left_out(groups).items():
         for held, own in hits.items():
             print(f"{held}, {part}: {share([own])}")

@@ -15,6 +15,7 @@ from qrmem.eval.items import Build, Built, Context, Item
 from qrmem.eval.memories import IDLE, Memories, OpenMemory, new_space
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import open_store
+from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.llm.budget import Budget, Caps, Price, prices_of
 from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.embedders import (
@@ -237,29 +238,12 @@ async def open_harness(
         record: gets the cost of each memory that is built.
         force: see `Harness`, also for `full_window` and `retrieve`.
     """
-    chat, embedder, listener = options.chat, options.embedder, options.listener
+    listener, calls = options.listener, CallCounter(options.listener)
+    budget = Budget(caps=options.caps, price_of=prices_of(settings).of, within=options.within)
     async with AsyncExitStack() as stack:
-        model = None
-        budget = Budget(caps=options.caps, price_of=prices_of(settings).of, within=options.within)
-        if settings.model:
-            if chat is None:
-                chat = await stack.enter_async_context(ServerChatModel(settings))
-            budget.require_prices([settings.model])
-            models = chat if isinstance(chat, ChatModels) else ChatModels(chat)
-            model = replace(models, budget=budget)
-        if embedder is None:
-            embedder = open_embedder(settings.embedder, settings)
-            stack.push_async_callback(close_embedder, embedder)
-        if embedder is not None:
-            embedder = counted_embedder(embedder, budget, open_tokenizer(settings.tokenizer))
-        # The cache of replies to baselines, so that a resumed run pays for none twice.
-        replies = str(folder / "replies.db") if settings.model else "memory://"
-        store = await open_store(replies, settings)
-        stack.push_async_callback(store.close)
-        info = await store.namespace(REPLIES)
-        if info is None:
-            reply_settings = settings.with_(namespace=REPLIES, embedder="none")
-            info = await new_space(store, reply_settings, None)
+        model = await _open_chat_models(settings, options, budget, stack)
+        embedder = _open_embedder(settings, options, budget, stack)
+        store, info = await _open_replies(settings, folder, stack)
         memories = Memories(
             folder=folder / "memories",
             settings=settings,
@@ -272,7 +256,6 @@ async def open_harness(
         )
         stack.push_async_callback(memories.close)
         tools = Models(store, info, settings, model, embedder)
-        calls = CallCounter(listener)
         yield Harness(
             settings=settings,
             tools=tools,
@@ -287,6 +270,47 @@ async def open_harness(
             is_rehearsal=options.rehearsed is not None,
             full_window=full_window,
         )
+
+
+async def _open_chat_models(
+    settings: Settings, options: RunOptions, budget: Budget, stack: AsyncExitStack
+) -> ChatModels | None:
+    """Return the run's chat models under its budget; none if the settings name none."""
+    if not settings.model:
+        return None
+    chat = options.chat
+    if chat is None:
+        chat = await stack.enter_async_context(ServerChatModel(settings))
+    budget.require_prices([settings.model])
+    return replace(chat if isinstance(chat, ChatModels) else ChatModels(chat), budget=budget)
+
+
+def _open_embedder(
+    settings: Settings, options: RunOptions, budget: Budget, stack: AsyncExitStack
+) -> Embedder | None:
+    """Return the run's embedder, whose tokens the budget counts; none if the settings say so."""
+    embedder = options.embedder
+    if embedder is None:
+        embedder = open_embedder(settings.embedder, settings)
+        stack.push_async_callback(close_embedder, embedder)
+    if embedder is None:
+        return None
+    return counted_embedder(embedder, budget, open_tokenizer(settings.tokenizer))
+
+
+async def _open_replies(
+    settings: Settings, folder: Path, stack: AsyncExitStack
+) -> tuple[GraphStore, NamespaceInfo]:
+    """Open the cache of replies to baselines, so that a resumed run pays for none twice."""
+    store = await open_store(
+        str(folder / "replies.db") if settings.model else "memory://", settings
+    )
+    stack.push_async_callback(store.close)
+    info = await store.namespace(REPLIES)
+    if info is None:
+        reply_settings = settings.with_(namespace=REPLIES, embedder="none")
+        info = await new_space(store, reply_settings, None)
+    return store, info
 
 
 def resolved(settings: Settings) -> Settings:

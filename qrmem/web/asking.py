@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -20,9 +20,8 @@ from qrmem.errors import (
 from qrmem.memory import Memory
 from qrmem.memory.ask import answer_of
 from qrmem.text.words import cut_note
-from qrmem.types import Answer, Step, Strategy, Where, Words
-from qrmem.types.turns import USER_KEY
-from qrmem.web.guard import log
+from qrmem.types import Answer, Step, Strategy, Words
+from qrmem.web.guard import log, own_where
 from qrmem.web.response_models import Refusal, of, whole
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def asking(app: "FastAPI", memory: Memory, user: str = "") -> None:
             window=window,
             choices=choices,
             documents=documents,
-            where=own(user, where, documents),
+            where=own_where(user, where, documents),
             types=types,
             as_of=as_of,
         )
@@ -144,24 +143,6 @@ def error_of(memory: Memory, exc: QrmemError) -> tuple[Refusal, int]:
     message = whole(exc.public(memory.location))
     suggestions = exc.near if isinstance(exc, NotFound) else ()
     return Refusal(message, type(exc).__name__, suggestions), status
-
-
-def own(user: str, where: Where | None, documents: Sequence[str] | None) -> Where | None:
-    """Return `where`, limited to the documents of the token's user.
-
-    Args:
-        user: the user of the token; "" adds no limit.
-        where: the request's condition on the metadata.
-        documents: the request's document ids.
-
-    Raises:
-        UsageError: the token has a user, and the request names documents or a user.
-    """
-    if not user:
-        return where
-    if documents is not None or USER_KEY in (where or {}):
-        raise UsageError(f"this token reads only {user}'s documents: leave out documents and user")
-    return {**(where or {}), USER_KEY: user}
 
 
 def note_length(question: str, response: "Response", *, miss: str = "") -> None:

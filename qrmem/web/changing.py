@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
+from qrmem.errors import NotFound
 from qrmem.memory import Memory
 from qrmem.types import AddReport, FactView, MetaValue
+from qrmem.web.guard import of_user, own_document
 from qrmem.web.jobs import Jobs
 from qrmem.web.response_models import Added, Decision, Deleted, DeletedCount, of, whole
 
@@ -108,3 +110,45 @@ def deciding(app: "FastAPI", memory: Memory) -> None:
     ) -> Any:
         await (memory.merge if same else memory.separate)(first, second)
         return Decision(whole(first), whole(second), same)
+
+
+def writing_of_user(app: "FastAPI", memory: Memory, user: str) -> None:
+    """Add the routes that add and delete the user's documents and turns."""
+    from fastapi import Body
+
+    @app.post("/documents", summary="Read a text into the memory", responses=of(AddReport))
+    async def add(
+        text: Annotated[str, Body(min_length=1)],
+        id: Annotated[str, Body(min_length=1)],
+        title: Annotated[str, Body()] = "",
+        metadata: Annotated[Mapping[str, MetaValue] | None, Body()] = None,
+        update: Annotated[bool, Body()] = False,
+    ) -> Any:
+        fields = {"text": text, "title": title, "id": id, "metadata": metadata or {}}
+        document = of_user(user, fields)
+        try:
+            await own_document(memory, user, document["id"])
+        except NotFound:
+            update = False  # an existing document belongs to somebody else and is not replaced
+        return await memory.add(document, update=update)
+
+    @app.delete("/documents/{id:whole}", summary="Forget a document", responses=of(Deleted))
+    async def delete(id: str) -> Any:
+        await own_document(memory, user, id)
+        await memory.delete(id)
+        return Deleted(whole(id))
+
+    @app.post("/turns", summary="Keep a turn", responses=of(Added))
+    async def add_turn(
+        role: Annotated[str, Body()],
+        text: Annotated[str, Body()],
+        session: Annotated[str, Body()] = "",
+        speaker: Annotated[str, Body()] = "",
+        at: Annotated[str | None, Body()] = None,
+        extract: Annotated[bool, Body()] = False,
+    ) -> Any:
+        return Added(
+            await memory.add_turn(
+                role, text, at=at, session=session, speaker=speaker, user=user, extract=extract
+            )
+        )

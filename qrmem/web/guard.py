@@ -1,24 +1,29 @@
 """Access control of the servers by tokens, limits on requests, and the server loop."""
 
-import asyncio
 import re
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from errno import EADDRINUSE
+from functools import partial
 from hashlib import sha256
 from logging import StreamHandler, getLogger
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from qrmem import settings_files
-from qrmem.errors import OutOfReach, UsageError, clean_name, refused
+from qrmem.errors import NotFound, OutOfReach, UsageError, clean_name, refused
+from qrmem.text.normalise import normalise
+from qrmem.types.turns import SCOPES, USER_KEY, document_id_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from qrmem.memory import Memory
+    from qrmem.types import Document, Where
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LARGEST = 1024 * 1024
@@ -175,13 +180,23 @@ async def run(app: "ASGIApp", listens: socket.socket) -> None:
     """Serve an app on a socket until an interrupt."""
     import uvicorn
 
+    from qrmem.web.connections import BoundedProtocol
+
     if not _logger.handlers:
         # To the terminal, since the logger of the package prints nothing.
         _logger.addHandler(StreamHandler())
     most = _most_connections()
+    protocol = partial(
+        BoundedProtocol,
+        most=most,
+        waiting={},
+        head_seconds=HEAD_SECONDS,
+        body_seconds=BODY_SECONDS,
+        log=log,
+    )
     config = uvicorn.Config(
         app,
-        http=_bounded(most),
+        http=cast(Any, protocol),
         ws="none",
         # So many connections may be accepted before one of them is closed.
         backlog=max(1, most // 2),
@@ -201,86 +216,66 @@ def _most_connections() -> int:
     return CONNECTIONS
 
 
-def _bounded(most: int) -> Any:
-    """Return uvicorn's protocol with time limits for requests and replies.
+# What a token of one user reaches.
 
-    uvicorn waits without limit for the first request of a connection and for the rest of a request.
-    Its own limit on connections refuses every client while idle connections use it up.
+
+def own_where(user: str, where: "Where | None", documents: Sequence[str] | None) -> "Where | None":
+    """Return `where`, limited to the documents of the token's user.
 
     Args:
-        most: maximum number of connections. A further connection closes the one that has waited
-            longest for a request.
+        user: the user of the token; "" adds no limit.
+        where: the request's condition on the metadata.
+        documents: the request's document ids.
+
+    Raises:
+        UsageError: the token has a user, and the request names documents or a user.
     """
-    from uvicorn.protocols.http.h11_impl import H11Protocol
+    if not user:
+        return where
+    if documents is not None or USER_KEY in (where or {}):
+        raise UsageError(f"this token reads only {user}'s documents: leave out documents and user")
+    return {**(where or {}), USER_KEY: user}
 
-    waiting: dict[Any, None] = {}  # the one that has waited longest comes first
 
-    class BoundedProtocol(H11Protocol):
-        timer: asyncio.TimerHandle | None = None
-        awaited: Any = None
-        unsent = 0
+async def own_document(memory: "Memory", user: str, id: str) -> "Document":
+    """Return a document of a user.
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            if len(self.connections) > most:
-                log(f"more than {most} connections: one that waits for its request is closed")
-                longest = next(iter(waiting), self)
-                waiting.pop(longest, None)  # else the next connection would close it again
-                longest.transport.abort()
-            self.watch()
+    Raises:
+        NotFound: the user has no document with this id, even if another user has.
+    """
+    with suppress(NotFound):
+        stored_document = await memory.document(id)
+        if stored_document.metadata.get(USER_KEY) == user:
+            return stored_document
+    raise NotFound(f"no document {id!r} of {user}")
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self.watch()
 
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self.watch()
+def own_user(token_user: str, user: str | None) -> str | None:
+    """Return the user whose data a request may read: the token's, or else the one it names.
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self.end_in(HEAD_SECONDS)
+    Raises:
+        UsageError: the token has a user, and the request names another.
+    """
+    if token_user and user not in (None, "", token_user):
+        raise UsageError(f"this token reads only {token_user}'s turns and facts: leave out user")
+    return token_user or user
 
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            self.awaited = None
-            self.watch()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            self.rest()
+def of_user(user: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with the user in its metadata.
 
-        def watch(self) -> None:
-            """Set a time limit for the current part, once; slow bytes do not extend it."""
-            is_open = self.cycle is not None and not self.cycle.response_complete
-            if is_open and not self.cycle.more_body:
-                if not self.flow.write_paused:
-                    self.rest()  # the request is complete, and is being answered
-            elif self.awaited != (now := (self.cycle, is_open)):
-                self.awaited = now
-                waiting.pop(self, None)
-                waiting[self] = None
-                self.end_in(BODY_SECONDS if is_open else HEAD_SECONDS)
-
-        def rest(self) -> None:
-            waiting.pop(self, None)
-            self.awaited = None
-            if self.timer is not None:
-                self.timer.cancel()
-
-        def end_in(self, seconds: float) -> None:
-            if self.timer is not None:
-                self.timer.cancel()
-            self.timer = self.loop.call_later(seconds, self.end)
-
-        def end(self) -> None:
-            unsent, self.unsent = self.unsent, self.transport.get_write_buffer_size()
-            if self.unsent and self.unsent != unsent:
-                self.end_in(HEAD_SECONDS)  # the client reads on
-            else:
-                self.transport.abort()
-
-    return BoundedProtocol
+    Raises:
+        UsageError: it has no id, or it has metadata that only the service sets.
+    """
+    metadata, id = document.get("metadata"), document.get("id")
+    if not isinstance(id, str) or not id:
+        raise UsageError("a document needs an id")
+    if not isinstance(metadata, Mapping | None):
+        raise UsageError(f"metadata of {id} are names with values")
+    if scopes_taken := SCOPES.intersection(map(normalise, metadata or ())):
+        raise UsageError(f"metadata {', '.join(sorted(scopes_taken))}: the service sets it")
+    changes = {"id": document_id_of(user, id), "metadata": {**(metadata or {}), USER_KEY: user}}
+    return {**document, **changes}
 
 
 # `qrmem serve --tokens FILE`: a table of tokens with the rights of each.

@@ -33,9 +33,8 @@ from qrmem.io.sources import Refused, documents
 from qrmem.memory import Memory
 from qrmem.types import AddReport, Document, Event
 from qrmem.types.turns import USER_KEY
-from qrmem.web.guard import log
+from qrmem.web.guard import log, of_user
 from qrmem.web.response_models import Job, of, part
-from qrmem.web.user_api import of_user
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -20,8 +20,7 @@ from qrmem.eval.preset import folder_of
 from qrmem.eval.registry import build
 from qrmem.eval.report.plots import Panel, panels
 from qrmem.eval.report.results import Results
-from qrmem.eval.systems.adaleval_prompting import without_middle
-from qrmem.eval.systems.choosing_answers import best_answer
+from qrmem.eval.systems.adaleval_prompting import best_answer, without_middle
 from qrmem.eval.systems.ordering import order
 from qrmem.llm.tokenizers import open_tokenizer
 from tools import adaleval_small_model

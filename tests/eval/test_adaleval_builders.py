@@ -11,8 +11,8 @@ from e2e.conftest import Shell
 
 from benchmarks.adaleval import built, write_dump
 from qrmem.errors import QrmemError, UsageError
-from qrmem.eval.builders.book_paragraphs import cleaned
 from qrmem.eval.builders.threads import plain
+from qrmem.eval.builders.tsort import cleaned
 from qrmem.eval.registry import build
 from qrmem.llm.tokenizers import open_tokenizer
 

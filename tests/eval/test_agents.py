@@ -4,7 +4,7 @@ import json
 
 from fakes import ScriptedModel
 
-from qrmem.agents.baselines import memwalker, read_agent
+from qrmem.agents import baselines
 from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.llm.prompting import Caller, TokenBudget
@@ -49,7 +49,7 @@ def shown(request: ChatRequest) -> str:
 
 async def test_a_tree_has_eight_children_at_most_and_one_root() -> None:
     model = ScriptedModel(*[summary(f"summary {n}") for n in range(9 + 2 + 1)])
-    tree = await memwalker.build_tree(caller(model), leaves(*["text"] * 9), 2000)
+    tree = await baselines.build_tree(caller(model), leaves(*["text"] * 9), 2000)
     assert [len(node.children) for node in tree] == [0] * 9 + [8, 1, 2]
     model.assert_all_used()
 
@@ -57,10 +57,10 @@ async def test_a_tree_has_eight_children_at_most_and_one_root() -> None:
 async def walked(model: ScriptedModel, *, is_forced: bool = True) -> tuple[Verdict, list[str]]:
     """Return the verdict on a small tree, and the actions that led to it."""
     text = leaves("The Marigold sank.", "Strake was born in Vantry.", "The inn is old.")
-    made = [memwalker.Node(f"about {n}", passage=leaf) for n, leaf in enumerate(text)]
-    tree = [*made, memwalker.Node("all of it", (0, 1, 2))]
-    walk = memwalker.TreeWalk(tree, caller(model), reasoner(model), ASKED)
-    verdict, steps = await memwalker.walk(walk, is_forced=is_forced)
+    made = [baselines.Node(f"about {n}", passage=leaf) for n, leaf in enumerate(text)]
+    tree = [*made, baselines.Node("all of it", (0, 1, 2))]
+    walk = baselines.TreeWalk(tree, caller(model), reasoner(model), ASKED)
+    verdict, steps = await baselines.walk(walk, is_forced=is_forced)
     model.assert_all_used()
     return verdict, [step.action for step in steps]
 
@@ -95,12 +95,12 @@ async def test_a_choice_that_is_none_of_the_parts_is_none() -> None:
 
 async def test_a_walk_ends_after_so_many_moves() -> None:
     parts = leaves(*["The inn is old."] * 40)
-    made = [memwalker.Node(f"about {n}", passage=leaf) for n, leaf in enumerate(parts)]
-    tree = [*made, memwalker.Node("all of it", tuple(range(40)))]
-    half = memwalker.MOVES // 2
+    made = [baselines.Node(f"about {n}", passage=leaf) for n, leaf in enumerate(parts)]
+    tree = [*made, baselines.Node("all of it", tuple(range(40)))]
+    half = baselines.MOVES // 2
     model = ScriptedModel(*[reply for _ in range(half) for reply in (triage(0), judged(-1))])
-    walk = memwalker.TreeWalk(tree, caller(model), reasoner(model), ASKED)
-    verdict, _ = await memwalker.walk(walk, is_forced=False)
+    walk = baselines.TreeWalk(tree, caller(model), reasoner(model), ASKED)
+    verdict, _ = await baselines.walk(walk, is_forced=False)
     assert not verdict.is_answerable
     model.assert_all_used()
 
@@ -111,7 +111,7 @@ async def test_a_page_ends_where_the_model_says() -> None:
     # Marks after 300, 400, 500, 600 words; the second page may end after as many, then a rest.
     ends = [json.dumps({"label": 1}), json.dumps({"label": 0})]
     model = ScriptedModel(*ends, *gists)
-    pages = await read_agent.read_pages(caller(model), pieces, 4000)
+    pages = await baselines.read_pages(caller(model), pieces, 4000)
     assert [page.full.segment.text.count("word") for page in pages] == [396, 297, 297]
     assert [page.gist for page in pages] == ["gist 0", "gist 1", "gist 2"]
     assert "⟨3⟩" in shown(model.requests[0])
@@ -120,16 +120,16 @@ async def test_a_page_ends_where_the_model_says() -> None:
 
 async def test_short_texts_are_one_page_and_no_break_is_asked_for() -> None:
     model = ScriptedModel(json.dumps({"gist": "short"}))
-    pages = await read_agent.read_pages(caller(model), leaves("A few words.", " And more."), 2000)
+    pages = await baselines.read_pages(caller(model), leaves("A few words.", " And more."), 2000)
     assert [page.full.segment.text for page in pages] == ["A few words. And more."]
 
 
 async def looked_up(model: ScriptedModel, *, is_sequential: bool) -> tuple[Verdict, list[str]]:
     """Return the verdict, and the ids of the pages that were looked up, in order."""
     texts = leaves("The Marigold sank in May.", "Strake was born in Vantry.", "The inn is old.")
-    pages = [read_agent.Page(text, f"gist {n}") for n, text in enumerate(texts)]
-    run = read_agent.PageReader(pages, caller(model), reasoner(model), ASKED, is_sequential, 3)
-    verdict, steps = await read_agent.answer_by_pages(run, is_forced=True)
+    pages = [baselines.Page(text, f"gist {n}") for n, text in enumerate(texts)]
+    run = baselines.PageReader(pages, caller(model), reasoner(model), ASKED, is_sequential, 3)
+    verdict, steps = await baselines.answer_by_pages(run, is_forced=True)
     model.assert_all_used()
     return verdict, [one.segment_id for one in steps[-1].read]
 

@@ -13,7 +13,7 @@ from qrmem.agents import BuildDeps, BuildOutcome, build_documents
 from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.graph.segmenting import cut
-from qrmem.graphstore.address import open_store
+from qrmem.graphstore import open_store
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import BuildMode, ChatReply, ChatRequest, Document

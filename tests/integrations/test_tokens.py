@@ -101,6 +101,10 @@ def test_each_token_is_for_its_namespace_its_user_and_its_rights(
             ("/documents", {"id": "x", "text": "X.", "metadata": {"\ufeffchat": "one"}}),
         ):
             assert ann.post(path, json=body).status_code == 400, (path, body)
+        for path in ("/turns?user=bob", "/facts?user=bob"):
+            assert ann.get(path).status_code == 400, path
+        assert ann.get("/turns?user=ann").json() == ann.get("/turns").json()
+        assert ann.get("/document?id=ann/diary").json()["id"] == "ann/diary"
         for path in ("/entities", "/entities/Osprey", "/trails", "/trails/last", "/merges"):
             assert ann.get(path).status_code == 404, path
         for path in ("/status", "/usage", "/segments?document=plan", "/trees", "/document?id=plan"):

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.graph.segmenting import cut_code, read_code
-from qrmem.text.code import Definition, Outline, outline, python_tree, syntax_tree
+from qrmem.text.code import Definition, Outline, outline, syntax_tree
 from qrmem.text.code.outline import Cover, Lines, label_within
 from qrmem.text.code.syntax_tree import has_grammar
 from qrmem.text.tokens import BuiltinTokenizer
@@ -246,7 +246,7 @@ def test_what_nests_deeper_than_python_s_stack_is_covered() -> None:
 
 
 def test_python_s_own_parser_reads_what_nests_too_deep_as_lines() -> None:
-    found = python_tree.outline(LONG_SUM)
+    found = syntax_tree.python_outline(LONG_SUM)
     assert found.is_broken
     assert found.parents == [-1]
 

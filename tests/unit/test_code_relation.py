@@ -18,8 +18,9 @@ from qrmem.retrieval.fragments import Fragments
 from qrmem.retrieval.fragments.code_graph import CodeGraph, Strengths, folder_strength
 from qrmem.retrieval.fragments.operators import Code, Folders
 from qrmem.retrieval.fragments.source_files import HUB, Edge, SourceFile, resolved
-from qrmem.text.code import outline, python_tree
+from qrmem.text.code import outline
 from qrmem.text.code.outline import Cover
+from qrmem.text.code.syntax_tree import python_outline
 from qrmem.types import DocumentInfo
 
 REPOSITORY = {
@@ -274,7 +275,7 @@ def test_calls_within_calls_are_as_near_as_the_whole_tree_has_them(by: str) -> N
         path: SourceFile.of(
             path,
             text,
-            outline(text, "python") if by == "grammar" else python_tree.outline(text),
+            outline(text, "python") if by == "grammar" else python_outline(text),
             [(0, len(text))],
         )
         for path, text in sorted(NESTED.items())

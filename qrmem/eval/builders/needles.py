@@ -3,7 +3,7 @@
 import random
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, cycle, product
 from pathlib import Path
@@ -251,39 +251,69 @@ def build_babilong(
         others = f"; take tasks={there}" if there else ""
         name = f"qa{missing[0]}_…_{part}.txt"
         raise UsageError(f"{data} has no file of task {missing[0]!r} ({name}){others}")
-    wanted = [one.strip().lower() for one in length.split(",")]
+    lengths = _lengths(length)
+    hay = _background(background, max(lengths.values()), counter)
+    samples = _sampled({n: files[n] for n in numbers}, cases, seed)
+    made = (one for sample in samples for one in _cases(*sample, lengths, hay, counter))
+    write_cases(out / "babilong.jsonl", made)
+
+
+def _lengths(named: str) -> dict[str, int]:
+    """Return numbers of tokens by name; `0k` is 0."""
+    wanted = [one.strip().lower() for one in named.split(",")]
     lengths = {"0k": 0} if "0k" in wanted else {}
     others = ",".join(one for one in wanted if one != "0k")
-    lengths |= lengths_of(others) if others else {}
-    if max(lengths.values()) and not background:
+    return lengths | (lengths_of(others) if others else {})
+
+
+def _background(named: str, tokens: int, counter: Tokenizer) -> tuple[list[str], list[int]]:
+    """Return sentences of texts, up to a number of tokens, and their sizes.
+
+    Raises:
+        UsageError: no text is named, or there is none at the path.
+    """
+    if tokens and not named:
         raise UsageError("name texts to hide the facts in: background=PATH")
-    if background and not Path(background).exists():
-        raise UsageError(f"no such file or folder: {background}")
-    books = texts_in(Path(background)) if background else []
-    hay = haystack(books, max(lengths.values()), counter) if books else []
-    sizes = [counter.count(sentence) for sentence in hay]
+    if named and not Path(named).exists():
+        raise UsageError(f"no such file or folder: {named}")
+    books = texts_in(Path(named)) if named else []
+    hay = haystack(books, tokens, counter) if books else []
+    return hay, [counter.count(sentence) for sentence in hay]
 
-    def made() -> Iterator[dict[str, Any]]:
-        for number in numbers:
-            chance = random.Random(f"{seed} {number}")
-            questions = list(_questions_of(files[number]))
-            sampled = chance.sample(questions, min(cases, len(questions)))
-            for name, tokens in lengths.items():
-                for n, one in enumerate(sampled):
-                    tokens_left = tokens - sum(counter.count(fact) for fact in one.facts)
-                    around = _around(hay, sizes, tokens_left, chance)
-                    text, spans = _hidden(around, one.facts, chance)
-                    yield {
-                        "id": f"qa{number}-{name}-{n}",
-                        "task": f"qa{number}",
-                        "length": name,
-                        "question": one.question,
-                        "answers": [one.answer],
-                        "text": text,
-                        "spans": [spans[place] for place in one.supporting],
-                    }
 
-    write_cases(out / "babilong.jsonl", made())
+def _sampled(
+    files: Mapping[str, Path], cases: int, seed: int
+) -> Iterator[tuple[str, list[BabiQuestion], random.Random]]:
+    """Yield each task's number with some of its questions and the task's source of chance."""
+    for number, file in files.items():
+        chance = random.Random(f"{seed} {number}")
+        questions = list(_questions_of(file))
+        yield number, chance.sample(questions, min(cases, len(questions))), chance
+
+
+def _cases(
+    number: str,
+    questions: Sequence[BabiQuestion],
+    chance: random.Random,
+    lengths: Mapping[str, int],
+    hay: tuple[Sequence[str], Sequence[int]],
+    counter: Tokenizer,
+) -> Iterator[dict[str, Any]]:
+    """Yield the cases of a task: every question at every length."""
+    for name, tokens in lengths.items():
+        for n, one in enumerate(questions):
+            tokens_left = tokens - sum(counter.count(fact) for fact in one.facts)
+            around = _around(*hay, tokens_left, chance)
+            text, spans = _hidden(around, one.facts, chance)
+            yield {
+                "id": f"qa{number}-{name}-{n}",
+                "task": f"qa{number}",
+                "length": name,
+                "question": one.question,
+                "answers": [one.answer],
+                "text": text,
+                "spans": [spans[place] for place in one.supporting],
+            }
 
 
 def _files(data: Path, part: str) -> dict[str, Path]:

@@ -1,12 +1,13 @@
 """Data sets of long conversations: LoCoMo, BEAM, MTBench+."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from qrmem.errors import UsageError
 from qrmem.eval.datasets.data_files import dataset_of, each, read_json, text_of
@@ -16,6 +17,8 @@ from qrmem.retrieval import dialog
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, Turn
 from qrmem.types.turns import turn_id
+
+T = TypeVar("T", bound=Hashable)
 
 # LoCoMo: questions about conversations of two people over months (Maharana et al., 2024).
 
@@ -86,16 +89,27 @@ def _item(id: str, context: str, asked: Any, turns: Mapping[str, Turn]) -> Item:
     # One of the ten conversations names a turn that does not exist, one writes "D:11:26".
     evidence = asked["evidence"] if is_answerable else ()
     places = [place for one in evidence for place in _PLACE.findall(one) or [one]]
-    gold = dict.fromkeys(turns[place].id for place in places if place in turns)
+    answer = str(asked["answer"]) if is_answerable else ""
+    item = _evidenced_item(id, context, asked, answer, places, turns)
+    return replace(item, labels={"category": category}, is_answerable=is_answerable)
+
+
+def _evidenced_item(
+    id: str,
+    context: str,
+    asked: Any,
+    answer: str,
+    sources: Sequence[T],
+    turns: Mapping[T, Turn],
+) -> Item:
+    """Return an item whose gold documents are the turns that it names as its sources."""
     return Item(
         id=id,
         question=text_of(asked, "question"),
-        answers=(str(asked["answer"]),) if is_answerable else (),
+        answers=(answer,) if answer else (),
         context=context,
-        gold=tuple(gold),
-        labels={"category": category},
-        is_answerable=is_answerable,
-        absent=sum(place not in turns for place in places),
+        gold=tuple(dict.fromkeys(turns[one].id for one in sources if one in turns)),
+        absent=sum(one not in turns for one in sources),
     )
 
 
@@ -165,17 +179,9 @@ def _beam_turns(number: int, batch: Any, before: int) -> Iterator[tuple[int, Tur
 def _beam_item(id: str, context: str, ability: str, asked: Any, turns: Mapping[int, Turn]) -> Item:
     is_answerable = ability != _UNANSWERABLE
     sources = _flat(asked.get("source_chat_ids", ())) if is_answerable else []
-    answer = next((str(asked[key]) for key in _ANSWERS if asked.get(key)), "")
-    return Item(
-        id=id,
-        question=text_of(asked, "question"),
-        answers=(answer,) if is_answerable and answer else (),
-        context=context,
-        gold=tuple(dict.fromkeys(turns[one].id for one in sources if one in turns)),
-        labels={"ability": ability},
-        is_answerable=is_answerable,
-        absent=sum(one not in turns for one in sources),
-    )
+    answers = [str(asked[key]) for key in _ANSWERS if asked.get(key)] if is_answerable else []
+    item = _evidenced_item(id, context, asked, next(iter(answers), ""), sources, turns)
+    return replace(item, labels={"ability": ability}, is_answerable=is_answerable)
 
 
 def _flat(found: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from qrmem.agents.baselines import memwalker, read_agent
+from qrmem.agents import baselines
 from qrmem.answering.multiple_choice import shown
 from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import Harness
@@ -27,20 +27,20 @@ _REFERENCE = re.compile(r"#(\d+)")
 class MemWalker:
     """Walks a tree of summaries; building the tree counts as construction."""
 
-    leaf_tokens: int = memwalker.LEAF_TOKENS
+    leaf_tokens: int = baselines.LEAF_TOKENS
 
     needs = MODEL
 
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
 
-        async def made(own: Harness) -> memwalker.Tree:
+        async def made(own: Harness) -> baselines.Tree:
             pieces = harness.texts(context, self.leaf_tokens)
-            return await memwalker.build_tree(own.caller, pieces, harness.settings.window)
+            return await baselines.build_tree(own.caller, pieces, harness.settings.window)
 
-        async def answered(tree: memwalker.Tree) -> Answered:
-            walk = memwalker.TreeWalk(tree, harness.caller, harness.reasoner, harness.asked(item))
-            return await memwalker.walk(walk, is_forced=harness.is_forced(item))
+        async def answered(tree: baselines.Tree) -> Answered:
+            walk = baselines.TreeWalk(tree, harness.caller, harness.reasoner, harness.asked(item))
+            return await baselines.walk(walk, is_forced=harness.is_forced(item))
 
         return await _answer_by_agent(
             harness, f"memwalker {self.leaf_tokens} {context.id}", made, answered
@@ -67,15 +67,15 @@ class ReadAgent:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
 
-        async def made(own: Harness) -> list[read_agent.Page]:
-            pages: list[read_agent.Page] = []
+        async def made(own: Harness) -> list[baselines.Page]:
+            pages: list[baselines.Page] = []
             for document in context.documents:
                 pieces = harness.texts(replace(context, documents=(document,)), _PIECE_TOKENS)
-                pages += await read_agent.read_pages(own.caller, pieces, harness.settings.window)
+                pages += await baselines.read_pages(own.caller, pieces, harness.settings.window)
             return pages
 
-        async def answered(pages: list[read_agent.Page]) -> Answered:
-            reading = read_agent.PageReader(
+        async def answered(pages: list[baselines.Page]) -> Answered:
+            reading = baselines.PageReader(
                 pages,
                 harness.caller,
                 harness.reasoner,
@@ -83,7 +83,7 @@ class ReadAgent:
                 self.look_up == "sequential",
                 self.most,
             )
-            return await read_agent.answer_by_pages(reading, is_forced=harness.is_forced(item))
+            return await baselines.answer_by_pages(reading, is_forced=harness.is_forced(item))
 
         return await _answer_by_agent(harness, f"pages {context.id}", made, answered)
 
