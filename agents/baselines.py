@@ -245,14 +245,14 @@ PAGE_REPLY = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class GistPage:
     """A page and its gist, both as passages of the document."""
 
     full: Passage
     gist: str
 
 
-async def read_pages(caller: Caller, passages: Sequence[Passage], window: int) -> list[Page]:
+async def read_pages(caller: Caller, passages: Sequence[Passage], window: int) -> list[GistPage]:
     """Divide a document into pages and summarise each page to its gist.
 
     Args:
@@ -262,7 +262,7 @@ async def read_pages(caller: Caller, passages: Sequence[Passage], window: int) -
     """
     pages = []
     for page in await _paginated(caller, passages, window):
-        pages.append(Page(page, await _gist(caller, page, window)))
+        pages.append(GistPage(page, await _gist(caller, page, window)))
     return pages
 
 
@@ -324,7 +324,7 @@ class PageReader:
         most: maximum number of pages to look up, all at once or one at a time.
     """
 
-    pages: Sequence[Page]
+    pages: Sequence[GistPage]
     caller: Caller
     reasoner: Reasoner
     context: AskContext
@@ -336,7 +336,7 @@ class PageReader:
         return [page.full if n in looked_up else gist_of(page) for n, page in enumerate(self.pages)]
 
 
-def gist_of(page: Page) -> Passage:
+def gist_of(page: GistPage) -> Passage:
     """Return the gist of a page as a passage."""
     segment: Segment = replace(page.full.segment, id=f"{page.full.segment.id}*", text=page.gist)
     return replace(page.full, segment=segment)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks import multihop
 from benchmarks.search_memories import KeptEmbedder
-from qrmem.cli.evaluating import Progress
+from qrmem.cli.evaluating import RunProgress
 from qrmem.config import Settings
 from qrmem.eval import Corpus, RunOptions, RunSpec, read_results, run_task, write_report
 from tools.evaluation_tables import write_tables
@@ -119,7 +119,7 @@ async def make(name: str, recipe: Recipe, kept: Path) -> None:
     out = kept / "runs" / name
     settings = Settings(embedder=recipe.embedder)
     embedder = KeptEmbedder(kept) if recipe.embedder == "local" else None
-    with Progress(quiet=False) as progress:
+    with RunProgress(quiet=False) as progress:
         options = RunOptions(listener=progress, embedder=embedder)
         ran = await run_task(recipe.spec(multihop.folder()), out, settings, options)
     if ran.failed:

@@ -26,8 +26,8 @@ from qrmem.retrieval.trees.retrieving import (
     TOP,
     NodeSentence,
     Sentences,
-    Table,
     TableEntry,
+    TreeTable,
     fitting,
     likeness,
     within,
@@ -124,7 +124,7 @@ async def _ask(run: Search, state: SearchState, caller: "Caller") -> SearchState
     before = state.get("memory", "")
     question = run.context.question
     query = f"{question}\n{before}" if before else question
-    table = Table(
+    table = TreeTable(
         run.store, run.ns, await trees_of(run), run.embedder, surprising=run.options.surprise
     )
     entries = retrieved(run, await table.collapsed(query))

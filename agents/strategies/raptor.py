@@ -27,7 +27,7 @@ from qrmem.agents.strategies.inner_loop import (
 )
 from qrmem.answering.multiple_choice import shown
 from qrmem.prompts import fenced
-from qrmem.retrieval.trees.retrieving import Table, TableEntry
+from qrmem.retrieval.trees.retrieving import TableEntry, TreeTable
 from qrmem.types.documents import TreeKind
 
 KIND: TreeKind = "raptor"
@@ -51,7 +51,7 @@ async def begin(run: Search, state: SearchState, *, is_layered: bool = False) ->
 
 async def _entries(run: Search, is_layered: bool) -> list[TableEntry]:
     trees = await trees_of(run, KIND)
-    table = Table(run.store, run.ns, trees, run.embedder, surprising=False)
+    table = TreeTable(run.store, run.ns, trees, run.embedder, surprising=False)
     question = run.context.question
     if is_layered:
         return shared_out(run, await table.layered(question))

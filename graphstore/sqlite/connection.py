@@ -68,7 +68,7 @@ class OpenMode:
         return replace(self, create=False, read_only=True, is_fixed=True, pragmas=pragmas)
 
 
-class Worker:
+class ConnectionThread:
     """One connection on one thread of its own; the event loop never waits for the disk.
 
     Attributes:
@@ -84,11 +84,11 @@ class Worker:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="qrmem-sqlite")
         self._db: sqlite3.Connection | None = None
         self._files: Sequence[_File] = ()  # identity of the open files: the database and its log
-        self._readers: list[Worker] = []  # idle ones
+        self._readers: list[ConnectionThread] = []  # idle ones
         self._holders, self._is_free = 0, asyncio.Event()
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator["Worker"]:
+    async def snapshot(self) -> AsyncIterator["ConnectionThread"]:
         """Yield a worker that shows the database as of the first read.
 
         Each snapshot of a file has its own connection and thread, so that snapshots are read in
@@ -111,10 +111,10 @@ class Worker:
             else:
                 await reader.close()
 
-    async def _reader(self, path: Path) -> "Worker":
+    async def _reader(self, path: Path) -> "ConnectionThread":
         if self._db is None:
             raise self._closed()
-        reader = Worker(path, self._opening.of_reader())
+        reader = ConnectionThread(path, self._opening.of_reader())
         reader._files = self._files
         await reader.open()
         return reader

@@ -11,7 +11,7 @@ from qrmem.graphstore.reads import merged_relations
 from qrmem.graphstore.sqlite import full_text, removal, runs, stored_facts, view_reads, view_writes
 from qrmem.graphstore.sqlite import stored_documents as texts
 from qrmem.graphstore.sqlite import vectors as arrays
-from qrmem.graphstore.sqlite.connection import OpenMode, Worker
+from qrmem.graphstore.sqlite.connection import ConnectionThread, OpenMode
 from qrmem.graphstore.sqlite.database_schema import check
 from qrmem.graphstore.sqlite.driver_errors import refused_write
 from qrmem.types import Relation
@@ -62,7 +62,7 @@ class SqliteStore:
 
     has_snapshots = True
 
-    def __init__(self, worker: Worker, copies: arrays.Copies | None = None) -> None:
+    def __init__(self, worker: ConnectionThread, copies: arrays.Copies | None = None) -> None:
         self.worker = worker
         self.is_read_only = worker.is_read_only
         self.location = worker.location
@@ -77,25 +77,25 @@ class SqliteStore:
             UsageError: the file is no memory.
             MissingError: it was made by a newer qrmem.
         """
-        worker = await asyncio.to_thread(Worker, Path(path), opening or OpenMode())
+        worker = await asyncio.to_thread(ConnectionThread, Path(path), opening or OpenMode())
         await worker.open()
         return cls(worker)
 
     @classmethod
     async def in_memory(cls) -> Self:
         """Open an empty store in memory; closing it deletes its data."""
-        worker = Worker(None, OpenMode())
+        worker = ConnectionThread(None, OpenMode())
         await worker.open()
         return cls(worker)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator["SqliteStore"]:
-        """Yield the memory as of the first read; see `Worker.snapshot`."""
+        """Yield the memory as of the first read; see `ConnectionThread.snapshot`."""
         async with self.worker.snapshot() as worker:
             yield self if worker is self.worker else SqliteStore(worker, self.copies)
 
     async def clean(self, *, wholly: bool = False) -> None:
-        """Remove deleted data from the log; see `Worker.clean`."""
+        """Remove deleted data from the log; see `ConnectionThread.clean`."""
         await self.worker.clean(wholly=wholly)
 
     async def close(self) -> None:

@@ -21,7 +21,7 @@ from qrmem.types import AddReport, Recalled, Turn
 
 if TYPE_CHECKING:
     from qrmem.memory import Memory
-    from qrmem.retrieval.dialog import Message
+    from qrmem.retrieval.dialog import LogMessage
 
 _INDENT = " " * 4
 _LISTS = ("messages", "conversations")
@@ -234,7 +234,7 @@ async def _forget_user(arguments: argparse.Namespace) -> int:
     return output.print_result(arguments, {"user": user, "deleted": count}, [output.safe(message)])
 
 
-def messages(source: str) -> tuple[list["Message"], list[str]]:
+def messages(source: str) -> tuple[list["LogMessage"], list[str]]:
     """Return the messages of a log, and the reasons why some were left out.
 
     A log is a JSON list, `{"messages": […]}`, or one message a line.
@@ -246,7 +246,7 @@ def messages(source: str) -> tuple[list["Message"], list[str]]:
     # Loads the search, which other commands do without.
     from qrmem.retrieval.dialog import read_message
 
-    messages_read: list[Message] = []
+    messages_read: list[LogMessage] = []
     broken: list[str] = []
     name = "standard input" if source == "-" else source
     for where, item in _items(_text(source), name):

@@ -147,7 +147,7 @@ async def _plan(arguments: Namespace) -> int:
         runs: Iterable[PreparedRun] = (made for _, made in parts)
     else:
         runs = [prepared(_spec(arguments), settings)]
-    with Progress(quiet=arguments.quiet, is_rehearsal=True) as progress:
+    with RunProgress(quiet=arguments.quiet, is_rehearsal=True) as progress:
         plans = [(made, await forecasts(made, progress)) for made in runs]
     value = [{"task": m.spec.task, "systems": [*map(asdict, f)]} for m, f in plans]
     lines = [line for made, run_forecasts in plans for line in plan_lines(made, run_forecasts)]
@@ -161,7 +161,7 @@ async def _plan(arguments: Namespace) -> int:
 async def _opened(arguments: Namespace) -> AsyncIterator[tuple[Settings, RunOptions]]:
     """Yield the settings of a run with its progress, caps and cassette."""
     settings = settings_of(arguments)
-    with Progress(quiet=arguments.quiet) as progress:
+    with RunProgress(quiet=arguments.quiet) as progress:
         async with _chat(settings) as chat:
             if chat is not None:
                 # A cassette has the name of the model that it was recorded with.
@@ -312,7 +312,7 @@ EVERY = 5.0
 """Seconds between two lines of progress."""
 
 
-class Progress:
+class RunProgress:
     """Prints a line of progress every few seconds, and always the last line of a run."""
 
     def __init__(self, *, quiet: bool, is_rehearsal: bool = False) -> None:

@@ -195,7 +195,7 @@ class Tagged:
 
 
 @dataclass(slots=True)
-class _Name:
+class _TaggedName:
     """A name with the forms, types and spans found so far."""
 
     forms: Counter[str]
@@ -285,15 +285,15 @@ def _speaks(text: str, run: CapitalRun) -> bool:
     return before is not None and before.group(1) in _VERBS_BEFORE
 
 
-def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_Name]:
+def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_TaggedName]:
     """Group the occurrences of a name, regardless of case and line breaks."""
-    names: dict[str, _Name] = {}
+    names: dict[str, _TaggedName] = {}
     for start, end, kind in spans:
         form = " ".join(text[start:end].split())
         key = form.casefold()
         name = names.get(key)
         if name is None:
-            name = names[key] = _Name(Counter(), Counter(), [])
+            name = names[key] = _TaggedName(Counter(), Counter(), [])
         name.forms[form] += 1
         name.spans.append((start, end))
         if kind:
@@ -301,11 +301,11 @@ def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_Name]:
     return list(names.values())
 
 
-def _folded(names: list[_Name]) -> list[_Name]:
+def _folded(names: list[_TaggedName]) -> list[_TaggedName]:
     """Merge a short name into the segment's only longer name that it can refer to."""
     order = sorted(names, key=lambda name: (-len(_best_form(name).split()), name.spans[0]))
-    names_kept: list[_Name] = []
-    by_word: dict[str, list[_Name]] = {}
+    names_kept: list[_TaggedName] = []
+    by_word: dict[str, list[_TaggedName]] = {}
     for name in order:
         words = _name_words(name)
         targets = (
@@ -320,14 +320,14 @@ def _folded(names: list[_Name]) -> list[_Name]:
     return names_kept
 
 
-def _best_form(name: _Name) -> str:
+def _best_form(name: _TaggedName) -> str:
     """Return the fullest form: most words, then most frequent, then not all capitals."""
     if len(name.forms) == 1:
         return next(iter(name.forms))
     return max(name.forms, key=lambda f: (len(f.split()), name.forms[f], not f.isupper(), f))
 
 
-def _name_words(name: _Name) -> tuple[list[str], str]:
+def _name_words(name: _TaggedName) -> tuple[list[str], str]:
     """Return the words of a name without its title, and the title."""
     words = [w.rstrip(".") for w in _best_form(name).casefold().split()]
     if len(words) > 1 and words[0] in voc.TITLES:
@@ -335,7 +335,7 @@ def _name_words(name: _Name) -> tuple[list[str], str]:
     return words, ""
 
 
-def _stands_for(short: _Name, long: _Name) -> bool:
+def _stands_for(short: _TaggedName, long: _TaggedName) -> bool:
     """Return whether a name begins or ends a longer one, and their titles do not differ."""
     if {"DATE", "NUMBER", "WORK", "PLACE", "ORGANISATION"} & (
         short.kinds.keys() | long.kinds.keys()
@@ -355,13 +355,13 @@ _OF_GIVEN_NAMES = frozenset("king prince emperor abbot brother father pope saint
 """Titles before given names; several people may share the name: Otto need not be Abbot Otto."""
 
 
-def _take_in(target: _Name, name: _Name) -> None:
+def _take_in(target: _TaggedName, name: _TaggedName) -> None:
     target.forms.update(name.forms)
     target.kinds.update(name.kinds)
     target.spans = sorted((*target.spans, *name.spans))
 
 
-def _mention(name: _Name) -> Mention:
+def _mention(name: _TaggedName) -> Mention:
     best = _best_form(name)
     if len(name.forms) == 1 and len(name.kinds) < 2:
         return Mention(best, next(iter(name.kinds), ""), (best,), name.forms[best])

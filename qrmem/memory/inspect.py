@@ -34,7 +34,7 @@ from qrmem.types import (
     Where,
 )
 from qrmem.types.turns import is_turn_id, turn_number
-from qrmem.types.usage import Price
+from qrmem.types.usage import CostEstimate
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
@@ -342,7 +342,7 @@ async def read_otherwise(
     return dict(causes), affected
 
 
-def otherwise(found: Mapping[str, int], price: Price | None) -> str:
+def otherwise(found: Mapping[str, int], price: CostEstimate | None) -> str:
     """Return in words how much was read with other settings, and what reading it again costs."""
     parts = ", ".join(f"{count:,} {how}" for how, count in sorted(found.items()))
     return (
@@ -351,7 +351,7 @@ def otherwise(found: Mapping[str, int], price: Price | None) -> str:
     )
 
 
-def _how_to_read_again(found: Mapping[str, int], price: Price | None) -> str:
+def _how_to_read_again(found: Mapping[str, int], price: CostEstimate | None) -> str:
     if LOST_SCHEMA in found:
         return (
             "give their schema (--schema FILE, or QRMEM_SCHEMA=FILE for all commands): --rebuild"

@@ -35,7 +35,7 @@ from qrmem.retrieval.trees.nodes import prefix_of
 from qrmem.types import Document, Segment
 from qrmem.types.documents import TreeKind
 from qrmem.types.options import AddOptions, AskOptions, PlanOptions
-from qrmem.types.usage import Course, Plan, Price, StagePlan
+from qrmem.types.usage import CostEstimate, Course, Plan, StagePlan
 from qrmem.workers.crew import cores
 
 SAMPLE = 48_000
@@ -344,7 +344,7 @@ async def _otherwise(session: Session, ids: Sequence[str]) -> dict[str, Any]:
 
 async def cost_of_reading_again(
     session: Session, ids: Sequence[str] | None = None
-) -> tuple[Mapping[str, int], Price | None]:
+) -> tuple[Mapping[str, int], CostEstimate | None]:
     """Return how many segments other settings read, and what reading them again costs.
 
     Args:
@@ -364,7 +364,7 @@ async def cost_of_reading_again(
         share = sum(causes.values()) / max(1, plan.segments)
         calls, tokens = (math.ceil(n.likely * share) for n in (plan.calls, plan.tokens))
         cost = None if plan.cost is None or plan.unpriced else plan.cost.likely * share
-        price = Price(calls, tokens, cost)
+        price = CostEstimate(calls, tokens, cost)
     return causes, price
 
 

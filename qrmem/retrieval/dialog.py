@@ -177,7 +177,7 @@ def are_messages(source: Any) -> bool:
     )
 
 
-class Message(NamedTuple):
+class LogMessage(NamedTuple):
     """A message before it becomes a turn.
 
     Attributes:
@@ -194,12 +194,12 @@ class Message(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
-def read_message(message: Any) -> Message:
+def read_message(message: Any) -> LogMessage:
     """Parse a message; a role without content, as in a tool call, has the text "".
 
     Args:
         message: a message of LangChain or LangGraph, `{"role", "content"}` with optional name, time
-            and session, `{"from", "value"}`, `(role, text)`, or a `Message`.
+            and session, `{"from", "value"}`, `(role, text)`, or a `LogMessage`.
 
     Raises:
         UsageError: it is none of these, or its time is wrong.
@@ -208,7 +208,7 @@ def read_message(message: Any) -> Message:
     name: Any
     at, session = "", ""
     left_out: tuple[str, ...] = ()
-    if isinstance(message, Message):
+    if isinstance(message, LogMessage):
         return message
     if isinstance(message, tuple | list) and len(message) == 2:
         require_role_first(*message)
@@ -234,7 +234,9 @@ def read_message(message: Any) -> Message:
         raise UsageError(f"a message is LangChain's, {{'role', 'content'}} or (role, text){found}")
     if not role.strip():
         raise UsageError("a turn needs a role")
-    return Message(_ROLES.get(role, role), _plain(content), str(name or ""), at, session, left_out)
+    return LogMessage(
+        _ROLES.get(role, role), _plain(content), str(name or ""), at, session, left_out
+    )
 
 
 def _time(message: Mapping[str, Any]) -> str:
@@ -282,7 +284,7 @@ def require_role_first(role: object, text: object) -> None:
         )
 
 
-def news(known: Sequence[Turn], given: Sequence[Message]) -> Sequence[Message]:
+def news(known: Sequence[Turn], given: Sequence[LogMessage]) -> Sequence[LogMessage]:
     """Return the new messages of a log whose beginning a session already has.
 
     A log that has grown, or is given again, begins with the end of the session.
@@ -294,7 +296,7 @@ def news(known: Sequence[Turn], given: Sequence[Message]) -> Sequence[Message]:
     return given
 
 
-def _is_same(turn: Turn, message: Message) -> bool:
+def _is_same(turn: Turn, message: LogMessage) -> bool:
     is_same_text = (turn.role, normalise(turn.text)) == (message.role, normalise(message.text))
     return is_same_text and message.at in ("", turn.at)
 

@@ -31,7 +31,7 @@ _DEEPEST = 2_000
 with the square of the depth."""
 
 
-class _Reader:
+class _PageReader:
     """Collects the text of one page from its elements and texts in order.
 
     Attributes:
@@ -147,8 +147,8 @@ def _without_openings(page: str) -> str:
     return _OPENING.sub(kept, page)
 
 
-def _read(page: str) -> _Reader:
-    reader = _Reader()
+def _read(page: str) -> _PageReader:
+    reader = _PageReader()
     target: Any = reader  # the stubs have other names for the arguments of a target
     parser = etree.HTMLParser(target=target, encoding="utf-8", huge_tree=True)
     for at in range(0, len(page), _CHUNK):
@@ -159,9 +159,9 @@ def _read(page: str) -> _Reader:
     return reader
 
 
-def _text_alone(page: str) -> _Reader:
+def _text_alone(page: str) -> _PageReader:
     """Read an extremely nested page: the text between its tags."""
-    reader = _Reader()
+    reader = _PageReader()
     reader.data(unescape(_TAG.sub(" ", page)))
     reader.close()
     return reader

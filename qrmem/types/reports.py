@@ -7,7 +7,7 @@ from typing import TypeVar
 from qrmem.types.documents import MetaValue, Segment
 from qrmem.types.knowledge_graph import Entity, MergeDecision, Question, Relation
 from qrmem.types.shown import Short
-from qrmem.types.usage import Price, Usage
+from qrmem.types.usage import CostEstimate, Usage
 
 T = TypeVar("T")
 
@@ -215,7 +215,7 @@ class MemoryStatus(Short):
     warnings: tuple[str, ...] = ()
     readers: tuple[str, ...] = ()
     read_otherwise: Mapping[str, int] = field(default_factory=dict)
-    reading_again: Price | None = None
+    reading_again: CostEstimate | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

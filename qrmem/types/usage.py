@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from qrmem.types.shown import Short
 
-__all__ = ["Course", "Plan", "Price", "Range", "StagePlan", "total"]
+__all__ = ["CostEstimate", "Course", "Plan", "Range", "StagePlan", "total"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -119,7 +119,7 @@ class StagePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class CostEstimate:
     """The likely price of a piece of work.
 
     Attributes:
@@ -169,7 +169,7 @@ class Plan(Short):
     window: int = 0
     readers: tuple[str, ...] = ()
     read_otherwise: Mapping[str, int] = field(default_factory=dict)
-    reading_again: Price | None = None
+    reading_again: CostEstimate | None = None
     workers: str = ""
 
     @property

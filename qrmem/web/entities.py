@@ -9,12 +9,12 @@ from qrmem.text.dates import said_at
 from qrmem.types import DocumentInfo, EntityView, GraphPart, Relation, Segment, Turn
 from qrmem.types.turns import CHAT_KEY, FACT_KEY, ROLE_KEY, USER_KEY, turn_number
 from qrmem.web.response_models import (
-    Around,
+    Conversation,
+    EntityNeighbourhood,
+    EntityTotals,
     RelationRow,
     SaidTurn,
-    Session,
     SourcedFact,
-    Totals,
     of,
     part,
 )
@@ -57,7 +57,7 @@ def naming(app: "FastAPI", memory: Memory) -> None:
     @get(
         "/around/{name:whole}",
         summary="An entity and its surroundings, one part at a time",
-        responses=of(Around),
+        responses=of(EntityNeighbourhood),
     )
     async def around(name: str, offset: offset = 0, limit: limit = 20) -> Any:
         view = await memory.entity(name, offset=offset, limit=limit)
@@ -80,7 +80,9 @@ def naming(app: "FastAPI", memory: Memory) -> None:
         return replace(graph_part, edges=tuple(short[:_EDGES]))
 
 
-def _neighbourhood(view: EntityView, sources: Sequence[Segment], offset: int, limit: int) -> Around:
+def _neighbourhood(
+    view: EntityView, sources: Sequence[Segment], offset: int, limit: int
+) -> EntityNeighbourhood:
     """Return a part of an entity's view in compact form, with the total counts.
 
     Args:
@@ -89,7 +91,7 @@ def _neighbourhood(view: EntityView, sources: Sequence[Segment], offset: int, li
     """
     entity = view.entity
     places = {segment.id: segment for segment in sources}
-    return Around(
+    return EntityNeighbourhood(
         key=entity.key,
         name=entity.name,
         type=entity.type,
@@ -98,7 +100,7 @@ def _neighbourhood(view: EntityView, sources: Sequence[Segment], offset: int, li
         neighbours=view.neighbours,
         questions=view.questions,
         segments=view.segments,
-        totals=Totals(
+        totals=EntityTotals(
             forms=len(entity.forms),
             relations=view.relation_count,
             segments=len(entity.segments),
@@ -149,7 +151,9 @@ def conversing(app: "FastAPI", memory: Memory) -> None:
     limit = Annotated[int, Query(ge=1, le=1000)]
     offset = Annotated[int, Query(ge=0, le=10**9, description="number of results to skip")]
 
-    @app.get("/sessions", summary="Conversations, the latest first", responses=of(list[Session]))
+    @app.get(
+        "/sessions", summary="Conversations, the latest first", responses=of(list[Conversation])
+    )
     async def sessions(response: Response, offset: offset = 0, limit: limit = 1000) -> Any:
         return part(sessions_of(await memory.documents(turns=True)), offset, limit, response)
 
@@ -186,7 +190,7 @@ def is_turn(info: DocumentInfo) -> bool:
     return turn_number(info.id, info.metadata) > 0
 
 
-def sessions_of(infos: Iterable[DocumentInfo]) -> list[Session]:
+def sessions_of(infos: Iterable[DocumentInfo]) -> list[Conversation]:
     """Return the conversations of some documents, latest first."""
     infos_by_session: dict[tuple[str, str], list[DocumentInfo]] = {}
     for info in infos:
@@ -197,13 +201,13 @@ def sessions_of(infos: Iterable[DocumentInfo]) -> list[Session]:
     return sorted(rows, key=lambda row: (row.last, row.user, row.session), reverse=True)
 
 
-def _session(user: str, session: str, turns: Sequence[DocumentInfo]) -> Session:
+def _session(user: str, session: str, turns: Sequence[DocumentInfo]) -> Conversation:
     times = sorted(filter(None, (said_at(info.metadata) for info in turns)))
     speakers = dict.fromkeys(
         str(info.metadata.get("speaker") or info.metadata[ROLE_KEY]) for info in turns
     )
     first, last = (times[0], times[-1]) if times else ("", "")
-    return Session(session, user, len(turns), first, last, tuple(speakers)[:_SPEAKERS])
+    return Conversation(session, user, len(turns), first, last, tuple(speakers)[:_SPEAKERS])
 
 
 async def _facts_of_turns(

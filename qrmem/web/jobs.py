@@ -34,7 +34,7 @@ from qrmem.memory import Memory
 from qrmem.types import AddReport, Document, Event
 from qrmem.types.turns import USER_KEY
 from qrmem.web.guard import log, of_user
-from qrmem.web.response_models import Job, of, part
+from qrmem.web.response_models import AddJob, of, part
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -82,9 +82,9 @@ class _Job:
         elif event.kind == "warning" and event.data.get("message"):
             self.warnings = [*self.warnings, str(event.data["message"])][-_WARNINGS:]
 
-    def shown(self, report: Mapping[str, Any] | None = None) -> Job:
+    def shown(self, report: Mapping[str, Any] | None = None) -> AddJob:
         """Return the job in the form of a reply."""
-        return Job(
+        return AddJob(
             id=self.job,
             state=self.state,
             user=self.user,
@@ -136,7 +136,7 @@ class Jobs:
 
     async def start(
         self, memory: Memory, user: str, documents: Sequence[Document], *, update: bool
-    ) -> Job:
+    ) -> AddJob:
         """Store a job and start it.
 
         Args:
@@ -175,7 +175,7 @@ class Jobs:
         self._begin(memory, job)
         return job.shown()
 
-    def listed(self, memory: Memory, user: str) -> list[Job]:
+    def listed(self, memory: Memory, user: str) -> list[AddJob]:
         """Return the jobs that a token may see, newest first, without reports."""
         return [job.shown() for job in self._of(memory.settings.namespace, user)]
 
@@ -183,7 +183,7 @@ class Jobs:
         """Return the number of jobs in each state, over all namespaces."""
         return Counter(job.state for job in self._jobs.values())
 
-    async def one(self, memory: Memory, user: str, id: str) -> Job:
+    async def one(self, memory: Memory, user: str, id: str) -> AddJob:
         """Return a job, with its report if it has ended.
 
         Raises:
@@ -193,7 +193,7 @@ class Jobs:
         job_kept = await asyncio.to_thread(self._read, job) if job.ended else {}
         return job.shown(job_kept.get("report"))
 
-    async def cancel(self, memory: Memory, user: str, id: str) -> Job:
+    async def cancel(self, memory: Memory, user: str, id: str) -> AddJob:
         """Cancel a job; the segments that it read are kept. A finished job is not changed.
 
         Raises:
@@ -396,7 +396,7 @@ def handing_over(app: "FastAPI", memory: Memory, user: str, jobs: Jobs) -> None:
     @app.post(
         "/jobs",
         summary="Read documents into the memory; the reply does not wait",
-        responses=of(Job),
+        responses=of(AddJob),
     )
     async def start(
         documents: Annotated[list[dict[str, Any]], Body(min_length=1)],
@@ -405,7 +405,7 @@ def handing_over(app: "FastAPI", memory: Memory, user: str, jobs: Jobs) -> None:
         documents_given = [of_user(user, one) for one in documents] if user else documents
         return await jobs.start(memory, user, await _identified(documents_given), update=update)
 
-    @app.get("/jobs", summary="Jobs, newest first, without reports", responses=of(list[Job]))
+    @app.get("/jobs", summary="Jobs, newest first, without reports", responses=of(list[AddJob]))
     async def listed(
         response: Response,
         offset: Annotated[int, Query(ge=0, description="number of results to skip")] = 0,
@@ -415,11 +415,11 @@ def handing_over(app: "FastAPI", memory: Memory, user: str, jobs: Jobs) -> None:
     ) -> Any:
         return part(jobs.listed(memory, user), offset, limit, response)
 
-    @app.get("/jobs/{id}", summary="A job: its progress and its result", responses=of(Job))
+    @app.get("/jobs/{id}", summary="A job: its progress and its result", responses=of(AddJob))
     async def one(id: str) -> Any:
         return await jobs.one(memory, user, id)
 
-    @app.delete("/jobs/{id}", summary="Cancel a job; what it read is kept", responses=of(Job))
+    @app.delete("/jobs/{id}", summary="Cancel a job; what it read is kept", responses=of(AddJob))
     async def cancel(id: str) -> Any:
         return await jobs.cancel(memory, user, id)
 

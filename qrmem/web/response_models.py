@@ -46,7 +46,7 @@ class BriefTrail:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Conversation:
     """A conversation: number of turns, times of the first and the last turn, speakers."""
 
     session: str
@@ -98,7 +98,7 @@ class RelationRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class EntityTotals:
     """Numbers of an entity's forms, relations and segments, over all parts."""
 
     forms: int
@@ -107,7 +107,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class EntityNeighbourhood:
     """One part of an entity's surroundings.
 
     Attributes:
@@ -123,7 +123,7 @@ class Around:
     neighbours: Mapping[str, str]
     questions: Sequence[Question]
     segments: Sequence[Segment]
-    totals: Totals
+    totals: EntityTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class AddJob:
     """A long add: its progress and its result.
 
     Attributes:

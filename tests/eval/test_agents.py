@@ -127,7 +127,7 @@ async def test_short_texts_are_one_page_and_no_break_is_asked_for() -> None:
 async def looked_up(model: ScriptedModel, *, is_sequential: bool) -> tuple[Verdict, list[str]]:
     """Return the verdict, and the ids of the pages that were looked up, in order."""
     texts = leaves("The Marigold sank in May.", "Strake was born in Vantry.", "The inn is old.")
-    pages = [baselines.Page(text, f"gist {n}") for n, text in enumerate(texts)]
+    pages = [baselines.GistPage(text, f"gist {n}") for n, text in enumerate(texts)]
     run = baselines.PageReader(pages, caller(model), reasoner(model), ASKED, is_sequential, 3)
     verdict, steps = await baselines.answer_by_pages(run, is_forced=True)
     model.assert_all_used()

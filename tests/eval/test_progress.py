@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from qrmem.cli.evaluating import Progress
+from qrmem.cli.evaluating import RunProgress
 from qrmem.types import Event
 
 
@@ -17,7 +17,7 @@ def paid(calls: int, tokens: int, money: float | None) -> Event:
 
 
 def test_results_time_left_calls_and_money_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(quiet=False) as progress:
+    with RunProgress(quiet=False) as progress:
         progress(Event("items", {"total": 4}))
         for event in (item(), item("no"), item(), paid(6, 1500, 0.0125)):
             progress(event)
@@ -27,7 +27,7 @@ def test_results_time_left_calls_and_money_are_told(capsys: pytest.CaptureFixtur
 
 
 def test_parts_of_a_preset_add_up(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(quiet=False) as progress:
+    with RunProgress(quiet=False) as progress:
         for _ in range(2):
             progress(Event("items", {"total": 1}))
             progress(item())
@@ -39,14 +39,14 @@ def test_parts_of_a_preset_add_up(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_time_left_is_not_guessed_from_one_result(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(quiet=False) as progress:
+    with RunProgress(quiet=False) as progress:
         progress(Event("items", {"total": 9}))
         progress(item())
     assert "time left not known yet" in capsys.readouterr().err
 
 
 def test_a_quiet_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(quiet=True) as progress:
+    with RunProgress(quiet=True) as progress:
         progress(Event("items", {"total": 1}))
         progress(item())
     assert capsys.readouterr().err == ""

@@ -12,7 +12,7 @@ from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import NotFound
-from qrmem.graphstore.sqlite.connection import Worker
+from qrmem.graphstore.sqlite.connection import ConnectionThread
 from qrmem.memory.runtime import Models
 from qrmem.retrieval.exploring import explore
 
@@ -128,9 +128,9 @@ def _before_read(
     patched: pytest.MonkeyPatch, number: int, work: Callable[[], Awaitable[object]]
 ) -> None:
     """Have something done before the read of this number; what it reads itself is not counted."""
-    read, left = Worker.read, number
+    read, left = ConnectionThread.read, number
 
-    async def counted(self: Worker, *args: Any, **kwargs: Any) -> Any:
+    async def counted(self: ConnectionThread, *args: Any, **kwargs: Any) -> Any:
         nonlocal left
         left -= 1
         if left == -1:
@@ -138,7 +138,7 @@ def _before_read(
             await work()
         return await read(self, *args, **kwargs)
 
-    patched.setattr(Worker, "read", counted)
+    patched.setattr(ConnectionThread, "read", counted)
 
 
 def _texts(version: int, lengths: Mapping[str, int]) -> list[dict[str, str]]:

@@ -15,7 +15,7 @@ import qrmem
 from qrmem.errors import NotFound, UsageError
 from qrmem.retrieval.trees.clustering import Clusters, clusters
 from qrmem.retrieval.trees.nodes import load_trees
-from qrmem.retrieval.trees.retrieving import Table
+from qrmem.retrieval.trees.retrieving import TreeTable
 from qrmem.types import Event, Strategy
 from qrmem.types.documents import Tree, TreeKind
 
@@ -194,7 +194,7 @@ async def test_surprises_of_a_node_are_one_block_with_one_vector(tmp_path: Path)
             await memory.build_tree()
             (stored,) = await load_trees(memory._session.store, "default", "ilm")
             assert {len(one.vectors) for one in stored.nodes.values()} == {2}  # type: ignore[arg-type]
-            table = Table(memory._session.store, "default", [stored], None)
+            table = TreeTable(memory._session.store, "default", [stored], None)
             ranked = await table.collapsed("figs and prosciutto")
             blocks = [one for one in ranked if one.kind == "surprise"]
             assert len(blocks) == len(stored.nodes)

@@ -87,7 +87,7 @@ def build(
     threads = Threads(file, counter)
     try:
         threads.fill(data, chosen_tags, per_tag)
-        counts_written = _write(_Pool(threads, counter, seed), out, sizes, count)
+        counts_written = _write(_QuestionPool(threads, counter, seed), out, sizes, count)
     finally:
         threads.close()
         file.unlink()
@@ -115,7 +115,7 @@ class _Replayed:
             yield answer
 
 
-class _Pool:
+class _QuestionPool:
     """The questions, and which of them are similar."""
 
     def __init__(self, threads: Threads, counter: Tokenizer, seed: int) -> None:
@@ -165,7 +165,9 @@ class _Pool:
         return PROMPT + self._counter.count(text)
 
 
-def _write(pool: _Pool, out: Path, wanted: Mapping[str, int], count: int) -> list[dict[str, Any]]:
+def _write(
+    pool: _QuestionPool, out: Path, wanted: Mapping[str, int], count: int
+) -> list[dict[str, Any]]:
     """Write the cases of all lengths; a question without enough answers for one is in none."""
     places = list(range(len(pool.questions)))
     if count:
@@ -190,7 +192,7 @@ def _write(pool: _Pool, out: Path, wanted: Mapping[str, int], count: int) -> lis
     return [file.about for file in files.values()]
 
 
-def _cases(pool: _Pool, n: int, wanted: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+def _cases(pool: _QuestionPool, n: int, wanted: Mapping[str, int]) -> dict[str, dict[str, Any]]:
     """Return the cases of a question by length, or none if one of them cannot be filled.
 
     Answers are chosen for the paper's lengths in ascending order, and each length keeps those of

@@ -209,7 +209,7 @@ SUMMARISE = "Write a one-page summary of the report."
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _PromptForm:
     """The form of a task's prompt: the words before and after text and question."""
 
     before: str
@@ -218,12 +218,12 @@ class _Form:
     end: str = r"\n+Answer:\s*\Z"
 
 
-_PASSAGES = _Form(
+_PASSAGES = _PromptForm(
     "The following are given passages.\n",
     "\n\nAnswer the question based on the given passages.",
 )
-_STORY = _Form("Story: ", "\n\nNow, answer the question based on the story")
-_REPORT = _Form("Report:\n", "\n\nNow, write a one-page summary of the report.", asked="")
+_STORY = _PromptForm("Story: ", "\n\nNow, answer the question based on the story")
+_REPORT = _PromptForm("Report:\n", "\n\nNow, write a one-page summary of the report.", asked="")
 _FORMS = {
     "narrativeqa": _STORY,
     "hotpotqa": _PASSAGES,
@@ -249,7 +249,7 @@ def _loader(task: str) -> Callable[[Path], Dataset]:
     return load
 
 
-def _row(record: Any, form: _Form) -> tuple[str, str, tuple[str, ...], str]:
+def _row(record: Any, form: _PromptForm) -> tuple[str, str, tuple[str, ...], str]:
     """Return text, question, answers and id of one record."""
     if "origin_prompt" in record:
         text, question = _taken_apart(text_of(record, "origin_prompt"), form)
@@ -259,7 +259,7 @@ def _row(record: Any, form: _Form) -> tuple[str, str, tuple[str, ...], str]:
     return text, question, texts_of(record["answers"], "answers"), str(record.get("_id", ""))
 
 
-def _taken_apart(prompt: str, form: _Form) -> tuple[str, str]:
+def _taken_apart(prompt: str, form: _PromptForm) -> tuple[str, str]:
     start = prompt.find(form.before)
     end = prompt.rfind(form.behind)
     if start < 0 or end < 0:

@@ -67,14 +67,14 @@ class ReadAgent:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
 
-        async def made(own: Harness) -> list[baselines.Page]:
-            pages: list[baselines.Page] = []
+        async def made(own: Harness) -> list[baselines.GistPage]:
+            pages: list[baselines.GistPage] = []
             for document in context.documents:
                 pieces = harness.texts(replace(context, documents=(document,)), _PIECE_TOKENS)
                 pages += await baselines.read_pages(own.caller, pieces, harness.settings.window)
             return pages
 
-        async def answered(pages: list[baselines.Page]) -> Answered:
+        async def answered(pages: list[baselines.GistPage]) -> Answered:
             reading = baselines.PageReader(
                 pages,
                 harness.caller,

@@ -9,7 +9,7 @@ from qrmem.errors import ModelOutputError
 from qrmem.eval.harness import Harness
 from qrmem.eval.items import Context, Item, Prediction, Round
 from qrmem.eval.registry import system
-from qrmem.eval.systems.session_replay import ChatCalls, Piece, require_session
+from qrmem.eval.systems.session_replay import ChatCalls, PromptPart, require_session
 from qrmem.graph.segmenting import longbench_words
 from qrmem.prompts import fenced
 from qrmem.prompts.replies import MemosReply, NotesReply
@@ -24,7 +24,7 @@ _MEMO = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+))?\s*\|([^|]+)\|(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChatLine:
     """A line of one side; `round` is the id of its round, "" for the greeting."""
 
     text: str
@@ -37,7 +37,7 @@ class Memo:
 
     topic: str
     summary: str
-    lines: tuple[Line, ...]
+    lines: tuple[ChatLine, ...]
 
 
 @system("memochat", "chat memory: the model's own notes, picked by it", "MemoChat")
@@ -64,8 +64,8 @@ class MemoChat:
         for turn in context.documents:
             round_made = Round(turn.id or "", turn.text, await self._reply(notebook, turn.text))
             notebook.recent += [
-                Line(f"User: {round_made.said}", round_made.id),
-                Line(f"Reply: {round_made.replied}", round_made.id),
+                ChatLine(f"User: {round_made.said}", round_made.id),
+                ChatLine(f"Reply: {round_made.replied}", round_made.id),
             ]
             rounds.append(round_made)
         last = await self._reply(notebook, item.question)
@@ -83,10 +83,11 @@ class MemoChat:
             await notebook.take_notes()
         memos_picked = await notebook.picked(text) if notebook.memos else []
         earlier = [
-            Piece(_rounds(m.lines), _memo_in_words(m), n) for n, m in enumerate(memos_picked)
+            PromptPart(_rounds(m.lines), _memo_in_words(m), n) for n, m in enumerate(memos_picked)
         ]
         latest = [
-            Piece(_rounds([line]), fenced(line.text), n) for n, line in enumerate(notebook.recent)
+            PromptPart(_rounds([line]), fenced(line.text), n)
+            for n, line in enumerate(notebook.recent)
         ]
         return await notebook.said.reply(text, earlier, latest)
 
@@ -97,7 +98,7 @@ class Notebook:
 
     said: ChatCalls
     drawn: random.Random
-    recent: list[Line] = field(default_factory=lambda: [Line(text) for text in GREETING])
+    recent: list[ChatLine] = field(default_factory=lambda: [ChatLine(text) for text in GREETING])
     memos: list[Memo] = field(default_factory=list)
 
     async def take_notes(self) -> None:
@@ -152,14 +153,14 @@ class Notebook:
         self.said.noted("pick", _all_rounds(memos), topics, call.tokens)
         return memos
 
-    def _unsorted(self, lines: Sequence[Line]) -> Memo:
+    def _unsorted(self, lines: Sequence[ChatLine]) -> Memo:
         """Return a replacement for notes that cannot be parsed: two random lines."""
         few = sorted(self.drawn.sample(range(len(lines)), min(2, len(lines))))
         lines_kept = tuple(lines[n] for n in few)
         return Memo(NO_TOPIC, " ".join(line.text for line in lines_kept), lines_kept)
 
 
-def _memos(said: str, lines: Sequence[Line]) -> list[Memo]:
+def _memos(said: str, lines: Sequence[ChatLine]) -> list[Memo]:
     """Parse a note `first-last|topic|summary`; return nothing if it is malformed."""
     match = _MEMO.fullmatch(said)
     if match is None:
@@ -174,7 +175,7 @@ def _memo_in_words(memo: Memo) -> str:
     return fenced(f"{memo.topic}: {memo.summary}\n{turn_lines}", "note")
 
 
-def _rounds(lines: Sequence[Line]) -> tuple[str, ...]:
+def _rounds(lines: Sequence[ChatLine]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line.round for line in lines if line.round))
 
 

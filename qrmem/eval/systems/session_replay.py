@@ -165,11 +165,13 @@ class Conversed:
         replied = await said.reply(
             text,
             [
-                Piece((round_made.id,), _block(round_made), places[round_made], ranked[round_made])
+                PromptPart(
+                    (round_made.id,), _block(round_made), places[round_made], ranked[round_made]
+                )
                 for round_made in earlier
             ],
             [
-                Piece((round_made.id,), _block(round_made), places[round_made])
+                PromptPart((round_made.id,), _block(round_made), places[round_made])
                 for round_made in latest
             ],
         )
@@ -187,7 +189,7 @@ class Conversed:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PromptPart:
     """An earlier part of a session for the prompt.
 
     Attributes:
@@ -215,7 +217,9 @@ class ChatCalls:
     steps: list[Step] = field(default_factory=list)
     read: tuple[str, ...] = ()
 
-    async def reply(self, text: str, earlier: Sequence[Piece], latest: Sequence[Piece]) -> str:
+    async def reply(
+        self, text: str, earlier: Sequence[PromptPart], latest: Sequence[PromptPart]
+    ) -> str:
         """Return the reply to a user's turn.
 
         Args:
@@ -277,7 +281,7 @@ def conversation(context: Context) -> Context:
     return replace(context, documents=tuple(map(dialog.as_document, turns)))
 
 
-def _in_place(pieces: Sequence[Piece]) -> str:
+def _in_place(pieces: Sequence[PromptPart]) -> str:
     in_order = sorted(pieces, key=lambda piece: piece.place)
     return "\n".join(piece.text for piece in in_order) or "(nothing)"
 

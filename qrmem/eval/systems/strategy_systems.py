@@ -22,7 +22,7 @@ from qrmem.types.options import Strategy as StrategyName
 @system("graph-expansion", "graph expansion search", "QRMeM", strategy="graph-expansion")
 @system("reflection", "navigation by reflection", "QRMeM", strategy="reflection")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strategy:
+class StrategySystem:
     """Walks the graph of a memory.
 
     Attributes:

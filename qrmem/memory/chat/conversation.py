@@ -75,7 +75,7 @@ async def add_messages(
     return [turn.id for turn in turns_kept], report
 
 
-def _left_out(read: Sequence[dialog.Message]) -> list[str]:
+def _left_out(read: Sequence[dialog.LogMessage]) -> list[str]:
     """Report the keys of messages that are not stored."""
     counts = Counter(key for message in read for key in message.left_out)
     if not counts:
@@ -86,7 +86,9 @@ def _left_out(read: Sequence[dialog.Message]) -> list[str]:
     return [f"keys of messages that were not kept: {keys}"]
 
 
-async def _news(memory: Session, said: Sequence[dialog.Message], user: str) -> list[dialog.Message]:
+async def _news(
+    memory: Session, said: Sequence[dialog.LogMessage], user: str
+) -> list[dialog.LogMessage]:
     """Return the messages with which the session does not already end, in order."""
     known = Counter[str]()
     for session in dict.fromkeys(message.session for message in said):
@@ -105,7 +107,7 @@ async def _news(memory: Session, said: Sequence[dialog.Message], user: str) -> l
 
 async def _keep(
     memory: Session,
-    said: Sequence[dialog.Message],
+    said: Sequence[dialog.LogMessage],
     when: str,
     listener: Listener,
     user: str,

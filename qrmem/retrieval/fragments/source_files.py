@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qrmem.text.code.outline import Call, Cover, Definition, Import, Outline
+from qrmem.text.code.outline import CallSite, Cover, Definition, Import, Outline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -161,7 +161,7 @@ class FileCalls:
     nodes: "NDArray[np.int32]"
 
     @classmethod
-    def of(cls, calls: Iterable[Call]) -> "FileCalls":
+    def of(cls, calls: Iterable[CallSite]) -> "FileCalls":
         """Group calls by name and base, without duplicates."""
         calls_by_name: dict[tuple[str, str], dict[int, None]] = defaultdict(dict)
         for call in calls:

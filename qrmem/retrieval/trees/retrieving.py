@@ -50,7 +50,7 @@ class TableEntry:
     score: float = 0.0
 
 
-class Table:
+class TreeTable:
     """The texts of some trees, ready to be ranked."""
 
     def __init__(

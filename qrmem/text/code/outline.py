@@ -62,7 +62,7 @@ class Definition(NamedTuple):
     owner: str = ""
 
 
-class Call(NamedTuple):
+class CallSite(NamedTuple):
     """A call: its node in the outline, and the called name.
 
     Attributes:
@@ -106,7 +106,7 @@ class Outline:
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     definitions: list[Definition] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[CallSite] = field(default_factory=list)
     imports: list[Import] = field(default_factory=list)
     is_broken: bool = False
 

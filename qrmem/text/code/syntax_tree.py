@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from qrmem.text.code.languages import GRAMMARS, Grammar
-from qrmem.text.code.outline import Call, Definition, Import, Outline
+from qrmem.text.code.outline import CallSite, Definition, Import, Outline
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -37,11 +37,11 @@ def by_grammar(text: str, name: str, language: "Language", grammar: Grammar) -> 
     data = text.encode("utf-8", "replace")
     tree = Parser(language).parse(data)
     result = Outline(name, [-1], [0], [len(text)], is_broken=tree.root_node.has_error)
-    _Reader(result, data, text.isascii(), grammar).read(tree.root_node)
+    _GrammarReader(result, data, text.isascii(), grammar).read(tree.root_node)
     return result
 
 
-class _Reader:
+class _GrammarReader:
     def __init__(self, found: Outline, data: bytes, is_ascii: bool, grammar: Grammar) -> None:
         self._found = found
         self._data = data
@@ -92,7 +92,7 @@ class _Reader:
                 name, base = self._callee(callee, tree)
                 if name:
                     full_name = self._with_all_above(node, above)
-                    self._found.calls.append(Call(full_name, name, base))
+                    self._found.calls.append(CallSite(full_name, name, base))
         elif kind in self._grammar.imports:
             is_python = self._found.language == "python"
             imports_found = self._python_imports(tree) if is_python else _imports(self._text(tree))
@@ -376,9 +376,9 @@ class _PythonReader:
 
     def _call(self, tree: ast.Call, node: int) -> None:
         if isinstance(tree.func, ast.Name):
-            self._found.calls.append(Call(node, tree.func.id))
+            self._found.calls.append(CallSite(node, tree.func.id))
         elif isinstance(tree.func, ast.Attribute):
-            self._found.calls.append(Call(node, tree.func.attr, _dotted(tree.func.value)))
+            self._found.calls.append(CallSite(node, tree.func.attr, _dotted(tree.func.value)))
 
     def _note(self, tree: ast.AST, node: int, owner: str, *, is_kept: bool) -> None:
         outline_found = self._found
