@@ -7,7 +7,7 @@ from functools import partial
 from qrmem.answering import multiple_choice
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, WindowTooSmall
-from qrmem.extraction import batched, compact, paper
+from qrmem.extraction import compact, paper
 from qrmem.extraction import reply_items as items
 from qrmem.extraction.fact_extraction import facts, verdicts
 from qrmem.extraction.paper import fold
@@ -280,8 +280,8 @@ class PromptedReasoner(Answerer):
         context = PromptContext(caller, window, reserve, settings.questions, schema)
         self.extract = partial(paper.extract if is_paper else compact.extract, context)
         self.supplement = partial(paper.supplement if is_paper else compact.supplement, context)
-        self.extract_together = partial(batched.extract, context)
-        self.supplement_together = partial(batched.supplement, context)
+        self.extract_together = partial(compact.extract_together, context)
+        self.supplement_together = partial(compact.supplement_together, context)
         # The segments, the prompt and a reply several times as long must fit.
         self.shared_tokens = 0 if is_paper else min(settings.shared_tokens, window // 6)
         summariser = Summariser(caller, window, reserve, settings.concurrency, is_paper)

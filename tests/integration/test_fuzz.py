@@ -26,8 +26,8 @@ from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, QrmemError
 from qrmem.eval import Corpus, load
 from qrmem.io.archive import export_archive, import_archive
-from qrmem.io.openie.triple_files import read_openie
 from qrmem.io.sources import identified
+from qrmem.io.triple_files import read_openie
 from qrmem.llm.budget import load_prices
 from qrmem.llm.chat_model import read_completion
 from qrmem.llm.client import Fields, joined

@@ -14,9 +14,8 @@ from servers import maven
 import qrmem
 from qrmem.config import Settings
 from qrmem.errors import MissingError, TaggerUnavailable
-from qrmem.extraction.taggers import open_tagger
-from qrmem.extraction.taggers.external import ExternalTagger
-from qrmem.extraction.taggers.stanza_taggers import CorenlpEngine
+from qrmem.extraction.stanza_taggers import CorenlpEngine
+from qrmem.extraction.taggers import ExternalTagger, open_tagger
 from qrmem.types import Contribution, EntityTagger
 
 pytestmark = [

@@ -29,7 +29,7 @@ from pypdf import PageObject
 
 import qrmem
 from qrmem.errors import BadDocument, BadImport, MissingError, UsageError
-from qrmem.io.openie.triple_files import read_openie
+from qrmem.io.triple_files import read_openie
 from qrmem.llm.recorder import Replayer
 from qrmem.text.decoding import open_file
 from qrmem.text.files import discover, from_bytes, read

@@ -10,10 +10,10 @@ import pytest
 
 from qrmem.config import Settings
 from qrmem.errors import MissingError, TaggerUnavailable, UsageError
+from qrmem.extraction import stanza_taggers
 from qrmem.extraction.rules_tagger import RulesTagger
-from qrmem.extraction.taggers import open_tagger, stanza_taggers
-from qrmem.extraction.taggers.external import PATIENCE, ExternalTagger
-from qrmem.extraction.taggers.stanza_taggers import type_of
+from qrmem.extraction.stanza_taggers import type_of
+from qrmem.extraction.taggers import PATIENCE, ExternalTagger, open_tagger
 
 
 class Engine:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from qrmem.config import Settings, revealed, shown
 from qrmem.errors import MissingError, TaggerUnavailable, UsageError
 from qrmem.extraction.rules_tagger import RulesTagger, gathered
-from qrmem.extraction.taggers.stanza_taggers import CorenlpEngine, StanzaEngine, require_stanza
+from qrmem.extraction.stanza_taggers import CorenlpEngine, StanzaEngine, require_stanza
 from qrmem.types import EntityTagger, Mention
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from qrmem.errors import BadDocument, BadImport, StoreConflict
 from qrmem.graph.merging import Similar, merge_documents
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
-from qrmem.io.openie.triple_files import Extraction, FilePassage, Triple, read_openie
 from qrmem.io.sources import identified
+from qrmem.io.triple_files import Extraction, FilePassage, Triple, read_openie
 from qrmem.text.names import Occurrences, normalise_name
 from qrmem.types import (
     Contribution,
