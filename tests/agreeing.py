@@ -1,4 +1,4 @@
-"""Stores that agree: the same came of every operation, the same is kept, the same is found."""
+"""Stores that agree: each operation has the same result, contents are equal, searches are equal."""
 
 from collections.abc import Sequence
 

@@ -69,7 +69,7 @@ def metered(
     cache: ReplyCache | None = None,
     **budget: Any,
 ) -> Meter:
-    """Return the chat model of a run; its budget is that of a build if nothing else is said."""
+    """Return the chat model of a run; without another budget it has that of a build."""
     models = chat if isinstance(chat, ChatModels) else ChatModels(chat)
     given: dict[str, Any] = {"run": "r1", "phase": "construction"} | budget
     return Meter(models, Budget(**given), tokenizer or BuiltinTokenizer(), cache)

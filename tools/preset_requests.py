@@ -3,7 +3,7 @@
     PYTHONPATH=tests python -m tools.preset_requests DATA [--write FILE]
 
 DATA has the files that `qrmem eval` needs for the presets below. The scripted server answers, so no
-model is asked. What the papers ask is told in our own words (QRMeM, Appendix E; FragRel, Prompts 1
+model is asked. The papers' prompts are described in our own words (QRMeM, Appendix E; FragRel, Prompts 1
 to 3).
 """
 

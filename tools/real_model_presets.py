@@ -58,7 +58,7 @@ Json = dict[str, Any]
 
 
 def run(preset: Preset, data: Path, out: Path, url: str, model: str, items: int) -> tuple[int, str]:
-    """Run a preset as a user does; returns the exit code and what was said beside the report.
+    """Run a preset as a user does; return the exit code and the messages besides the report.
 
     Args:
         items: of the preset at least, from all its parts alike.

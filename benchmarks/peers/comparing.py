@@ -1,4 +1,4 @@
-"""Runs each program on the same job, and counts what it shows, costs and loses."""
+"""Runs each program on the same job, and measures its recall, its cost and its losses."""
 
 import argparse
 import asyncio
@@ -48,7 +48,7 @@ QUESTIONS = "musique/hippo_train100.json"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What all programs get, and what is right.
+    """The input of all programs, and the right passages.
 
     Attributes:
         gold: for each question, the ids of its passages.
@@ -61,7 +61,7 @@ class Work:
 
 
 def chosen_work(data: Path, passages: int, questions: int) -> Work:
-    """Return the first questions, their gold passages, and others of theirs up to a number."""
+    """Return the first questions with their gold passages, and further passages up to a number."""
     records = json.loads((data / QUESTIONS).read_text(encoding="utf-8"))[:questions]
     stored = json.loads((data / EXTRACTION).read_text(encoding="utf-8"))["docs"]
     found = {(doc["title"], doc["text"]): extract_of(doc) for doc in stored}
@@ -95,13 +95,13 @@ def chosen_work(data: Path, passages: int, questions: int) -> Work:
 
 @cache
 def _place(word: str, dimension: int) -> tuple[int, int]:
-    """Return where a word counts in a vector, and with which sign."""
+    """Return a word's dimension in a vector, and its sign."""
     value = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
     return (value >> 1) % dimension, 1 if value & 1 else -1
 
 
 def hashed(text: str, dimension: int) -> list[float]:
-    """Return the unit vector of a text's words, so that near means: with the same words."""
+    """Return the unit vector of a text's words: near texts have the same words."""
     counts = Counter(word for word in folded(text).split() if word not in answering.COMMON)
     total = [0.0] * dimension
     for word, count in counts.items():
@@ -114,7 +114,7 @@ def hashed(text: str, dimension: int) -> list[float]:
 
 
 class Embedded:
-    """Makes vectors, and keeps when each one was wanted."""
+    """Makes vectors, and records the time of each request."""
 
     def __init__(self) -> None:
         self.at: list[float] = []
@@ -130,7 +130,7 @@ class Embedded:
 
 @dataclass(slots=True)
 class Spent:
-    """What a part of a run took: calls, tokens, texts embedded, seconds."""
+    """The cost of a phase: calls, tokens, embedded texts, seconds."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -145,11 +145,11 @@ class Row:
     """A program in the table.
 
     Attributes:
-        why_not: why it was not run; then all else is empty.
+        why_not: why it did not run; the other fields are then empty.
         recalls: shares of gold passages among the first 5, the first 10, and all that are shown.
         passages_shown: passages shown for a question, on average.
-        lost: passages that were not shown for their own text.
-        unknown: beginnings of prompts that the server had no form for.
+        lost: passages that a search for their own text does not show.
+        unknown: beginnings of prompts that match none of the server's forms.
     """
 
     program: Program
@@ -165,7 +165,7 @@ class Row:
 
 
 def ranking(shown: Sequence[Shown], texts: Mapping[str, str]) -> list[str]:
-    """Return the ids of the passages that are shown, each at its first place.
+    """Return the ids of the shown passages, each at its first place.
 
     Args:
         texts: id to text of all passages, folded.
@@ -193,7 +193,7 @@ def recall(
 
 
 def spent(phase: Phase, calls: Sequence[Call], embedded: Sequence[float]) -> Spent:
-    """Return what a phase took."""
+    """Return the cost of a phase."""
     own = [call for call in calls if phase.began <= call.at <= phase.ended]
     return Spent(
         len(own),
@@ -251,7 +251,7 @@ async def _notes(work: Work) -> Mapping[str, Notes]:
 
 
 def vectors_alone(work: Work) -> Row:
-    """Return what the vectors find by themselves."""
+    """Return the row of a search by the vectors alone."""
     kept = {passage.id: hashed(passage.whole, DIMENSION) for passage in work.passages}
     rankings = []
     for question in work.questions:
@@ -327,7 +327,7 @@ def _in_its_environment(
 
 
 def _plain_environment() -> dict[str, str]:
-    """Return the variables of this process without those that tell a program of other servers."""
+    """Return the variables of this process without those that name other servers."""
     strange = ("OPENAI_", "QRMEM_", "NEO4J_", "PYTHON")
     return {name: value for name, value in os.environ.items() if not name.startswith(strange)}
 

@@ -1,4 +1,4 @@
-"""The programs, their versions and their environments, which are made once and kept."""
+"""The programs, their versions and their environments; each environment is made once."""
 
 import json
 import os
@@ -27,10 +27,10 @@ class Program:
     """A program to compare.
 
     Attributes:
-        name: of its environment; with `_` for `-`, of its runner.
-        install: what pip is given.
+        name: name of its environment, and, with `_` for `-`, of its runner.
+        install: arguments of pip.
         bare: what pip is given then, to install it without what it asks for.
-        version: of what is installed.
+        version: version of the installed program.
         shows: what it shows for a question, for the table.
         environment: of the program `name`, if it is not its own.
         needs_neo4j: whether it keeps its graph there.
@@ -62,7 +62,7 @@ PROGRAMS = (
     Program(
         "graphiti",
         "0.31.2",
-        # It imports httpx, which none of its requirements brings.
+        # It imports httpx, and none of its requirements installs it.
         ("graphiti-core==0.31.2", "httpx<1"),
         "10 facts (`search`); their passages count",
         needs_neo4j=True,
@@ -82,7 +82,7 @@ PROGRAMS = (
     Program(
         "fast-graphrag",
         "0.0.5",
-        # With the newest sentencepiece, which pip takes by itself, it does not import.
+        # pip takes the newest sentencepiece, and the import fails with it.
         ("fast-graphrag==0.0.5", "sentencepiece==0.2.0"),
         "the passages of the context, at most 8",
     ),
@@ -131,17 +131,17 @@ APOC = """\
 
 
 class NotRun(Exception):
-    """Why a program was not run."""
+    """The reason why a program did not run."""
 
 
 def folder() -> Path:
-    """Return where environments are kept."""
+    """Return the folder of the environments."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "qrmem" / "peers"
 
 
 def python_of(program: Program) -> Path:
-    """Return the interpreter of a program's environment, which is made if it is not there.
+    """Return the interpreter of a program's environment; make the environment if it is missing.
 
     Raises:
         NotRun: it cannot be installed.

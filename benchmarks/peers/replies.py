@@ -33,7 +33,7 @@ def folded(text: str) -> str:
 
 
 class Triple(NamedTuple):
-    """What a passage says about two names."""
+    """A statement of a passage about two names."""
 
     head: str
     relation: str
@@ -47,7 +47,7 @@ class Triple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """What GPT-3.5 found in a passage.
+    """GPT-3.5's extraction from a passage.
 
     Attributes:
         entities: the names that it listed.
@@ -72,7 +72,7 @@ class Extract:
 
 
 def extract_of(doc: Mapping[str, Json]) -> Extract:
-    """Return what a line of the stored extraction holds."""
+    """Return the extraction on one line of the file."""
     parts = (tuple(map(str.strip, triple)) for triple in doc["extracted_triples"])
     triples = tuple(Triple(*each) for each in parts if len(each) == 3 and all(each))
     entities = tuple(name.strip() for name in doc["extracted_entities"] if name.strip())
@@ -80,7 +80,7 @@ def extract_of(doc: Mapping[str, Json]) -> Extract:
 
 
 class Prompt:
-    """A request, looked at.
+    """An analysed request.
 
     Attributes:
         all: the text of all messages.
@@ -102,7 +102,7 @@ class Prompt:
         return self.all.rpartition(mark)[2].partition(end)[0].strip()
 
     def between(self, tag: str) -> str:
-        """Return what stands between `<tag>` and `</tag>`, where it stands last."""
+        """Return the text of the last `<tag>…</tag>`."""
         return self.all.rpartition(f"</{tag}>")[0].rpartition(f"<{tag}>")[2].strip()
 
 
@@ -120,7 +120,7 @@ class Extracts:
         self._by_text = {folded(extract.text): extract for extract in extracts}
 
     def within(self, text: str) -> Extract | None:
-        """Return what was found in the passage that stands last in a text, or in JSON."""
+        """Return the extraction from the last passage in a text, or in JSON."""
         words = folded(_ESCAPE.sub(_unescaped, text))
         at, found = max(
             ((words.rfind(passage), passage) for passage in self._by_text),
@@ -140,7 +140,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def keywords(question: str) -> tuple[list[str], list[str]]:
-    """Return a question's names, and its other words that say something."""
+    """Return a question's names, and its other content words."""
     names = answering.names(question)
     inside = {word.lower() for name in names for word in _WORD.findall(name)}
     others = [
@@ -194,7 +194,7 @@ def lightrag_keywords(prompt: Prompt) -> str:
 
 
 def community_report(prompt: Prompt) -> str:
-    """Return a report that holds the beginning of what is reported."""
+    """Return a report with the beginning of its text."""
     said = first_words(prompt.last.rpartition("Text:\n```")[2])
     found = [{"summary": said, "explanation": said}]
     shape = {"title": said[:60], "summary": said, "rating": 1.0, "rating_explanation": "none"}
@@ -223,12 +223,12 @@ def fast_keywords(prompt: Prompt) -> str:
 
 
 def fast_summary(prompt: Prompt) -> str:
-    """Return the beginning of the description that is to be shortened."""
+    """Return the beginning of a description that the prompt asks to shorten."""
     return dumped({"description": first_words(prompt.after("Current:\n", "\n\nUpdated:"))})
 
 
 def mem0_facts(prompt: Prompt) -> str:
-    """Return each triple as a fact to keep."""
+    """Return each triple as a fact to store."""
     triples = prompt.extract.triples if prompt.extract else ()
     facts = [{"id": str(n), "text": t.sentence} for n, t in enumerate(triples)]
     return dumped({"memory": facts})
@@ -238,7 +238,7 @@ def mem0_facts(prompt: Prompt) -> str:
 
 
 def hippo_names(prompt: Prompt) -> str:
-    """Return the names that were listed."""
+    """Return the listed names."""
     return dumped({"named_entities": prompt.extract.entities if prompt.extract else ()})
 
 
@@ -307,7 +307,7 @@ def graphiti_facts(prompt: Prompt) -> str:
 
 
 def graphiti_same_names(prompt: Prompt) -> str:
-    """Return for each new name the known one that is spelled the same, if there is one."""
+    """Return for each new name the known name with the same spelling, if any."""
     known = {
         one["name"].casefold(): one["candidate_id"]
         for one in _listed_in(prompt, "EXISTING ENTITIES")
@@ -340,7 +340,7 @@ def graphiti_dates(prompt: Prompt) -> str:
 
 
 def _listed_in(prompt: Prompt, tag: str) -> list[Json]:
-    """Return the list between two tags, which is JSON or as Python prints it."""
+    """Return the list between two tags, in JSON or in Python's notation."""
     text = prompt.between(tag)
     try:
         return list(json.loads(text))
@@ -353,7 +353,7 @@ def _listed_in(prompt: Prompt, tag: str) -> list[Json]:
 
 
 def _plain(part: str) -> str:
-    """Return a field without what ends fields, rows and quotes."""
+    """Return a field without separators of fields and rows, and without quotes."""
     return " ".join(re.sub(r'["<>|#]', " ", part).split())
 
 
@@ -361,7 +361,7 @@ def _plain(part: str) -> str:
 
 
 class Form(NamedTuple):
-    """How prompts of a form are known, and what is replied."""
+    """A form of prompts: how to recognise it, and how to reply."""
 
     name: str
     is_it: Callable[[Prompt], bool]
@@ -369,17 +369,17 @@ class Form(NamedTuple):
 
 
 def has(*marks: str) -> Callable[[Prompt], bool]:
-    """Know a prompt by words that stand in it."""
+    """Recognise a prompt by words in it."""
     return lambda prompt: all(mark in prompt.all for mark in marks)
 
 
 def wants(schema: str) -> Callable[[Prompt], bool]:
-    """Know a prompt by the name of the schema that is sent with it."""
+    """Recognise a prompt by the name of the schema in its request."""
     return lambda prompt: prompt.schema == schema
 
 
 def ends(mark: str) -> Callable[[Prompt], bool]:
-    """Know a prompt by words of its last message."""
+    """Recognise a prompt by words of its last message."""
     return lambda prompt: mark in prompt.last
 
 
@@ -434,7 +434,7 @@ class Call(NamedTuple):
 
 @dataclass
 class Answers:
-    """Answers chat requests, and keeps what each one took.
+    """Answers chat requests, and records the cost of each.
 
     Attributes:
         own: answers qrmem's prompts.

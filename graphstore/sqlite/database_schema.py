@@ -74,15 +74,15 @@ SCHEMA = """
         revision INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0,
         terms INTEGER NOT NULL DEFAULT 0, vectors TEXT NOT NULL DEFAULT '',
         importing TEXT NOT NULL DEFAULT '');
-    -- indexed, terms: how many segments the full-text index holds, and terms in all of them;
-    -- vectors: changes whenever vectors go, so that a copy of them is known to be stale
-    -- text: NULL where the segments' texts, joined, give it
+    -- indexed, terms: number of segments in the full-text index, and of the terms in them;
+    -- vectors: changes when vectors are deleted; a copy with another value is stale
+    -- text: NULL if it equals the segments' texts, joined
     CREATE TABLE document (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE,
         id TEXT NOT NULL, title TEXT NOT NULL, metadata TEXT NOT NULL, parts TEXT NOT NULL,
         characters INTEGER NOT NULL, digest BLOB NOT NULL, summary TEXT NOT NULL DEFAULT '',
         text TEXT, UNIQUE (ns, id));
-    -- value: as text, as `where` compares it
+    -- value: a text; `where` compares it as text
     CREATE TABLE metadata (
         ns INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
         document INTEGER NOT NULL REFERENCES document ON DELETE CASCADE,
@@ -115,19 +115,19 @@ SCHEMA = """
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, entity INTEGER NOT NULL,
         UNIQUE (ns, key));
     CREATE INDEX name_entity ON name (entity);
-    -- blocks that a name stands in; see qrmem.text.blocks
+    -- the blocks of a name; see qrmem.text.blocks
     CREATE TABLE name_block (
         ns INTEGER NOT NULL, block INTEGER NOT NULL, name INTEGER NOT NULL,
         PRIMARY KEY (ns, block, name)) WITHOUT ROWID;
-    -- names to resolve again, by key, as they may be gone; entity: key of what they stood for
+    -- keys of names to resolve again (a name may be deleted); entity: key of its last entity
     CREATE TABLE stale (
         ns INTEGER NOT NULL, name TEXT NOT NULL, entity TEXT NOT NULL,
         PRIMARY KEY (ns, name)) WITHOUT ROWID;
-    -- how often each surface form of a name occurs, over all mentions
+    -- count: occurrences of a surface form of a name, over all mentions
     CREATE TABLE form (
         name INTEGER NOT NULL, form TEXT NOT NULL, count INTEGER NOT NULL,
         PRIMARY KEY (name, form)) WITHOUT ROWID;
-    -- no foreign keys on the rows that come by the hundred thousand: `changes` alone writes them
+    -- tables with very many rows have no foreign keys; only `changes` writes them
     -- forms: see `compression.forms_kept`
     CREATE TABLE mention (
         segment INTEGER NOT NULL, name INTEGER NOT NULL, forms TEXT NOT NULL,
@@ -159,17 +159,17 @@ SCHEMA = """
     CREATE TABLE cached (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE,
         kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (ns, kind, key));
-    -- by the segment's text id: a reply may be kept before or after its segment is there
+    -- segment: its text id, as a reply can be stored before its segment, or outlive it
     CREATE TABLE cached_segment (
         ns INTEGER NOT NULL, segment TEXT NOT NULL,
         cached INTEGER NOT NULL REFERENCES cached ON DELETE CASCADE,
         PRIMARY KEY (ns, segment, cached)) WITHOUT ROWID;
     CREATE INDEX cached_segment_cached ON cached_segment (cached);
-    -- terms of a segment and of its document's title; length: how many
+    -- terms of a segment and of its document's title; length: number of terms
     CREATE TABLE indexed (
         segment INTEGER PRIMARY KEY, title TEXT NOT NULL, text TEXT NOT NULL,
         length INTEGER NOT NULL);
-    -- where a namespace's terms stand: see `words`
+    -- positions of a namespace's terms: see `words`
     CREATE VIRTUAL TABLE words USING fts5 (
         terms, content='', columnsize=0, tokenize="ascii tokenchars '_'");
     CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, 'row');

@@ -93,7 +93,7 @@ async def _graph(path: Path) -> dict[str, Any]:
 
 
 async def books(path: Path) -> tuple[Counter[tuple[int, int]], Counter[tuple[int, int]]]:
-    """Return the tokens of the replies that are kept, and those that the ledger says were paid."""
+    """Return the tokens of the stored replies, and the paid tokens in the ledger."""
     store = await open_store(str(path), qrmem.Settings())
     keys = await store.cache_keys("default", "reply")
     kept = [reply.value for reply in await store.cache_entries("default", "reply", keys)]

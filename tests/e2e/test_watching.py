@@ -26,7 +26,7 @@ def seen_on_a_terminal(shell: Shell, *words: str) -> tuple[str, str]:
         while True:
             try:
                 piece = os.read(ours, 4096)
-            except OSError:  # Linux says so when the other end is closed
+            except OSError:  # Linux reports it when the other end is closed
                 break
             if not piece:
                 break

@@ -60,7 +60,7 @@ def test_code_is_continued_and_the_hole_is_never_shown(data: str) -> None:
 
 
 class Guesser:
-    """Goes on with one line after the other, however often it is asked."""
+    """Returns one line after the other, for any number of requests."""
 
     def __init__(self, *lines: str) -> None:
         self._lines = lines

@@ -1,4 +1,4 @@
-"""Presets: every file is sound; a run of one on fixtures; what cannot run is said."""
+"""Presets: every file is sound; one runs on fixtures; a message names what cannot run."""
 
 import json
 import math

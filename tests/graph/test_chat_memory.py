@@ -406,7 +406,7 @@ async def test_the_last_turns_leave_most_of_the_budget_to_the_best_ones() -> Non
 
 
 def broken(event: Event) -> None:
-    """End a run where a text is kept and nothing was merged yet, as a kill does."""
+    """End a run after a text is stored and before anything is merged, as a kill does."""
     if event.kind == "document":
         raise KeyError
 

@@ -1,4 +1,4 @@
-"""What is shown of long turns, standing wishes, and prompts about nothing that was said."""
+"""Recalled parts of long turns, standing wishes, and prompts that no turn answers."""
 
 from itertools import islice
 from pathlib import Path

@@ -125,7 +125,7 @@ async def test_a_turn_that_was_not_merged_is_completed_by_the_next_one() -> None
 
 
 class _FullWhileWriting(ReferenceStore):
-    """A store whose disk is full when a document is to be written."""
+    """A store whose disk is full when it writes a document."""
 
     is_full = False
 

@@ -319,7 +319,7 @@ async def test_half_an_archive_is_neither_read_nor_changed(tmp_path: Path) -> No
 
 
 async def _is_refused(store: GraphStore, path: Path, why: str) -> None:
-    """See that nothing is kept of an archive, and that one line says why."""
+    """Check that nothing of an archive is stored, and that one line says why."""
     before = list(await store.namespaces())
     with pytest.raises(BadImport, match=why) as caught:
         await load(store, "m", path)

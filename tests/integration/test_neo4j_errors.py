@@ -1,4 +1,4 @@
-"""What goes wrong with a server is said in one line, with the right exit code."""
+"""An error of a server gives one line and the right exit code."""
 
 import os
 import socket

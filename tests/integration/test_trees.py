@@ -287,7 +287,7 @@ async def test_documents_without_a_tree_are_told_by_a_question_over_trees(
     said: list[str] = []
 
     def note(event: Event) -> None:
-        # The book names numbers alone, which have no relations: that is told, too.
+        # The book names only numbers, which have no relations; a message says that, too.
         if event.kind == "warning" and "relations in" not in event.data["message"]:
             said.append(event.data["message"])
 

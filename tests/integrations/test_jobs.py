@@ -194,7 +194,7 @@ def test_a_token_sees_the_jobs_of_its_user_and_namespace_alone(
         until(lambda: [one["id"] for one in ann.get("/documents").json()])
         assert [one["id"] for one in ann.get("/documents").json()] == ["ann/d00", "ann/d01"]
 
-        # Nothing is kept of a job that brings anything wrong.
+        # A job with one wrong document stores nothing.
         for wrong, status in (
             ({"documents": ["/etc/passwd"]}, 422),
             ({"documents": []}, 422),

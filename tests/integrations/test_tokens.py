@@ -86,7 +86,7 @@ def test_each_token_is_for_its_namespace_its_user_and_its_rights(
         said = {bob.get(f"/documents/{id}").json()["error"] for id in ("plan", "ploy")}
         assert said == {"no document 'plan' of bob", "no document 'ploy' of bob"}
         assert ann.delete("/documents/plan").status_code == 404
-        for name in ("Osprey", "Ospre", "Nobody"):  # whether others' texts name it is not told
+        for name in ("Osprey", "Ospre", "Nobody"):  # no reply says whether others' texts name it
             assert bob.get(f"/facts?entity={name}").json() == []
         assert ann.get("/turns").json()[0]["text"] == "I moved to Bergen."
         assert bob.get("/turns").json() == []
@@ -114,7 +114,7 @@ def test_each_token_is_for_its_namespace_its_user_and_its_rights(
         other = {"id": "diary", "text": "Bob's."}
         assert bob.post("/documents", json=other).status_code == 405
 
-        # Another text under an id replaces the user's own, and only if that is said.
+        # With `update`, and only with it, another text replaces the user's own document.
         again = {"id": "diary", "text": "Ann lost the key in Rome."}
         assert ann.post("/documents", json=again).status_code == 400
         assert ann.post("/documents", json={**again, "update": True}).is_success

@@ -59,7 +59,7 @@ class Behaviour:
         vector: of a text, by its dimension.
         in_order: whether vectors come in the order of their texts; else a client needs the index.
         relevance: of a query and a text, as its rerank endpoint has it.
-        told: turns the rows of a reranking into the body that is sent.
+        told: makes the body of the reply from the rows of a reranking.
         headers: sent with each chat reply.
         caches: whether it keeps prompts, and says how much of a new one begins as an earlier one.
     """

@@ -1,4 +1,4 @@
-"""A relay before a real server: it hands everything on and keeps what was said, as a witness."""
+"""A relay before a real server: it passes everything on, and records it as a witness."""
 
 import hashlib
 import http.server
@@ -73,7 +73,7 @@ class Relay(http.server.ThreadingHTTPServer):
         return path.read_bytes() if path and path.exists() else None
 
     def keep(self, body: bytes, said: bytes) -> None:
-        """Keep the reply to a request, if replies are kept."""
+        """Record the reply to a request, if the relay records replies."""
         path = self._path(body)
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)

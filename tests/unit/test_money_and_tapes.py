@@ -206,7 +206,7 @@ async def test_a_tape_that_cannot_be_written_stops_no_run_and_leaves_what_was_th
     chat = ScriptedModel("paid for", name="m")
     tape = Recorder(path, "m")
     path.unlink()
-    path.mkdir()  # a place where nothing can be written, for whoever runs the tests
+    path.mkdir()  # no user can write a file here, not even root
     assert (await metered(chat, recorder=tape).complete(request("one"))).text == "paid for"
     with pytest.raises(OutputFailed, match=r"a\.jsonl cannot be written"):
         tape.close()

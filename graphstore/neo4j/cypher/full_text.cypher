@@ -42,8 +42,8 @@ MERGE (t:QrmemTitle {ns: $ns, key: row.form})
 CREATE (t)-[:MEANS {sure: row.sure}]->(d)
 
 // :: titled
-// Lines of one text are sent faster than a list. Most long names begin like no title, and many begin
-// alike, so one look at the index excludes them.
+// The driver sends the lines of one text faster than a list. Most long names begin like no title,
+// and many begin alike, so one lookup in the index excludes them.
 WITH split($all.long, '\n') AS long
 CALL (long) {
   UNWIND split($all.short, '\n') AS form

@@ -56,7 +56,7 @@ RETURN t.qrmem_body
 // :: trails
 MATCH (t:Trail)
 WHERE t.ns = $ns AND t.created IS NOT NULL AND t.arrival IS NOT NULL
-// by ns first: so the index has the order, and the last are found without the others
+// ns first: the index then has this order, and the query reads only the last rows
 WITH t ORDER BY t.ns DESC, t.created DESC, t.arrival DESC LIMIT $all.limit
 RETURN t.qrmem_body
 

@@ -59,7 +59,7 @@ WHERE d.ns = $ns AND d.key IS NOT NULL AND d.key STARTS WITH $all.prefix
       AND (range.above IS NULL OR item > range.above)
       AND (range.least IS NULL OR item >= range.least), false)))
   AND ($all.field IS NULL OR $all.least <= toString(d[$all.field]) < $all.end)
-// by ns first: so the index has the order, and the last are found without the others
+// ns first: the index then has this order, and the query reads only the last rows
 WITH d ORDER BY d.ns DESC, d.key DESC LIMIT $all.last
 RETURN collect(coalesce(d.full, d.key))
 

@@ -1,5 +1,5 @@
 // :: names
-// A person may have given a name to an entity without a key; nothing else tells of such an entity.
+// A person may have named an entity that has no key; only this name leads to it.
 MATCH (n:Name)-[:NAMES]->(e:Entity)
 WHERE n.ns = $ns AND n.key IS NOT NULL
 RETURN coalesce(n.full, n.key), coalesce(e.full, e.key, elementId(e)), n.forms, n.counts,
@@ -128,7 +128,7 @@ RETURN
   } AS segments,
   COUNT {
     MATCH (e:Entity)
-    WHERE e.ns = $ns AND e.name IS NOT NULL // made by hand, it may have no key
+    WHERE e.ns = $ns AND e.name IS NOT NULL // an entity that a person made may have no key
   } AS entities,
   COUNT {
     MATCH (f:Statement)

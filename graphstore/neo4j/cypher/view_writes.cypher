@@ -28,14 +28,14 @@ MATCH (h:Entity)<-[:FROM]-(f)-[:TO]->(t:Entity)
 RETURN collect([key, f.n, coalesce(h.full, h.key), coalesce(t.full, t.key)])
 
 // :: stated_of_names
-// the pairs of what is stated of names, each of which stands for an entity
+// the pairs of entities in the statements about some names
 UNWIND $all.rows AS row
 MATCH (:Entity {ns: $ns, key: row.was})<-[own:FROM|TO]-(f:Statement) WHERE own.name = row.key
 MATCH (h:Entity)<-[head:FROM]-(f)-[tail:TO]->(t:Entity)
 RETURN collect(DISTINCT [head.name, h.key, tail.name, t.key])
 
 // :: statements
-// of pairs of entities, read from the end that has fewer
+// the statements of pairs of entities, read from the entity that has fewer
 UNWIND $all.rows AS pair
 MATCH (h:Entity {ns: $ns, key: pair[0]})
 MATCH (t:Entity {ns: $ns, key: pair[1]})
@@ -57,7 +57,7 @@ RETURN collect([h.key, t.key, s.document, s.index, f.n, coalesce(h.full, h.key),
   coalesce(f.type, ''), [name IN coalesce(f.qrmem_own, []) | [name, f[name]]]])
 
 // :: pairs_beside
-// the pairs with some heads of which something of some types is stated, or anything
+// the pairs with some heads that have a statement of some types, or any statement
 UNWIND $all.rows AS key
 MATCH (h:Entity {ns: $ns, key: key})<-[:FROM]-(f:Statement)
 WHERE $all.types IS NULL OR f.type IN $all.types
@@ -65,7 +65,7 @@ MATCH (f)-[:TO]->(t:Entity) WHERE t.key IS NOT NULL
 RETURN DISTINCT key, t.key
 
 // :: put_relations
-// by their heads: an edge between two known nodes is looked for among all, where there are few
+// by their heads: between two known nodes, Neo4j searches all edges of the node with fewer
 UNWIND $all.rows AS row
 MATCH (h:Entity {ns: $ns, key: row.head})
 CALL (h, row) {
@@ -110,7 +110,7 @@ DETACH DELETE f
 // :: put_entities
 UNWIND $all.rows AS row
 MERGE (e:Entity {ns: $ns, key: row.entity.key})
-// the label of the type that it had
+// the label of its former type
 WITH e, row, reduce(label = '', word IN split(coalesce(e.type, ''), '_') |
   label + toUpper(left(word, 1)) + toLower(substring(word, 1))) AS was
 WITH e, row, [label IN labels(e) WHERE label = was AND label <> 'Entity'] AS old
@@ -196,7 +196,7 @@ CREATE (f)-[:TO {name: fact.tail_name}]->(t)
 SET f += fact.properties
 
 // :: show_properties
-// of several values the one said last
+// of several values the latest
 UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 CALL (e) {
@@ -250,7 +250,7 @@ WHERE NOT EXISTS { (e)<-[:NAMES]-(:Name) }
 DETACH DELETE e
 
 // :: drawn
-// all edges that a person sees, and the pairs of which something is stated
+// all edges that a person sees, and the pairs that have statements
 CALL () {
   MATCH (h:Entity)-[r]->(t:Entity)
   WHERE h.ns = $ns AND h.key IS NOT NULL AND t.key IS NOT NULL AND r.statements IS NOT NULL

@@ -102,7 +102,7 @@ class Space:
         self.raise_revision()
 
     def override_merge(self, decision: MergeDecision) -> None:
-        """Keep a user's decision; its names are to be resolved again."""
+        """Store a user's decision; its names must be resolved again."""
         first, second = sorted((decision.first, decision.second))
         self.decisions[first, second] = MergeDecision(first, second, decision.same)
         norms = {meant_name(first), meant_name(second)}
@@ -112,7 +112,7 @@ class Space:
         self.raise_revision()
 
     def _mark_stale(self, names: Iterable[str], before: "Rows") -> None:
-        """Mark names that are to be resolved again, with what they stand for or stood for."""
+        """Mark names to resolve again, with their present or former entities."""
         for name in names:
             entity = self.rows.names.get(name) or before.names.get(name)
             if entity is not None:

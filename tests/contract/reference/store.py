@@ -1,6 +1,6 @@
 """The in-memory store: obvious, and what the other stores are compared with.
 
-What is derived is worked out anew, all of it, after every change.
+Every change recomputes the whole view.
 """
 
 from collections import Counter

@@ -62,7 +62,7 @@ def _random_condition(chance: Random) -> Any:
 
 
 class FactsContract(Contract):
-    """Facts are kept as given, and go when their document goes."""
+    """A store returns facts unchanged, and deletes them with their document."""
 
     async def test_a_namespace_is_made_once(self, store: GraphStore) -> None:
         assert await store.namespace("n") is None

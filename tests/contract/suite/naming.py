@@ -1,4 +1,4 @@
-"""The contract on names: where they are found, and which are to be resolved again."""
+"""The contract on names: their places, and which of them must be resolved again."""
 
 from typing import Any
 
