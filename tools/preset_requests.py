@@ -3,8 +3,8 @@
     PYTHONPATH=tests python -m tools.preset_requests DATA [--write FILE]
 
 DATA has the files that `qrmem eval` needs for the presets below. The scripted server answers, so no
-model is asked. The papers' prompts are described in our own words (QRMeM, Appendix E; FragRel, Prompts 1
-to 3).
+model is asked. We describe the papers' prompts in our own words (QRMeM, Appendix E; FragRel,
+Prompts 1 to 3).
 """
 
 import argparse

@@ -335,7 +335,7 @@ def test_what_is_missing_is_named_with_its_extra_and_nothing_is_made(core: Insta
 
 
 def refused(core: Installed, line: str, extra: str) -> None:
-    """Run a line whose extra is missing: one line says so, and names the command that installs it."""
+    """Run a line whose extra is missing: one line names the command that installs it."""
     ran = core.apart(*shlex.split(line))
     said = ran.err.strip().splitlines()
     assert (ran.code, len(said)) == (3, 1), f"{line}: {ran.out}{ran.err}"

@@ -30,7 +30,7 @@ class Child:
     nursery: "Nursery"
 
     def kill(self) -> None:
-        """Kill it, as `kill -9` does; harmless if it has ended: the system reuses its number only after `wait`."""
+        """Kill it, as `kill -9` does; harmless if it has ended: `wait` alone frees its number."""
         os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
