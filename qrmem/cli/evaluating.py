@@ -35,6 +35,7 @@ from qrmem.eval.registry import BUILDERS, DATASETS, SYSTEMS, build, needs
 from qrmem.eval.report.preset_report import write_preset_report
 from qrmem.eval.report.results import Results, read_results
 from qrmem.eval.report.tables import (
+    by_label,
     passages_note,
     percent,
     summaries,
@@ -277,6 +278,11 @@ def _score_lines(results: Results) -> list[str]:
         n = max((len(scores) for scores in result.scores.values()), default=0)
         rows.append([name, str(n), *(percent(mean.value if mean else None) for mean in means)])
     lines = ["scores in %:", *(f"  {line}" for line in aligned(rows, left=1))]
+    for table in by_label(results, results.metrics[:1]):
+        cells = [["items" if n == 1 else c for n, c in enumerate(table.head)]]
+        cells += [[cell.partition(" [")[0] for cell in row] for row in table.rows]
+        lines.append(f"{table.title.replace(' (%)', '')}, in %:")
+        lines += (f"  {line}" for line in aligned(cells, left=1))
     for name, result in results.systems.items():
         for error, count in Counter(result.errors.values()).most_common(_ERRORS):
             lines.append(f"failed and not scored: {name}, {counted(count, 'items')}: {error}")

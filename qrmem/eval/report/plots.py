@@ -11,7 +11,7 @@ from typing import Any
 
 from qrmem.eval.preset import Preset, PresetPart
 from qrmem.eval.registry import parameters
-from qrmem.eval.report.results import Results
+from qrmem.eval.report.results import Results, in_order
 
 DPI = 120
 LEAST_SPAN = 10.0
@@ -102,8 +102,8 @@ def draw_heat_maps(
     """
     if not any(one.cells for one in maps) or find_spec("matplotlib") is None:
         return False
-    rows = sorted({row for one in maps for row, _ in one.cells}, key=_in_order)
-    columns = sorted({column for one in maps for _, column in one.cells}, key=_in_order)
+    rows = sorted({row for one in maps for row, _ in one.cells}, key=in_order)
+    columns = sorted({column for one in maps for _, column in one.cells}, key=in_order)
     high = -(-len(maps) // 4)
     wide = -(-len(maps) // high)
     each = 1.0 + max(2.0, 0.42 * len(columns)), 1.0 + max(1.2, 0.3 * len(rows))
@@ -129,12 +129,6 @@ def draw_heat_maps(
     figure.suptitle(told, fontsize=9)
     _save(figure, path)
     return True
-
-
-def _in_order(name: str) -> tuple[float, str]:
-    """Return the sort key for names of rows and columns: numbers, `8k`, then words."""
-    number = name.removesuffix("k")
-    return (float(number), "") if number.replace(".", "", 1).isdigit() else (math.inf, name)
 
 
 def draw(path: Path, panels: Sequence[Panel], axes: Axes) -> bool:

@@ -295,10 +295,7 @@ _Column = tuple[str, Results, frozenset[str] | None, str]
 def _columns(preset: Preset, part: PresetPart, results: Results) -> list[_Column]:
     groups: list[tuple[str, frozenset[str] | None]] = [(part.name, None)]
     for label in preset.labels:
-        values = sorted({item.labels.get(label, "") for item in results.items.values()} - {""})
-        for value in values:
-            ids = (id for id, item in results.items.items() if item.labels.get(label) == value)
-            groups.append((f"{part.name} {value}", frozenset(ids)))
+        groups += [(f"{part.name} {v}", ids) for v, ids in results.by_label(label).items()]
     columns: list[_Column] = [
         (name, results, only, metric) for name, only in groups for metric in part.metrics
     ]

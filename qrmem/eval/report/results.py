@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from math import fsum
+from math import fsum, inf
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +139,39 @@ class Results:
         metric_names = (name for result in self.systems.values() for name in result.scores)
         return [name for name in dict.fromkeys(metric_names) if name not in metrics_of_task]
 
+    def by_label(self, label: str) -> dict[str, frozenset[str]]:
+        """Return the ids of the items with each value of a label, the values in order."""
+        ids: dict[str, set[str]] = defaultdict(set)
+        for id, item in self.items.items():
+            if value := item.labels.get(label):
+                ids[value].add(id)
+        return {value: frozenset(ids[value]) for value in sorted(ids, key=in_order)}
+
+    @property
+    def splits(self) -> dict[str, dict[str, frozenset[str]]]:
+        """The labels that split the items into a few groups, each with its groups.
+
+        A label such as the line of a file names nearly each item, and splits nothing.
+        """
+        names = dict.fromkeys(name for item in self.items.values() for name in item.labels)
+        groups = {name: self.by_label(name) for name in names}
+        most = min(MOST_GROUPS, len(self.items) - 1)
+        return {name: found for name, found in groups.items() if 2 <= len(found) <= most}
+
     def difference(self, ours: str, theirs: str, metric: str) -> Difference | None:
         """Return the difference of two systems over the items that both have."""
         first, second = self.systems[ours].scores, self.systems[theirs].scores
         return difference(first.get(metric, {}), second.get(metric, {}))
+
+
+MOST_GROUPS = 20
+"""Maximum number of groups of a table by label."""
+
+
+def in_order(name: str) -> tuple[float, str]:
+    """Return the sort key for names of groups: numbers, `8k`, then words."""
+    number = name.removesuffix("k")
+    return (float(number), "") if number.replace(".", "", 1).isdigit() else (inf, name)
 
 
 def read_results(path: Path) -> Results:

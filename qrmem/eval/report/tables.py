@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,14 @@ def _system(results: Results, result: Result, against: str) -> Mapping[str, Any]
     return {
         "means": _plain({metric: result.mean(metric) for metric in result.scores}),
         "differences": _plain(gaps) if result.system != against else {},
+        "by": {
+            label: {
+                value: means
+                for value, ids in groups.items()
+                if (means := _plain({m: result.mean(m, ids) for m in results.metrics}))
+            }
+            for label, groups in results.splits.items()
+        },
         "statuses": {name: round(value, 6) for name, value in result.statuses.items()},
         "online": asdict(result.online),
         "built alone": asdict(result.alone),
@@ -255,6 +263,7 @@ def tables(results: Results, against: str) -> list[Table]:
     """Return the tables of a report; some may be empty."""
     return [
         _scores(results, "results", "Results (%)", results.metrics),
+        *by_label(results, results.metrics),
         _scores(results, "other-scores", "Scored too (%; raw: not shortened)", results.others),
         _differences(results, against),
         _costs(results),
@@ -274,6 +283,22 @@ def _scores(results: Results, name: str, title: str, metrics: Sequence[str]) -> 
     return Table(name, title, ["system", "n", *metrics], rows if metrics else [], notes)
 
 
+def by_label(results: Results, metrics: Sequence[str]) -> list[Table]:
+    """Return a table of each metric by each label that splits the items; systems are columns."""
+    return [_by_label(results, label, metric) for label in results.splits for metric in metrics]
+
+
+def _by_label(results: Results, label: str, metric: str) -> Table:
+    rows = []
+    for value, ids in results.splits[label].items():
+        cells = [_with_interval(result, metric, ids) for result in results.systems.values()]
+        scored = [result.scores.get(metric, {}) for result in results.systems.values()]
+        if any(cells):
+            rows.append([value, str(max(len(ids & one.keys()) for one in scored)), *cells])
+    name = re.sub(r"[^\w-]+", "-", f"{metric}-by-{label}")
+    return Table(name, f"{metric} by {label} (%)", [label, "n", *results.systems], rows)
+
+
 def passages_note(results: Results) -> str:
     """Return a note on the scores of passages without answers, or ""."""
     if not any(result.statuses.get("passages") for result in results.systems.values()):
@@ -281,8 +306,8 @@ def passages_note(results: Results) -> str:
     return WITHOUT_A_MODEL + (EXACT if "em" in results.metrics else OTHERS)
 
 
-def _with_interval(result: Result, metric: str) -> str:
-    mean = result.mean(metric)
+def _with_interval(result: Result, metric: str, only: Iterable[str] | None = None) -> str:
+    mean = result.mean(metric, only)
     if mean is None:
         return ""
     return f"{percent(mean.value)} [{percent(mean.low)}, {percent(mean.high)}]"
