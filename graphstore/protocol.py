@@ -339,6 +339,18 @@ class GraphView(Protocol):
             among: ids of the segments to search; `None` searches all.
         """
 
+    async def matching_each(
+        self,
+        ns: str,
+        /,
+        queries: Sequence[Sequence[Sequence[str]]],
+        limit: int,
+        documents: Collection[str] | None = None,
+        *,
+        among: Collection[str] | None = None,
+    ) -> Sequence[Sequence[str]]:
+        """Return what `matching` returns for each of several queries, with one read."""
+
     async def nearest(
         self,
         ns: str,

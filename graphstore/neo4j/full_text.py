@@ -138,19 +138,37 @@ async def matching(
     among: Collection[str] | None = None,
 ) -> list[str]:
     """Return the segments with a term of every group, best first by Lucene's BM25."""
-    if not groups or not all(groups):
-        return []
-    query = _query(work, (dict.fromkeys(group) for group in groups))
+    (ids,) = await matching_each(work, [groups], limit, documents, among=among)
+    return ids
+
+
+async def matching_each(
+    work: Work,
+    queries: Sequence[Sequence[Sequence[str]]],
+    limit: int,
+    documents: Collection[str] | None = None,
+    *,
+    among: Collection[str] | None = None,
+) -> list[list[str]]:
+    """Return the result of `matching` for each query; one round trip, because each costs 1 ms."""
+    asked = [
+        _query(work, map(dict.fromkeys, groups)) if groups and all(groups) else ""
+        for groups in queries
+    ]
+    rows = sorted({*asked} - {""})
     if documents is None and among is None:
-        ((rows,),) = await work.rows("full_text.matching", asked=query, limit=limit)
+        answers = await work.rows("full_text.matching", rows=rows, limit=limit)
     else:
         only = {
             "documents": None if documents is None else sorted(documents),
             "among": None if among is None else sorted({short(id_) for id_ in among}),
         }
-        ((rows,),) = await work.rows("full_text.matching_in", asked=query, limit=limit, **only)
-    rows.sort(key=lambda row: (-round(row[1], 5), row[2], row[3]))
-    return [id_ for id_, *_ in rows]
+        answers = await work.rows("full_text.matching_in", rows=rows, limit=limit, **only)
+    ids_by_query: dict[str, list[str]] = {}
+    for query, found in answers:
+        found.sort(key=lambda row: (-round(row[1], 5), row[2], row[3]))
+        ids_by_query[query] = [id_ for id_, *_ in found]
+    return [ids_by_query.get(query, []) for query in asked]
 
 
 async def entries(work: Work, segment_ids: Sequence[str]) -> list[Entry]:

@@ -231,6 +231,19 @@ def matching(
     return [ids[num] for num in best]
 
 
+def matching_each(
+    db: sqlite3.Connection,
+    ns: str,
+    queries: Sequence[Sequence[Sequence[str]]],
+    limit: int,
+    documents: Collection[str] | None = None,
+    *,
+    among: Collection[str] | None = None,
+) -> list[list[str]]:
+    """Return the result of `matching` for each query."""
+    return [matching(db, ns, groups, limit, documents, among=among) for groups in queries]
+
+
 def _occurrences(
     db: sqlite3.Connection, ns: int, group: Sequence[str], among: Collection[int] | None
 ) -> "dict[str, NDArray[np.int64]]":

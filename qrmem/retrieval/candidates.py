@@ -1,5 +1,6 @@
 """The segments that a search considers for a question, and their direct scores."""
 
+import asyncio
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -84,11 +85,12 @@ async def understood(
 ) -> UnderstoodQuestion:
     """Look up the terms and the names of a question."""
     query_weights = scoring.query_terms(text)
-    vocabulary = await store.vocabulary(ns, list(query_weights))
     words = words_of(text)
     places = list(possible_names(words, needs_capital=False, skip=STOP_WORDS))
     names = frozenset(words.joined(*place) for place in places)
-    titles = await store.titled(ns, sorted(names))
+    vocabulary, titles = await asyncio.gather(
+        store.vocabulary(ns, list(query_weights)), store.titled(ns, sorted(names))
+    )
     titled_names = longest_names(words, places, titles)
     return UnderstoodQuestion(
         weights=scoring.weighted(query_weights, vocabulary),

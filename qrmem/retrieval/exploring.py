@@ -1,6 +1,5 @@
 """Expands the first segments of a search to its candidates, by links and PageRank."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -199,20 +198,12 @@ async def _ask_again(
     rarity = scoring.weighted(query_terms, vocabulary)
     bags = {row: _rarest(bag, rarity) for row, bag in bags.items()}
 
-    async def asked(row: int, bag: Mapping[str, float]) -> tuple[int, Sequence[str]]:
-        lacking = 1 - np.minimum(near.profiles[row], 1)
-        missing = [
-            term
-            for term, is_lacking in zip(near.question.weights, lacking, strict=True)
-            if is_lacking
-        ]
-        groups = [missing, list(bag)]
-        only = near.question
-        return row, await near.store.matching(
-            near.ns, groups, _ASKED, only.documents, among=only.segments
-        )
-
-    answers = dict(await asyncio.gather(*(asked(row, bag) for row, bag in bags.items())))
+    only = near.question
+    queries = [[_lacking(near, row), list(bag)] for row, bag in bags.items()]
+    found = await near.store.matching_each(
+        near.ns, queries, _ASKED, only.documents, among=only.segments
+    )
+    answers = dict(zip(bags, found, strict=True))
     await near.add(id_ for ids in answers.values() for id_ in ids)
     result, sources = np.zeros(near.size), np.full(near.size, -1, dtype=np.int64)
     for row, ids in answers.items():
@@ -222,6 +213,12 @@ async def _ask_again(
         better = rows[scores > result[rows]]
         result[better], sources[better] = scores[scores > result[rows]], row
     return result, sources
+
+
+def _lacking(near: "Neighbourhood", row: int) -> list[str]:
+    """Return the terms of the question that a segment lacks."""
+    counts = near.profiles[row]
+    return [term for term, count in zip(near.question.weights, counts, strict=True) if count < 1]
 
 
 def _rarest(bag: Mapping[str, float], rarity: Mapping[str, float]) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Entity linking: names in the sentences of found segments lead to other segments."""
 
+import asyncio
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -125,10 +126,11 @@ async def names_in(near: "Neighbourhood", texts: Texts, ids: Sequence[str]) -> N
         for sentence in cut
         for place in sentence.places
     } - near.question.names
-    titled = await near.store.titled(near.ns, sorted(forms))
+    titled, mentions = await asyncio.gather(
+        near.store.titled(near.ns, sorted(forms)), near.store.mentions(near.ns, list(read), RARE)
+    )
     entities: dict[str, dict[str, None]] = {}
     names_by_segment: dict[str, set[str]] = {}
-    mentions = await near.store.mentions(near.ns, list(read), RARE)
     for id_, pairs in mentions.named.items():
         for form, key in pairs:
             name = plain(form)

@@ -206,7 +206,7 @@ class Searcher:
         return await scoring.embed_query(self.embedder, text, info.dimension)
 
     async def _checked_vector(self, question: str) -> "NDArray[np.float32] | None":
-        info = await self.store.namespace(self.ns)
+        info = None if self.embedder is None else await self.store.namespace(self.ns)
         if info is None:
             return None
         self._check(info)

@@ -65,15 +65,23 @@ CALL (d) {
 RETURN t.key, coalesce(d.full, d.key), means.sure, segments
 
 // :: matching
-CALL db.index.fulltext.queryNodes('qrmem_terms', $all.asked, {limit: $all.limit}) YIELD node, score
-RETURN collect([coalesce(node.full, node.key), score, node.document, node.index])
+UNWIND $all.rows AS asked
+CALL (asked) {
+  CALL db.index.fulltext.queryNodes('qrmem_terms', asked, {limit: $all.limit}) YIELD node, score
+  RETURN collect([coalesce(node.full, node.key), score, node.document, node.index]) AS found
+}
+RETURN asked, found
 
 // :: matching_in
-CALL db.index.fulltext.queryNodes('qrmem_terms', $all.asked) YIELD node, score
-WHERE ($all.documents IS NULL OR node.document IN $all.documents)
-  AND ($all.among IS NULL OR node.key IN $all.among)
-WITH node, score ORDER BY score DESC LIMIT $all.limit
-RETURN collect([coalesce(node.full, node.key), score, node.document, node.index])
+UNWIND $all.rows AS asked
+CALL (asked) {
+  CALL db.index.fulltext.queryNodes('qrmem_terms', asked) YIELD node, score
+  WHERE ($all.documents IS NULL OR node.document IN $all.documents)
+    AND ($all.among IS NULL OR node.key IN $all.among)
+  WITH node, score ORDER BY score DESC LIMIT $all.limit
+  RETURN collect([coalesce(node.full, node.key), score, node.document, node.index]) AS found
+}
+RETURN asked, found
 
 // :: entries
 UNWIND $all.rows AS key

@@ -74,6 +74,18 @@ def matching(
     return sorted(scores, key=lambda id_: (-round(scores[id_], 9), space.place(id_)))[:limit]
 
 
+def matching_each(
+    space: Space,
+    queries: Sequence[Sequence[Sequence[str]]],
+    limit: int,
+    documents: Collection[str] | None = None,
+    *,
+    among: Collection[str] | None = None,
+) -> list[list[str]]:
+    """Return the result of `matching` for each query."""
+    return [matching(space, groups, limit, documents, among=among) for groups in queries]
+
+
 def _bm25(counts: Counter[str], wanted: Sequence[str], known: Vocabulary) -> float:
     norm = _K1 * (1 - _B + _B * counts.total() / known.mean_length)
     return sum(

@@ -409,6 +409,7 @@ class ReferenceStore:
 
     vocabulary = _searches(searching.vocabulary)
     matching = _searches(searching.matching)
+    matching_each = _searches(searching.matching_each)
     nearest = _searches(searching.nearest)
     entries = _searches(searching.entries)
     titled = _searches(searching.titled)

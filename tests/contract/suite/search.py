@@ -55,6 +55,13 @@ class SearchContract(Contract):
         assert set(await store.matching("n", [["sea", "boat"]], 9)) == {a.id, b.id, c.id}
         assert len(await store.matching("n", [["whale"]], 2)) == 2
         assert list(await store.matching("n", [["whale"]], 9, ["e"])) == [other.id]
+        each = [[["boat"], ["x"]], [["whale"]], [], [["whale"]], [["sea"]]]
+        one_by_one = [list(await store.matching("n", groups, 2)) for groups in each]
+        assert [list(ids) for ids in await store.matching_each("n", each, 2)] == one_by_one
+        assert [len(ids) for ids in one_by_one] == [0, 2, 0, 2, 1]
+        inside = await store.matching_each("n", each, 9, ["e"])
+        assert [list(ids) for ids in inside] == [[], [other.id], [], [other.id], []]
+        assert list(await store.matching_each("n", [], 9)) == []
         nothings: list[list[list[str]]] = [[], [[]], [["whale"], []], [["nowhere"]]]
         for nothing in nothings:
             assert list(await store.matching("n", nothing, 9)) == []
