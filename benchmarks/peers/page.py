@@ -13,7 +13,7 @@ HEAD = """\
 # Beside other programs
 
 Made by `QRMEM_DATA=… PYTHONPATH=tests python -m benchmarks peers --passages {passages} \
---questions {questions} --at-once {at_once} --page docs/peers.md`,
+--questions {questions} --at-once {at_once} --limit {limit:g} --page docs/peers.md`,
 with a latency of {latency:g} s a request, on {cores} cores with a load of {load:.1f}: other work
 ran beside it, so read processor time, not seconds of the clock.
 
