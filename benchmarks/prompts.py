@@ -6,7 +6,9 @@ Each question about oneself is asked of a memory of 300 turns of LoCoMo's second
 of one of 200 turns of BEAM's chat 100K/2, in which its one or two statements were inserted. An
 answer is found if `recall` returns it within 2,000 tokens. Every second question was held out while
 the rules were made. Prompts about nothing are asked of LoCoMo's conversation 26 and BEAM's chat
-100K/1: one counts as costly if it takes more than a tenth of the budget.
+100K/1: one counts as costly if it takes more than a tenth of the budget. Prompts whose words stand
+in several short turns are asked of these turns, put two by two into LoCoMo's second conversation;
+they are found if `recall` returns all of them.
 """
 
 import argparse
@@ -46,6 +48,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
     }
     asked = [json.loads(line) for line in (_GOLD / "questions_about_oneself.jsonl").open()]
     yield from asyncio.run(_about_oneself(asked, talks, chosen.embedder))
+    yield from asyncio.run(_about_several(talks["LoCoMo"], chosen.embedder))
     contexts = {
         "LoCoMo 26": locomo(data / "locomo").contexts["26"],
         "BEAM 100K/1": _only(beam(data / "beam" / "100K" / "1" / "chat.json")),
@@ -89,6 +92,31 @@ async def _about_oneself(
     return [
         Figure(f"about oneself, {name}, of {len(some)}", sum(some))
         for name, some in sorted(found.items())
+    ]
+
+
+async def _about_several(talk: Sequence[tuple[str, str]], embedder: str) -> list[Figure]:
+    text = (_GOLD / "prompts_about_several_turns.jsonl").read_text(encoding="utf-8")
+    rows = list(map(json.loads, text.splitlines()))
+    short = [(row["role"], row["content"]) for row in rows if "content" in row]
+    asked = [row for row in rows if row.get("shown")]
+    said = list(talk)
+    for n in range(0, len(short), 2):
+        place = len(said) * (n + 1) // (len(short) + 1)
+        said[place:place] = short[n : n + 2]
+    found: defaultdict[str, list[bool]] = defaultdict(list)
+    async with qrmem.open("memory://", model="", embedder=embedder) as memory:
+        await memory.add_messages(said, session="before")
+        for n, row in enumerate(asked):
+            shown = await memory.recall(row["asked"], session="now", tokens=_TOKENS)
+            text = "\n".join(turn.text for turn in shown.related)
+            kept = "kept aside" if n % 2 else "of choice"
+            found[kept].append(all(some in text for some in row["shown"]))
+            if not found[kept][-1]:
+                note("not found:", kept, row["asked"])
+    return [
+        Figure(f"about several turns, {kept}, of {len(some)}", sum(some))
+        for kept, some in sorted(found.items())
     ]
 
 

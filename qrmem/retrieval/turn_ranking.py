@@ -93,6 +93,13 @@ _ENOUGH, _PLENTY, _MOST_OF_IT, _HALF = 1.0, 1.5, 0.6, 0.5
 one that was never said, or this share of its words. What weighs as much as the second, or is
 several words or a name and most of the prompt, or half of it by weight, is worth the whole budget;
 where somebody speaks of themselves, what weighs as much as the first is, too."""
+_RARE, _RARER, _SOME = 0.6, 0.7, 0.3
+"""Bounds for words that stand in different turns. Words of a known thing ("the quern") weigh at
+least the first share of one that was never said. Two such things are worth the whole budget. One is
+worth little if it is the third share of the prompt, and so is half of the prompt in several words
+that weigh the second share each."""
+_OPENING = 15
+"""Number of first turns of a section that may be shown for a prompt about the whole."""
 LITTLE = 0.1
 """Share of the budget for a prompt that may be about nothing that was said."""
 _NEAR, _NEAR_OWN = 0.5, 0.35
@@ -119,6 +126,23 @@ _WHOLE = re.compile(
     r"|different (?:aspects|topics))\b",
     re.IGNORECASE,
 )
+_SAID_OR_DONE = re.compile(
+    r"\b(?:did|have|had) (?:we|i)\b|\bwe(?:['’]ve| have| had)? (?:did|done|said|talked|discussed"
+    r"|covered|spoken|spoke)\b|\b(?:sum up|catch me up|topics?)\b",
+    re.IGNORECASE,
+)
+"""Words that ask for the whole conversation if the prompt names no subject."""
+_LAST_ONE = re.compile(
+    r"\b(?:summar(?:y of|i[sz]e)|recap|overview of|sum up|put|order|did) (?:this|that|it|these"
+    r"|those|th(?:e|is) (?:above|following|last|text|answer))\b"
+    r"(?! (?:conversation|chat|discussion|talk|session|project))",
+    re.IGNORECASE,
+)
+"""What the prompt asks to summarise or sort is the last answer, or follows: "summarize that"."""
+_KNOWN = re.compile(
+    r"\b(?:the|my|our|his|her|their)((?: (?!(?:and|or|the)\b)[\w’'-]+){1,2})", re.IGNORECASE
+)
+"""What a prompt presupposes to be known: "the quern", "our old boat"."""
 _OWN_WORDS = re.compile(
     r"\b(?:i|we)(?:['’]ve| have| had)? (?:first |ever |also |already )?(?:sa(?:y|id)|mention(?:ed)?"
     r"|brought up|bring up|ask(?:ed)?|told|tell|talk(?:ed)?|discuss(?:ed)?|raised?|shared?)\b",
@@ -138,9 +162,19 @@ _SMALL_TALK = frozenset(
     terms(
         "hi hello hey thanks thank ok okay cool great good nice morning evening night bye tomorrow"
         " sure yes yeah no please help something got continue sounds lot really helpful today right"
-        " well lol one go ahead say said mention tell told talk discuss ask"
+        " well lol one much go ahead say said mention tell told talk discuss ask"
     )
 )
+_NO_SUBJECT = _SMALL_TALK | frozenset(
+    terms(
+        "summary summaries summarise summarize recap overview sum short brief quick full complete"
+        " main important key point highlight conversation chat discussion session project story"
+        " history topic subject thing stuff event order timeline sequence everything whole far"
+        " until now past previous earlier remind remember list give make show write create draw"
+        " catch come cover do did done happen happened work start beginning end first last"
+    )
+)
+"""Words of prompts about the whole conversation that name nothing in it."""
 
 
 def is_stated(text: str) -> bool:
@@ -183,10 +217,17 @@ class PromptTerms:
         """Whether it is about the whole conversation: asks for a summary or an order of events."""
         return _WHOLE.search(self.text) is not None
 
+    @cached_property
+    def is_of_conversation(self) -> bool:
+        """Whether it is about the whole conversation and names nothing in it: "recap please"."""
+        is_asked = self.is_of_all or _SAID_OR_DONE.search(self.text) is not None
+        is_last = _LAST_ONE.search(self.text) is not None
+        return is_asked and not is_last and _NO_SUBJECT.issuperset(terms(self.text))
+
     @property
-    def is_of_order(self) -> bool:
-        """Whether it asks what came after what: some of it stands in each stretch."""
-        return _ORDER.search(self.text) is not None
+    def is_spread(self) -> bool:
+        """Whether it asks what came after what, or for the whole: some stands in each stretch."""
+        return self.is_of_conversation or _ORDER.search(self.text) is not None
 
     @cached_property
     def is_personal(self) -> bool:
@@ -208,6 +249,11 @@ class PromptTerms:
     def names_in_it(self) -> frozenset[str]:
         """Return the terms of words that are capitalised in a sentence: "Clara", but not "I"."""
         return frozenset(terms(" ".join(_NAME.findall(self.text))))
+
+    @cached_property
+    def known_things(self) -> list[frozenset[str]]:
+        """Return the terms of each thing that it presupposes to be known: "the quern"."""
+        return [frozenset(terms(words)) for words in _KNOWN.findall(self.text)]
 
     @property
     def least_cosine(self) -> float:
@@ -232,19 +278,20 @@ class PromptTerms:
 
         A prompt about something that was said gets all of it, a greeting or another kind of
         question gets nothing, and an unclear prompt gets little. If a prompt asks what was said
-        ("did I mention"), one common word is enough.
+        ("did I mention"), one common word is enough. Rare words may stand in different turns.
 
         Args:
             rarity: its terms with their rarity in the conversation.
             rarest: rarity of a word that was never said.
             said: terms of the parts that are nearest to it.
         """
-        weights = {term: rarity[term] for term in rarity.keys() - _SMALL_TALK}
+        others = _NO_SUBJECT if self.is_of_all else _SMALL_TALK
+        weights = {term: rarity[term] for term in rarity.keys() - others}
         total, most = sum(weights.values()), 0.0
+        bags = [weights.keys() & frozenset(bag) for bag in said]
         is_of_own_words = _OWN_WORDS.search(self.text) is not None
         plenty = _ENOUGH if self.is_personal else _PLENTY
-        for bag in said:
-            shared = weights.keys() & frozenset(bag)
+        for shared in bags:
             weight = sum(weights[term] for term in shared)
             is_named = not shared.isdisjoint(self.names_in_it)
             is_most = len(shared) >= _MOST_OF_IT * len(weights)
@@ -253,7 +300,36 @@ class PromptTerms:
                 return 1.0
             if shared and (is_named or is_most or weight >= _ENOUGH * rarest):
                 most = LITTLE
-        return most
+        return max(most, self._share_of_several(weights, rarest, frozenset().union(*bags)))
+
+    def _share_of_several(
+        self, weights: Mapping[str, float], rarest: float, said: Collection[str]
+    ) -> float:
+        """Return the share of a budget by the words that stand in any turn."""
+        rare = {term for term in said if weights[term] >= _RARE * rarest}
+        known = [thing & rare for thing in self.known_things if thing & rare]
+        if len(set(known)) > 1:
+            return 1.0
+        rarer = {term for term in rare if weights[term] >= _RARER * rarest}
+        total = sum(weights.values())
+        is_some = known and sum(weights[term] for term in known[0]) >= _SOME * total
+        is_half = len(rarer) > 1 and sum(weights[term] for term in rarer) >= _HALF * total
+        return LITTLE if is_some or is_half else 0.0
+
+
+def openings(turns: Iterable[int]) -> dict[tuple[int, str], float]:
+    """Return the turns that open each stretch of a conversation, with scores: the first has most.
+
+    Args:
+        turns: numbers of all turns, and 0 for other documents.
+
+    Returns:
+        Scores by a turn's number and "".
+    """
+    numbers = sorted(n for n in turns if n)
+    stretch = max(1, -(-len(numbers) // _STRETCHES))
+    opening = ((n, place % stretch) for place, n in enumerate(numbers))
+    return {(n, ""): _SPREAD**place for n, place in opening if place < _OPENING}
 
 
 def in_context(
@@ -328,7 +404,7 @@ def best_first(parts: Iterable[TurnPart], asked: PromptTerms, last: int) -> Iter
     """
     turns: Counter[int] = Counter()
     stretches: Counter[int] = Counter()
-    stretch = max(1, -(-last // _STRETCHES)) if asked.is_of_order else 0
+    stretch = max(1, -(-last // _STRETCHES)) if asked.is_spread else 0
 
     def worth(part: TurnPart) -> float:
         score = part.score * _SECOND ** turns[part.turn]

@@ -1,6 +1,7 @@
 """Recalled parts of long turns, standing wishes, and prompts that no turn answers."""
 
-from itertools import islice
+import json
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,62 @@ async def test_prompts_about_nothing_that_was_said_cost_nothing(file: str) -> No
             if len((await memory.recall(prompt, session="new")).text) > 4 * 200
         ]
     assert len(costly) <= 4, costly
+
+
+async def test_prompts_whose_words_stand_in_several_short_turns_find_them() -> None:
+    text = (DATA / "prompts_about_several_turns.jsonl").read_text(encoding="utf-8")
+    rows = list(map(json.loads, text.splitlines()))
+    sessions = {row["session"] for row in rows if "session" in row}
+    missed = []
+    async with opened() as memory:
+        await memory.add_messages([row for row in rows if "content" in row])
+        await far_away(memory)
+        for row in (row for row in rows if "asked" in row):
+            found = await memory.recall(row["asked"], session="new")
+            text = "\n".join(turn.text for turn in found.related)
+            # A prompt about the whole names nothing: it gets something of each session.
+            is_found = all(some in text for some in row["shown"]) and (
+                row["shown"] or sessions <= {turn.session for turn in found.related}
+            )
+            missed += [] if is_found else [row["asked"]]
+    assert len(missed) <= 2, missed
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("recap please", True),
+        ("In which order did we do things?", True),
+        ("what have we talked about?", True),
+        ("Summarise this conversation.", True),
+        ("summarize that", False),
+        ("give me a recap of the Iliad", False),
+        ("Summarize what Clara said so far.", False),
+        ("thanks, talk to you later", False),
+        ("what should we do?", False),
+    ],
+)
+def test_prompts_about_the_whole_are_told_from_those_about_a_subject(
+    prompt: str, expected: bool
+) -> None:
+    assert PromptTerms(prompt).is_of_conversation is expected
+
+
+async def test_a_recap_takes_turns_from_all_of_a_long_conversation() -> None:
+    async with opened() as memory:
+        await far_away(memory, 1000)
+        found = await memory.recall("recap please", session="new")
+        numbers = [0, *(turn.number for turn in found.related), 1000]
+        assert max(later - one for one, later in pairwise(numbers)) <= 60
+        assert 1000 < found.tokens <= 2000
+
+
+async def test_a_recap_for_one_user_takes_the_turns_of_this_user() -> None:
+    async with opened() as memory:
+        await memory.add_messages([("user", "The crane is old.")], user="ann", session="old")
+        await far_away(memory, 100)
+        found = await memory.recall("recap please", session="new", user="ann")
+        assert [turn.text for turn in found.related] == ["The crane is old."]
 
 
 async def test_a_prompt_of_ones_own_gets_wishes_in_other_words_and_nothing_else() -> None:

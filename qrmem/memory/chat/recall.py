@@ -247,7 +247,11 @@ async def _best(
     times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
     prompt_terms = PromptTerms(prompt, times)
     then = await said_in(chat, times)
-    scores, matching, share = await _scored(chat, prompt_terms, only)
+    if prompt_terms.is_of_conversation:
+        every = range(1, last + 1) if only is None else map(numbered, only)
+        scores, matching, share = turn_ranking.openings(every), set[int](), 1.0
+    else:
+        scores, matching, share = await _scored(chat, prompt_terms, only)
     if then:
         scores_then, matching_then, _ = await _scored(chat, prompt_terms, then)
         scores, matching = {**scores_then, **scores}, matching | matching_then
