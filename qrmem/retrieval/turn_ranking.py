@@ -314,7 +314,8 @@ class PromptTerms:
         total = sum(weights.values())
         is_some = known and sum(weights[term] for term in known[0]) >= _SOME * total
         is_half = len(rarer) > 1 and sum(weights[term] for term in rarer) >= _HALF * total
-        return LITTLE if is_some or is_half else 0.0
+        # Somebody's wishes are worth more than such words: "What can I order?".
+        return LITTLE if is_some or (is_half and not self.is_for_oneself) else 0.0
 
 
 def openings(turns: Iterable[int]) -> dict[tuple[int, str], float]:

@@ -71,3 +71,19 @@ def test_what_stands_beside_a_turn_counts_as_its_definition_has_it() -> None:
             )
             best = max((own[m] for m in own if m in places and m // 9 == n // 9), default=0.0)
             assert found[n] == 0.2 * best + around
+
+
+@pytest.mark.parametrize(
+    ("prompt", "share"),
+    [
+        ("Do piers need chains?", turn_ranking.LITTLE),
+        ("What can I do with piers and chains?", 0.0),  # the user's wishes are worth more
+        ("Does the pier need chains?", turn_ranking.LITTLE),
+        ("Does the pier need the chains?", 1.0),
+    ],
+)
+def test_words_that_stand_in_different_turns_are_worth_what_they_name(
+    prompt: str, share: float
+) -> None:
+    rarity = {"need": 5.0, "pier": 4.0, "chain": 4.0}
+    assert PromptTerms(prompt).share(rarity, 5.0, [["pier"], ["chain"]]) == share
