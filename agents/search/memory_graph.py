@@ -12,6 +12,7 @@ from qrmem.graphstore.reads import entities_in, names_said
 from qrmem.graphstore.relations import fold
 from qrmem.text.names import split_key
 from qrmem.types import Fact, Passage, Relation, Segment
+from qrmem.types.options import AskOptions
 
 if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
@@ -24,22 +25,15 @@ class MemoryGraph:
     One read returns everything that a step needs of an entity; see `GraphStore.around`.
 
     Attributes:
-        documents: ids of the documents to show; `None` shows all.
-        only: ids of the segments to show; `None` shows all.
+        searcher: searches the namespace.
+        options: say which documents and segments to show, and at which time facts must hold.
         is_folded: whether relations have descriptions that the reasoner folded.
-        single_types: relation types that an entity has only one of at a time.
-        as_of: date or time in ISO form at which facts must hold; "" is now.
         overlay: contributions of segments that were read with the question; empty until set.
     """
 
-    store: GraphStore
-    ns: str
     searcher: "Searcher"
-    documents: Collection[str] | None = None
-    only: Collection[str] | None = None
+    options: AskOptions
     is_folded: bool = False
-    single_types: Collection[str] = ()
-    as_of: str = ""
     overlay: Overlay = field(default_factory=Overlay)
     _judged: Collection[str] | None = None
     _names: dict[str, str] = field(default_factory=dict)
@@ -48,6 +42,16 @@ class MemoryGraph:
     _found: dict[str, Around] = field(default_factory=dict)
     _segments: dict[str, Segment] = field(default_factory=dict)
     _indexed: dict[str, Entry] = field(default_factory=dict)
+
+    @property
+    def store(self) -> GraphStore:
+        """The store of the namespace."""
+        return self.searcher.store
+
+    @property
+    def ns(self) -> str:
+        """The namespace."""
+        return self.searcher.ns
 
     async def look(self, keys: Sequence[str], *, texts: bool = False) -> None:
         """Read everything that a step needs of entities in one request, unless it was read before.
@@ -68,7 +72,7 @@ class MemoryGraph:
     async def _own_names(self, found: Around) -> Mapping[str, str]:
         """Return the names of entities, in the forms of the shown documents."""
         added = {key: row.name for key, row in self.overlay.entities.items()}
-        if self.documents is None and self.only is None:
+        if self.options.documents is None and self.options.segments is None:
             return {**found.names, **added}
         places = [id for segment_ids in found.places.values() for id in segment_ids]
         fact_segments = [fact.segment_id for fact in found.facts]
@@ -134,7 +138,7 @@ class MemoryGraph:
     async def names(self, keys: Sequence[str]) -> list[str]:
         """Return names in the order of `keys`: canonical names, or names in the shown documents."""
         missing = [key for key in keys if key not in self._names]
-        if missing and not (self.documents is None and self.only is None):
+        if missing and not (self.options.documents is None and self.options.segments is None):
             await self.look(missing)
         elif missing:
             names = await self.store.names(self.ns, NameFilter(entities=missing))
@@ -172,7 +176,7 @@ class MemoryGraph:
         """Return whether statements can replace others, by single types or by judgements."""
         if self._judged is None:
             self._judged = await judged_pairs(self.store, self.ns)
-        return bool(self._judged or self.single_types)
+        return bool(self._judged or self.options.single_types)
 
     async def replaced(self, segment_ids: Collection[str]) -> dict[str, list[str]]:
         """Return each segment with a superseded statement, with the segments that supersede it."""
@@ -195,7 +199,12 @@ class MemoryGraph:
         if not await self._may_end():
             return {}
         endings = await kept_endings(
-            self.store, self.ns, facts, self.single_types, self.as_of, self._judged
+            self.store,
+            self.ns,
+            facts,
+            self.options.single_types,
+            str(self.options.as_of),
+            self._judged,
         )
         inside = set(await self._within([ending.by.segment_id for ending in endings.values()]))
         return {place: e for place, e in endings.items() if e.by.segment_id in inside}
@@ -205,7 +214,7 @@ class MemoryGraph:
         ends = await self.endings(facts)
         tails = [ending.by.tail for ending in ends.values()]
         names = dict(zip(tails, await self.names(tails), strict=True))
-        return dated(facts, ends, names, self.as_of)
+        return dated(facts, ends, names, str(self.options.as_of))
 
     async def _folded(self, edge: Relation) -> Relation:
         if not self.is_folded or len(edge.facts) < 2:
@@ -215,11 +224,10 @@ class MemoryGraph:
         return await folded_by_reasoner(self.store, self.ns, edge, places)
 
     async def _within(self, segment_ids: Sequence[str]) -> list[str]:
-        if self.only is not None:
-            segment_ids = [id for id in segment_ids if id in self.only]
-        if self.documents is None:
+        documents, only = self.options.documents, self.options.segments
+        if only is not None:
+            segment_ids = [id for id in segment_ids if id in only]
+        if documents is None:
             return list(segment_ids)
         entries = await self._entries(segment_ids)
-        return [
-            id for id in segment_ids if id in entries and entries[id].document_id in self.documents
-        ]
+        return [id for id in segment_ids if id in entries and entries[id].document_id in documents]

@@ -14,7 +14,6 @@ from qrmem.graph.resolution import resolve
 from qrmem.graph.view_rows import Read, Rows, rows_of, uses_of
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.graphstore.protocol import EntityRow, NameRow
-from qrmem.graphstore.reads import BestEffortWriter
 from qrmem.llm.parallel import each
 from qrmem.text.numbers import counted
 from qrmem.types import Contribution, Event, Fact, MergeDecision, Reading, Segment
@@ -190,7 +189,6 @@ async def _nearest(run: "Search", k: int) -> list[Segment]:
 
 async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution]:
     """Read the segments that were not read with this question; return unstored contributions."""
-    best_effort = run.best_effort or BestEffortWriter(run.store, run.listener)
     question = (run.context.question,)
     segments_done = {
         contribution.segment_id
@@ -210,18 +208,20 @@ async def _read_missing(run: "Search", near: list[Segment]) -> list[Contribution
     read: list[Contribution] = []
 
     async def work(segment: Segment) -> None:
-        if not best_effort.is_open:
+        if not run.writer.is_open:
             return
         contribution = await _read(run, segment, readings[segment.document_id])
         if contribution is not None:
-            await best_effort.write(
+            await run.writer.write(
                 lambda: run.store.record(run.ns, [(rows[segment.id], contribution)])
             )
             read.append(contribution)
 
-    await each(missing, work, concurrency=1 if run.reasoner.is_local else run.concurrency)
+    await each(
+        missing, work, concurrency=1 if run.reasoner.is_local else run.parts.settings.concurrency
+    )
     run.tell("orient", reason=f"{counted(len(read), 'passages')} read again with the question")
-    return [] if best_effort.is_open else read
+    return [] if run.writer.is_open else read
 
 
 async def _stored_contributions(run: "Search", near: list[Segment]) -> list[Contribution]:

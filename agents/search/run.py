@@ -14,12 +14,12 @@ from qrmem.graph import expansion
 from qrmem.graphstore.codec import to_plain
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import BestEffortWriter
+from qrmem.llm.run import Run
+from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.names import split_key
 from qrmem.text.sentences import sentences
-from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
     AskContext,
-    Embedder,
     EntityTagger,
     Event,
     Listener,
@@ -29,7 +29,6 @@ from qrmem.types import (
     ScoredSegment,
     Segment,
     Step,
-    Usage,
 )
 from qrmem.types.options import AskOptions
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from qrmem.llm.prompting import Caller
     from qrmem.retrieval.fragments import FragmentScorer
     from qrmem.retrieval.searcher import Searcher
-    from qrmem.retrieval.similarity import EdgeScorer
 
 
 # Which segments fit the window (QRMeM, section 2.2).
@@ -148,45 +146,36 @@ class Search:
     """The context of one run.
 
     Attributes:
+        parts: the models of the run, and its budget.
+        searcher: searches the namespace on the budget of the run, in the segments of the options.
+        options: the question with its options; see `qrmem.memory.ask.resolved`.
+        writer: writes data that the answer does not need.
         tagger: finds entities in segments that are read again with the question.
         listener: gets an event of kind `step` after each step; `data["step"]` is the `Step`.
-        concurrency: maximum number of segments that are read again at the same time.
-        folded_by_reasoner: whether the memory was built in mode `paper`; then relations have folded
-            descriptions.
-        best_effort: writer of data that the answer does not need; `None` creates one.
         fragments: scorer of the strategy `fragment`; `None` creates one.
-        usage: returns the usage of the run so far.
-        caller: sends prompts to the chat model; `None` without one.
-        embedder: the namespace's embedder.
-        count: counts tokens.
         kept: a strategy's cache between steps; it can be computed again.
         thread: id of the trail and of the checkpointer's thread; "" for a trail without id.
         begun: strategy of the interrupted run to resume, or "".
+        context: the question, as the reasoner gets it.
+        graph: the part of the memory that the run may see.
+        scorer: scores edges and segments.
         room: tokens for passages in every judging call.
         is_oriented: whether `graph` has the overlay of the question.
     """
 
-    store: GraphStore
-    ns: str
-    reasoner: Reasoner
+    parts: Run
     searcher: "Searcher"
-    scorer: "EdgeScorer"
     options: AskOptions
+    writer: BestEffortWriter
     tagger: EntityTagger | None = None
     listener: Listener = silent
-    concurrency: int = 8
-    folded_by_reasoner: bool = False
-    best_effort: BestEffortWriter | None = None
     fragments: "FragmentScorer | None" = None
-    usage: Callable[[], Usage] = Usage
-    caller: "Caller | None" = None
-    embedder: Embedder | None = None
-    count: Callable[[str], int] = field(default_factory=lambda: BuiltinTokenizer().count)
     kept: Any = None
     thread: str = ""
     begun: str = ""
     context: AskContext = field(init=False)
     graph: MemoryGraph = field(init=False)
+    scorer: EdgeScorer = field(init=False)
     room: int = field(init=False)
     is_oriented: bool = False
     _write: Callable[[Any], None] | None = None
@@ -198,17 +187,29 @@ class Search:
     def __post_init__(self) -> None:
         options = self.options
         self.context = AskContext(options.question, tuple(options.choices), options.window)
-        self.graph = MemoryGraph(
-            self.store,
-            self.ns,
-            self.searcher,
-            options.documents,
-            options.segments,
-            self.folded_by_reasoner,
-            options.single_types,
-            str(options.as_of),
-        )
+        self.graph = MemoryGraph(self.searcher, options, self.parts.settings.mode == "paper")
+        self.scorer = EdgeScorer(self.searcher, self.writer)
         self.room = self.reasoner.room(self.context)
+
+    @property
+    def store(self) -> GraphStore:
+        """The store of the namespace."""
+        return self.searcher.store
+
+    @property
+    def ns(self) -> str:
+        """The namespace."""
+        return self.searcher.ns
+
+    @property
+    def reasoner(self) -> Reasoner:
+        """Reads and answers, with a chat model or by rules."""
+        return self.parts.reasoner
+
+    @property
+    def caller(self) -> "Caller | None":
+        """Sends prompts to the chat model; `None` without one."""
+        return self.parts.caller
 
     # --- events -----------------------------------------------------------------------------
 
@@ -225,7 +226,7 @@ class Search:
 
     def leave(self, update: SearchState) -> SearchState:
         """Add the recorded steps and the usage to a step's update."""
-        usage = summed(self._earlier or {}, plain_usage(self.usage()))
+        usage = summed(self._earlier or {}, plain_usage(self.parts.usage))
         return {**update, "steps": [to_plain(step) for step in self._told], "used": usage}
 
     def tell(self, action: str, **found: Any) -> None:

@@ -125,7 +125,7 @@ async def _ask(run: Search, state: SearchState, caller: "Caller") -> SearchState
     question = run.context.question
     query = f"{question}\n{before}" if before else question
     table = TreeTable(
-        run.store, run.ns, await trees_of(run), run.embedder, surprising=run.options.surprise
+        run.store, run.ns, await trees_of(run), run.parts.embedder, surprising=run.options.surprise
     )
     entries = retrieved(run, await table.collapsed(query))
     is_loop = run.options.navigation
@@ -181,7 +181,7 @@ def _fitting(run: Search, entries: Sequence[TableEntry], room: int) -> list[Tabl
 
 
 def _size(run: Search, entry: TableEntry) -> int:
-    return run.count(entry.text) + LABELLED
+    return run.parts.counter.count(entry.text) + LABELLED
 
 
 LABELLED = 10
@@ -220,8 +220,8 @@ async def _read_locally(run: Search, state: SearchState) -> SearchState:
     # A sentence of a document may have several lines.
     sentences = await _sentences(run)
     ranked = await sentences.ranked(run.context.question, lines)
-    entries_read = fitting(ranked, run.room, run.count)
-    best = fitting(ranked, CAPACITY, run.count) or entries_read[:1]
+    entries_read = fitting(ranked, run.room, run.parts.counter.count)
+    best = fitting(ranked, CAPACITY, run.parts.counter.count) or entries_read[:1]
     memory = "\n".join(" ".join(one.text.split()) for one in best)
     alike = likeness(before, memory)
     last = is_last(run, state, alike)

@@ -51,7 +51,7 @@ async def begin(run: Search, state: SearchState, *, is_layered: bool = False) ->
 
 async def _entries(run: Search, is_layered: bool) -> list[TableEntry]:
     trees = await trees_of(run, KIND)
-    table = TreeTable(run.store, run.ns, trees, run.embedder, surprising=False)
+    table = TreeTable(run.store, run.ns, trees, run.parts.embedder, surprising=False)
     question = run.context.question
     if is_layered:
         return shared_out(run, await table.layered(question))

@@ -26,8 +26,9 @@ from qrmem.llm.embedders import (
 )
 from qrmem.llm.prompting import Caller
 from qrmem.llm.routing import ChatModels
+from qrmem.llm.run import Run
 from qrmem.llm.tokenizers import open_tokenizer
-from qrmem.memory.runtime import Models, Run
+from qrmem.memory.runtime import Models
 from qrmem.prompts import load_prompts
 from qrmem.types import (
     AskContext,

@@ -4,14 +4,14 @@ import asyncio
 import re
 import time
 import tomllib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from qrmem.config import Settings
 from qrmem.errors import CapReached, QrmemError, UsageError
@@ -23,6 +23,7 @@ from qrmem.types import CallRecord, Event, Listener, Usage
 
 UNSEEN = 200_000
 """Tokens that a server may report beyond the bytes of a text, for its template and reasoning."""
+T = TypeVar("T")
 _DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
 
 
@@ -304,6 +305,49 @@ class Budget:
                 Event("call", {**values_shown, "segment": record.segment_id, **(said or {})})
             )
         return record
+
+    async def request(
+        self,
+        stage: str,
+        model: str,
+        texts: Sequence[str],
+        count: Callable[[str], int],
+        send: Callable[[], Awaitable[tuple[T, int]]],
+    ) -> T:
+        """Reserve the most that a request of texts may use, send it, and record its actual use.
+
+        Args:
+            texts: the texts that are sent, to an embedder or a reranker.
+            count: counts the tokens of a text.
+            send: sends them; it returns the result and the server's token count, 0 if it reports
+                none.
+        """
+        began, tokens = time.monotonic(), sum(map(count, texts))
+        outcome, counted = "", 0
+        try:
+            most = self.amount(model, tokens, 0)
+            async with self.in_time(), self.spending(most) as use:
+                outcome = "cancelled"
+                result, tokens_reported = await send()
+                counted = self.tokens(tokens_reported, texts, count)
+                use.amount = self.amount(model, counted, 0)
+                outcome = "ok"
+                return result
+        except QrmemError as exc:
+            outcome = outcome and type(exc).__name__
+            raise
+        finally:
+            if outcome:  # else a cap prevented it, so that there was no call
+                record = self.count(
+                    stage=stage,
+                    prompt="",
+                    model=model,
+                    tokens_in=counted,
+                    cost=self.cost(model, counted, 0),
+                    seconds=time.monotonic() - began,
+                    outcome=outcome,
+                )
+                self.write([record])
 
     def write(self, records: Iterable[CallRecord]) -> None:
         """Pass records to the function that stores them."""

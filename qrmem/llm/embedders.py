@@ -6,7 +6,6 @@ Heavy libraries are imported with the first embedding.
 import asyncio
 import json
 import os
-import time
 from collections.abc import Sequence
 from copy import copy
 from importlib.util import find_spec
@@ -17,7 +16,6 @@ from qrmem.errors import (
     ContextExceeded,
     MissingError,
     ModelUnavailable,
-    QrmemError,
     UsageError,
     require_extra,
 )
@@ -266,37 +264,15 @@ class RemoteEmbedder:
         return unit
 
     async def _send(self, texts: list[str], budget: Budget) -> list[Any]:
-        """Reserve the most that a request may use, send it, and record its actual use."""
-        began, tokens = time.monotonic(), sum(map(self._tokenizer.count, texts))
-        outcome, counted = "", 0
-        try:
-            most = budget.amount(self._model, tokens, 0)
-            async with budget.in_time(), budget.spending(most) as use:
-                outcome = "cancelled"
-                payload = {"model": self._model, "input": texts, "encoding_format": "float"}
-                body = await self._client.post(payload)
-                if (reply := _read(body)) is None:
-                    raise from_body(body, "embeddings", self._endpoint, self._model)
-                rows, tokens_reported = reply
-                counted = budget.tokens(tokens_reported, texts, self._tokenizer.count)
-                use.amount = budget.amount(self._model, counted, 0)
-                outcome = "ok"
-                return rows
-        except QrmemError as exc:
-            outcome = outcome and type(exc).__name__
-            raise
-        finally:
-            if outcome:  # else a cap prevented it, so that there was no call
-                record = budget.count(
-                    stage=STAGE,
-                    prompt="",
-                    model=self._model,
-                    tokens_in=counted,
-                    cost=budget.cost(self._model, counted, 0),
-                    seconds=time.monotonic() - began,
-                    outcome=outcome,
-                )
-                budget.write([record])
+        async def send() -> tuple[list[Any], int]:
+            body = await self._client.post(
+                {"model": self._model, "input": texts, "encoding_format": "float"}
+            )
+            if (reply := _read(body)) is None:
+                raise from_body(body, "embeddings", self._endpoint, self._model)
+            return reply
+
+        return await budget.request(STAGE, self._model, texts, self._tokenizer.count, send)
 
 
 def _read(body: str) -> tuple[list[Any], int] | None:

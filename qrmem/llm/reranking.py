@@ -8,7 +8,6 @@ import asyncio
 import json
 import math
 import os
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -255,36 +254,13 @@ class RemoteReranker:
     async def _send(
         self, body: dict[str, Any], sent: Sequence[str], budget: Budget, counter: Tokenizer
     ) -> list[float | None]:
-        """Reserve the most that a request may use, send it, and record its actual use."""
-        began, tokens = time.monotonic(), sum(map(counter.count, sent))
-        outcome, counted = "", 0
-        try:
-            most = budget.amount(self.priced, tokens, 0)
-            async with budget.in_time(), budget.spending(most) as use:
-                outcome = "cancelled"
-                answer = await self._client.post(body)
-                if (reply := _read(answer, len(sent) - 1)) is None:
-                    raise from_body(answer, "reranking", self._endpoint, self.priced)
-                scores, tokens_reported = reply
-                counted = budget.tokens(tokens_reported, sent, counter.count)
-                use.amount = budget.amount(self.priced, counted, 0)
-                outcome = "ok"
-                return scores
-        except QrmemError as exc:
-            outcome = outcome and type(exc).__name__
-            raise
-        finally:
-            if outcome:  # else a cap prevented it, so that there was no call
-                record = budget.count(
-                    stage=STAGE,
-                    prompt="",
-                    model=self.priced,
-                    tokens_in=counted,
-                    cost=budget.cost(self.priced, counted, 0),
-                    seconds=time.monotonic() - began,
-                    outcome=outcome,
-                )
-                budget.write([record])
+        async def send() -> tuple[list[float | None], int]:
+            answer = await self._client.post(body)
+            if (reply := _read(answer, len(sent) - 1)) is None:
+                raise from_body(answer, "reranking", self._endpoint, self.priced)
+            return reply
+
+        return await budget.request(STAGE, self.priced, sent, counter.count, send)
 
 
 def _is_of_chat(url: str, settings: Settings) -> bool:

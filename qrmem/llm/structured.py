@@ -68,44 +68,63 @@ async def ask(
     Raises:
         ModelOutputError: no reply could be parsed; it contains the last one.
     """
-    schema = strict_schema(model) if form == "json" else None
     first = replace(
         request,
-        schema=schema,
+        schema=strict_schema(model) if form == "json" else None,
         schema_name=request.schema_name or model.__name__,
         reply_model=model,
     )
-    replies: list[ChatReply] = []
-    error = ModelOutputError("nothing was asked", raw="")
-    best: tuple[Parsed[M], str] | None = None
+    tries = _Tries[M]()
     for n in range(retries + 1):
-        turn = _turn(first, n, replies, error, fits)
+        turn = _turn(first, n, tries, fits)
         if turn is None:
             continue
         reply = await chat.complete(replace(turn, attempt=request.attempt + n) if n else turn)
-        reply = with_reading(reply, first)
-        replies.append(reply)
+        if tries.take(with_reading(reply, first)):
+            break
+    return tries.result()
+
+
+class _Tries(Generic[M]):
+    """The replies to a request so far, the best of them, and the last error."""
+
+    def __init__(self) -> None:
+        self.replies: list[ChatReply] = []
+        self.error = ModelOutputError("nothing was asked", raw="")
+        self._best: tuple[Parsed[M], str] | None = None
+
+    def take(self, reply: ChatReply) -> bool:
+        """Take a reply; return whether another try would not help."""
+        self.replies.append(reply)
         parsed = reply.parsed
         if isinstance(parsed, ModelOutputError):
-            error = parsed
-            if error.is_refusal:
-                break
-            continue
-        is_second = best is not None
-        if best is None or len(parsed.problems) <= len(best[0].problems):
-            best = parsed, reply.text
+            self.error = parsed
+            return parsed.is_refusal
+        is_second = self._best is not None
+        if self._best is None or len(parsed.problems) <= len(self._best[0].problems):
+            self._best = parsed, reply.text
         # A reply that was cut at the token limit would be cut again.
         if is_second or not parsed.problems or reply.finish_reason == "length":
-            break
-        error = ModelOutputError("; ".join(parsed.problems), raw=reply.text)
-    if best is None:
-        if error.is_refusal:
-            raise error
+            return True
+        self.error = ModelOutputError("; ".join(parsed.problems), raw=reply.text)
+        return False
+
+    def result(self) -> Structured[M]:
+        """Return the best reply.
+
+        Raises:
+            ModelOutputError: no reply could be parsed.
+        """
+        if self._best is not None:
+            parsed, text = self._best
+            replies = tuple(self.replies)
+            return Structured(parsed.value, text, parsed.repaired, parsed.problems, replies)
+        if self.error.is_refusal:
+            raise self.error
+        count = len(self.replies)
         raise ModelOutputError(
-            f"no usable reply in {len(replies)} tries; the last: {error}", raw=error.raw
-        ) from error
-    parsed, text = best
-    return Structured(parsed.value, text, parsed.repaired, parsed.problems, tuple(replies))
+            f"no usable reply in {count} tries; the last: {self.error}", raw=self.error.raw
+        ) from self.error
 
 
 Outcome = Literal["ok", "repaired", "unparsable"]
@@ -172,8 +191,7 @@ def _in_words(text: str, request: ChatRequest) -> Parsed[Any] | None:
 def _turn(
     first: ChatRequest,
     n: int,
-    replies: list[ChatReply],
-    error: ModelOutputError,
+    tries: "_Tries[Any]",
     fits: Callable[[ChatRequest], bool] | None,
 ) -> ChatRequest | None:
     """Return the n-th request: plain, with the error, then warmer; `None` if it would not fit.
@@ -182,6 +200,7 @@ def _turn(
     """
     if n == 0:
         return first
+    replies = tries.replies
     if replies[-1].finish_reason == "length" and not replies[-1].text.strip():
         longer = replace(first, max_tokens=first.max_tokens * 2**n)
         if fits is None or fits(longer):
@@ -190,7 +209,7 @@ def _turn(
         return replace(first, temperature=LADDER)
     correction = Message(
         "user",
-        f"That reply cannot be used: {str(error)[:200]}. Reply again with the JSON only.",
+        f"That reply cannot be used: {str(tries.error)[:200]}. Reply again with the JSON only.",
     )
     reply_shown = Message("assistant", replies[-1].text[:_SHOWN] or "(empty)")
     for added in ((reply_shown, correction), (correction,)):

@@ -21,9 +21,10 @@ from qrmem.graph.segmenting import cut, cut_code, cut_words, read_code
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.llm.parallel import in_batches
+from qrmem.llm.run import Run
 from qrmem.memory.add_state import FileIds, IngestState, Tally, is_described_anew, is_one_document
 from qrmem.memory.inspect import low_yields
-from qrmem.memory.runtime import Models, Run, caps_of
+from qrmem.memory.runtime import Models, caps_of
 from qrmem.retrieval.turn_ranking import PART_TOKENS
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY

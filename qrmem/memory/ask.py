@@ -4,18 +4,17 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
 
 from qrmem.errors import require_text
-from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import BestEffortWriter
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.memory import observability
 from qrmem.memory.add_state import IngestState
-from qrmem.memory.runtime import Models, Run, caps_of, open_budget
+from qrmem.memory.runtime import Models, caps_of, open_budget
 from qrmem.memory.session import Session
 from qrmem.memory.statements import ended_in
 from qrmem.text.dates import as_of_moment
@@ -139,8 +138,8 @@ async def stream(
     answer: Answer | None = None
     about = {"namespace": session.ns, "strategy": options.strategy}
     with observability.run("ask", options.question, **about) as tell:
-        question = await _question(session, options, listener, words=words)
-        async with aclosing(question.stream()) as items:
+        search = await _begun(session, options, listener, words=words)
+        async with aclosing(answers(search, session.running)) as items:
             async for item in items:
                 if isinstance(item, Answer):
                     answer = item
@@ -162,9 +161,9 @@ async def answer_of(items: AnswerItems) -> Answer:
     return answer
 
 
-async def _question(
+async def _begun(
     session: Session, options: AskOptions, listener: Listener, *, words: bool
-) -> "QuestionRun":
+) -> "Search":
     """Return the run of a question; it resumes an interrupted run."""
     from qrmem.agents.search.state import interrupted
 
@@ -174,20 +173,17 @@ async def _question(
     thread = uuid.uuid4().hex[:12] if options.keep_trail or options.checkpointer else ""
     if options.checkpointer is not None:
         session.checkpointers.add(options.checkpointer)
-    interrupted_ids, is_interrupted = await interrupted(session.ns, options, session.running)
-    return QuestionRun(
-        store=session.store,
-        ns=session.ns,
-        models=await session.models(),
-        searcher=await session.searcher(),
-        fragments=await session.fragment_scorer(),
+    interrupted_thread, begun = await interrupted(session.ns, options, session.running)
+    return search_of(
+        await session.models(),
+        await session.searcher(),
+        options,
+        listener,
         scorer=await session.reranker(options.reranker),
-        options=options,
-        listener=listener,
+        fragments=await session.fragment_scorer(),
         is_watched=words,
-        thread=interrupted_ids or thread,
-        begun=is_interrupted,
-        running=session.running,
+        thread=interrupted_thread or thread,
+        begun=begun,
     )
 
 
@@ -195,159 +191,143 @@ def _ids(options: AskOptions) -> frozenset[str] | None:
     return None if options.documents is None else frozenset(options.documents)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionRun:
-    """One question, and the parts of a memory that answer it.
+def search_of(
+    models: Models,
+    searcher: "Searcher",
+    options: AskOptions,
+    listener: Listener,
+    *,
+    scorer: "Scorer | None" = None,
+    fragments: "FragmentScorer | None" = None,
+    is_watched: bool = False,
+    thread: str = "",
+    begun: str = "",
+) -> "Search":
+    """Return the run of one question; all its steps share it.
 
-    Attributes:
+    Args:
         options: resolved ones; see `resolved`.
         scorer: the reranker that the options name, if any.
+        fragments: see `Search`, like `thread` and `begun`.
         is_watched: whether to yield a model's words while it writes them.
-        thread: id of the trail and of the checkpointer's thread; "" for a trail without id.
-        begun: strategy of the interrupted run that this one resumes; "" if there is none.
+    """
+    from qrmem.agents import Search
+
+    def listen(event: Event) -> None:
+        listener(event)
+        if event.kind == "words":
+            shared.show(Words(event.data["field"], event.data["text"]))
+
+    writer = BestEffortWriter(searcher.store, listener)
+    caps = caps_of(models.settings, **options.caps)
+    run = models.run("online", listen, writer, caps, is_watched=is_watched)
+    reranker = None
+    if scorer is not None:
+        from qrmem.llm.reranking import Reranker
+
+        reranker = Reranker(scorer, run.budget, run.counter)
+    shared = Search(
+        parts=run,
+        searcher=searcher.on_account(run.embedder, reranker).within(options.segments),
+        options=options,
+        writer=writer,
+        listener=listener,
+        fragments=fragments,
+        thread=thread,
+        begun=begun,
+    )
+    if options.orientation == "local":
+        shared.tagger = models.tagger(run.reasoner)
+    return shared
+
+
+async def answers(search: "Search", running: set[str]) -> AnswerItems:
+    """Yield a strategy's steps as they happen, then the answer.
+
+    Args:
         running: ids of running threads; this run's is among them from its first step to its end.
     """
+    from qrmem.agents import Outcome, run_strategy
 
-    store: GraphStore
-    ns: str
-    models: Models
-    searcher: "Searcher"
-    options: AskOptions
-    listener: Listener
-    fragments: "FragmentScorer | None" = None
-    scorer: "Scorer | None" = None
-    is_watched: bool = False
-    thread: str = ""
-    begun: str = ""
-    running: set[str] = field(default_factory=set)
+    running.add(search.thread)
+    try:
+        async with aclosing(await run_strategy(search)) as items:
+            async for item in items:
+                if not isinstance(item, Outcome):
+                    yield item
+                    continue
+                answer = _answer(search, item)
+                if search.options.keep_trail:
+                    await _keep(search, answer.trail)
+                if not search.reasoner.is_local:
+                    await _look_at_readers(search, answer)
+                yield answer
+    finally:
+        running.discard(search.thread)
+        if calls := search.parts.calls:
+            await search.writer.write(lambda: search.store.record(search.ns, (), calls))
 
-    async def stream(self) -> AnswerItems:
-        """Yield the strategy's steps as they happen, then the answer."""
-        from qrmem.agents import Outcome, Search, run_strategy
 
-        search: Search | None = None
-        writer = BestEffortWriter(self.store, self.listener)
+async def _keep(search: "Search", trail: Trail) -> None:
+    if search.store.is_read_only:
+        message = f"{search.store.location} is read-only: no trail is kept"
+        search.listener(Event("warning", {"message": message}))
+    await search.writer.write(partial(_put, search, trail))
 
-        def listen(event: Event) -> None:
-            self.listener(event)
-            if event.kind == "words" and search is not None:
-                search.show(Words(event.data["field"], event.data["text"]))
 
-        caps = caps_of(self.models.settings, **self.options.caps)
-        run = self.models.run("online", listen, writer, caps, is_watched=self.is_watched)
-        self.running.add(self.thread)
-        try:
-            search = self.search_of(run, writer)
-            async with aclosing(await run_strategy(search)) as items:
-                async for item in items:
-                    if not isinstance(item, Outcome):
-                        yield item
-                        continue
-                    answer = self._answer(item, run.reasoner.name)
-                    if self.options.keep_trail:
-                        await self._keep(answer.trail, writer)
-                    if not run.reasoner.is_local:
-                        await self._look_at_readers(answer)
-                    yield answer
-        finally:
-            self.running.discard(self.thread)
-            if run.calls:
-                await writer.write(lambda: self.store.record(self.ns, (), run.calls))
-
-    def search_of(self, run: Run, writer: BestEffortWriter | None = None) -> "Search":
-        """Return the dependencies that all steps of the run share.
-
-        Args:
-            writer: stores rows whose loss would not change the answer.
-        """
-        from qrmem.agents import Search
-        from qrmem.retrieval.similarity import EdgeScorer
-
-        reranker = None
-        if self.scorer is not None:
-            from qrmem.llm.reranking import Reranker
-
-            reranker = Reranker(self.scorer, run.budget, self.models.counter)
-        searcher = self.searcher.on_account(run.embedder, reranker).within(self.options.segments)
-        is_read_again = self.options.orientation == "local"
-        return Search(
-            store=self.store,
-            ns=self.ns,
-            reasoner=run.reasoner,
-            searcher=searcher,
-            scorer=EdgeScorer(searcher, writer),
-            options=self.options,
-            tagger=self.models.tagger(run.reasoner) if is_read_again else None,
-            listener=self.listener,
-            concurrency=self.models.settings.concurrency,
-            folded_by_reasoner=self.models.settings.mode == "paper",
-            fragments=self.fragments,
-            best_effort=writer,
-            usage=lambda: run.usage,
-            caller=run.caller,
-            embedder=run.embedder,
-            count=self.models.counter.count,
-            thread=self.thread,
-            begun=self.begun,
+async def _look_at_readers(search: "Search", answer: Answer) -> None:
+    """Warn a user with a model if the searched documents were read without a model."""
+    state = IngestState(search.store, search.ns, is_embedded=False)
+    read = [one.segment_id for step in answer.trail.steps for one in step.read]
+    segments = await search.store.segments(search.ns, read[:LOOKED_AT])
+    ids = list(dict.fromkeys(segment.document_id for segment in segments))
+    await state.look(ids)
+    readers = {name for id in ids if state.info(id) for name in state.readers(id)}
+    if readers and all(name.startswith("local.") for name in readers):
+        message = (
+            "the memory was read by built-in rules: `qrmem add … --rebuild` reads it with the"
+            " model; `qrmem plan add … --rebuild` says what that costs"
         )
+        search.listener(Event("warning", {"what": "readers", "message": message}))
 
-    async def _keep(self, trail: Trail, writer: BestEffortWriter) -> None:
-        if self.store.is_read_only:
-            message = f"{self.store.location} is read-only: no trail is kept"
-            self.listener(Event("warning", {"message": message}))
-        await writer.write(partial(self._put, trail))
 
-    async def _look_at_readers(self, answer: Answer) -> None:
-        """Warn a user with a model if the searched documents were read without a model."""
-        state = IngestState(self.store, self.ns, is_embedded=False)
-        read = [one.segment_id for step in answer.trail.steps for one in step.read]
-        segments = await self.store.segments(self.ns, read[:LOOKED_AT])
-        ids = list(dict.fromkeys(segment.document_id for segment in segments))
-        await state.look(ids)
-        readers = {name for id in ids if state.info(id) for name in state.readers(id)}
-        if readers and all(name.startswith("local.") for name in readers):
-            message = (
-                "the memory was read by built-in rules: `qrmem add … --rebuild` reads it with the"
-                " model; `qrmem plan add … --rebuild` says what that costs"
-            )
-            self.listener(Event("warning", {"what": "readers", "message": message}))
+async def _put(search: "Search", trail: Trail) -> None:
+    """Store a trail; its date is never before the last one, because a clock may be set back."""
+    last = await search.store.trails(search.ns, 1)
+    created = max([trail.created, *(earlier.created for earlier in last)])
+    await search.store.put_trail(search.ns, replace(trail, created=created))
 
-    async def _put(self, trail: Trail) -> None:
-        """Store a trail; its date is never before the last one, because a clock may be set back."""
-        last = await self.store.trails(self.ns, 1)
-        created = max([trail.created, *(earlier.created for earlier in last)])
-        await self.store.put_trail(self.ns, replace(trail, created=created))
 
-    @property
-    def _user(self) -> str:
-        """Return the user to whose documents the question is limited; "" if there is none."""
-        user_filter = normalise_where(self.options.where).get(USER_KEY, {})
-        users = {*([user_filter["="]] if "=" in user_filter else ()), *user_filter.get("in", ())}
-        return str(users.pop()) if len(users) == 1 else ""
+def _user_of(options: AskOptions) -> str:
+    """Return the user to whose documents the question is limited; "" if there is none."""
+    user_filter = normalise_where(options.where).get(USER_KEY, {})
+    users = {*([user_filter["="]] if "=" in user_filter else ()), *user_filter.get("in", ())}
+    return str(users.pop()) if len(users) == 1 else ""
 
-    def _answer(self, outcome: "Outcome", reasoner: str) -> Answer:
-        created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if self.thread else ""
-        trail = Trail(
-            id=self.thread,
-            question=self.options.question,
-            strategy=outcome.strategy,
-            window=self.options.window,
-            status=outcome.status,
-            answer=outcome.text,
-            steps=outcome.steps,
-            usage=outcome.usage,
-            citations=outcome.citations,
-            choices=tuple(self.options.choices),
-            reasoner=reasoner,
-            created=created,
-            user=self._user,
-        )
-        return Answer(
-            text=outcome.text,
-            status=outcome.status,
-            citations=outcome.citations,
-            trail=trail,
-            usage=outcome.usage,
-            choice=outcome.choice,
-            reason=outcome.reason,
-        )
+
+def _answer(search: "Search", outcome: "Outcome") -> Answer:
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if search.thread else ""
+    trail = Trail(
+        id=search.thread,
+        question=search.options.question,
+        strategy=outcome.strategy,
+        window=search.options.window,
+        status=outcome.status,
+        answer=outcome.text,
+        steps=outcome.steps,
+        usage=outcome.usage,
+        citations=outcome.citations,
+        choices=tuple(search.options.choices),
+        reasoner=search.reasoner.name,
+        created=created,
+        user=_user_of(search.options),
+    )
+    return Answer(
+        text=outcome.text,
+        status=outcome.status,
+        citations=outcome.citations,
+        trail=trail,
+        usage=outcome.usage,
+        choice=outcome.choice,
+        reason=outcome.reason,
+    )

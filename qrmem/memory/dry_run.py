@@ -12,8 +12,9 @@ from qrmem.llm.embedders import BATCH, RemoteEmbedder
 from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import Dry, StageUse, StubChat
 from qrmem.llm.routing import ChatModels, chosen_stages
+from qrmem.llm.run import Run
 from qrmem.llm.totals import Phase
-from qrmem.memory.runtime import Models, Run
+from qrmem.memory.runtime import Models
 from qrmem.prompts import stage_names
 from qrmem.types import Embedder, Event, Listener, Tokenizer
 from qrmem.types.usage import Course

@@ -19,10 +19,9 @@ from qrmem.llm.embedders import STAGE as EMBED
 from qrmem.llm.forecast import ASKED_AGAIN, COUNTER, SPREAD_IN, SPREAD_OUT, cost_of, rounded
 from qrmem.llm.reranking import STAGE as RERANK
 from qrmem.llm.reranking import Reranker
-from qrmem.memory.ask import QuestionRun
+from qrmem.memory.ask import search_of
 from qrmem.memory.dry_run import DryModels, dry_store
 from qrmem.memory.session import Session
-from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.retrieval.searcher import Searcher
 from qrmem.types import BuildMode
 from qrmem.types.options import AskOptions
@@ -61,19 +60,11 @@ async def plan_question(session: Session, info: NamespaceInfo, options: AskOptio
     embedder = None if is_remote else open_embedder(info.embedder, settings)
     models = DryModels(store, info, settings, embedder)
     searcher = Searcher(store, info.name, embedder)
-    run = QuestionRun(
-        store=store,
-        ns=info.name,
-        models=models,
-        searcher=searcher,
-        fragments=FragmentScorer(searcher),
-        options=replace(options, keep_trail=False, checkpointer=None, caps={}),
-        listener=silent,
-    )
-    name, strategy = await strategy_of(run.search_of(models.run("online", silent)))
+    options = replace(options, keep_trail=False, checkpointer=None, caps={})
+    name, strategy = await strategy_of(search_of(models, searcher, options, silent))
     # Local orientation is counted, not done.
-    plain = replace(run.options, orientation="none", share_orientation=False)
-    search = replace(run, options=plain).search_of(models.run("online", silent))
+    plain = replace(options, orientation="none", share_orientation=False)
+    search = search_of(models, searcher, plain, silent)
     stages: list[StagePlan] = []
     if search.caller is not None:
         reading = await _first_reading(search, strategy.begin, info, settings.reserve)

@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -19,6 +19,7 @@ from qrmem.llm.embedders import (
     default_embedder,
     open_embedder,
 )
+from qrmem.llm.run import Run
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.llm.totals import Phase
 from qrmem.settings_files import PLAIN_EMBEDDERS
@@ -30,7 +31,6 @@ from qrmem.types import (
     Listener,
     Reasoner,
     Tokenizer,
-    Usage,
 )
 from qrmem.types.options import CapOptions
 from qrmem.workers import Crew, open_crew
@@ -94,42 +94,6 @@ async def measure_dimension(embedder: Embedder | None) -> int:
     if not embedder.name.startswith("openai:"):
         return embedder.dimension
     return int((await embedder.embed(["dimension"])).shape[1])
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One `add`, `ask` or `reembed`: its reasoner and embedder, and their usage.
-
-    Attributes:
-        meter: the chat model's meter; `None` without a chat model.
-        caller: sends the chat model prompts other than the reasoner's, on the same meter.
-        calls: records of calls that are not in the store yet.
-        budget: the budget of all calls in the run.
-        embedder: the namespace's embedder, in the same budget.
-    """
-
-    reasoner: Reasoner
-    meter: "Meter | None"
-    caller: "Caller | None"
-    calls: list[CallRecord]
-    budget: Budget
-    embedder: Embedder | None
-
-    def take(self, segment_id: str) -> list[CallRecord]:
-        """Take and return the calls about a segment, to commit them with it."""
-        calls = [call for call in self.calls if call.segment_id == segment_id]
-        self.calls[:] = [call for call in self.calls if call.segment_id != segment_id]
-        return calls
-
-    def take_all(self) -> list[CallRecord]:
-        """Take and return all remaining calls."""
-        calls, self.calls[:] = list(self.calls), []
-        return calls
-
-    @property
-    def usage(self) -> Usage:
-        """Usage of the run so far."""
-        return self.budget.usage()
 
 
 def caps_of(settings: Settings, **chosen: Unpack[CapOptions]) -> Caps:
@@ -348,7 +312,7 @@ class Models:
             within=self._within,
         )
         if self._chat is None:
-            return Run(self._local(budget), None, None, calls, budget, self._counted(budget))
+            return self._run_of(self._local(budget), budget, calls)
         from qrmem.answering.with_model import PromptedReasoner
         from qrmem.llm.meter import Meter
 
@@ -362,7 +326,26 @@ class Models:
             listener=listener,
             is_watched=is_watched,
         )
-        return Run(reasoner, meter, reasoner.caller, calls, budget, self._counted(budget))
+        return self._run_of(reasoner, budget, calls, meter, reasoner.caller)
+
+    def _run_of(
+        self,
+        reasoner: Reasoner,
+        budget: Budget,
+        calls: list[CallRecord],
+        meter: "Meter | None" = None,
+        caller: "Caller | None" = None,
+    ) -> Run:
+        return Run(
+            reasoner=reasoner,
+            meter=meter,
+            caller=caller,
+            calls=calls,
+            budget=budget,
+            embedder=self._counted(budget),
+            settings=self.settings,
+            counter=self.counter,
+        )
 
     def _local(self, budget: Budget) -> Reasoner:
         from qrmem.answering.local import LocalReasoner

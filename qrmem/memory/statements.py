@@ -32,8 +32,9 @@ from qrmem.graph.view_rows import readings, rows_of, statement_key
 from qrmem.graphstore.protocol import Around, FactRow
 from qrmem.graphstore.reads import entities_in, names_said
 from qrmem.llm.parallel import in_batches
+from qrmem.llm.run import Run
 from qrmem.memory.entity_lookup import entity_key
-from qrmem.memory.runtime import Run, caps_of
+from qrmem.memory.runtime import caps_of
 from qrmem.memory.session import Session
 from qrmem.text.dates import Validity, as_of_moment, checked, checked_validity, said_at, today
 from qrmem.text.normalise import normalise

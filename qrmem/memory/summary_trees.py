@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from qrmem.errors import CapReached, UsageError, require_ids
 from qrmem.llm.budget import Caps
-from qrmem.memory.runtime import Models, Run
+from qrmem.llm.run import Run
+from qrmem.memory.runtime import Models
 from qrmem.memory.session import Session
 from qrmem.types import Listener
 from qrmem.types.documents import TreeKind, TreeNode, TreeReport, TreeTop

@@ -20,8 +20,9 @@ from servers.openai_server import serving
 import qrmem
 from qrmem.agents import STRATEGIES, Outcome, Search, run_strategy
 from qrmem.errors import ModelUnavailable, StoreUnavailable
+from qrmem.graphstore.reads import BestEffortWriter
+from qrmem.llm.run import Run
 from qrmem.retrieval.searcher import Searcher
-from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.types import Strategy
 from qrmem.types.options import AskOptions
 
@@ -46,11 +47,9 @@ async def followed(
 ) -> Outcome:
     """Follow a strategy as a process that has just begun does it."""
     run = Search(
-        store=store,
-        ns="ns",
-        reasoner=reasoner,
+        parts=Run(reasoner),
         searcher=Searcher(store, "ns"),
-        scorer=EdgeScorer(Searcher(store, "ns")),
+        writer=BestEffortWriter(store),
         options=replace(options, checkpointer=saver),
         thread="thread",
     )

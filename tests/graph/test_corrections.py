@@ -14,9 +14,10 @@ import qrmem
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.steps import with_corrections
 from qrmem.answering.with_model import block
+from qrmem.graphstore.reads import BestEffortWriter
 from qrmem.integrations.toolset import Toolset
+from qrmem.llm.run import Run
 from qrmem.retrieval import corrections
-from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.types import Turn
 from qrmem.types.options import AskOptions
 
@@ -131,11 +132,9 @@ async def test_a_model_is_shown_the_correction_and_which_turn_is_out_of_date() -
         session = memory._session
         searcher = await session.searcher()
         run = Search(
-            store=session.store,
-            ns=session.ns,
-            reasoner=reasoner,
+            parts=Run(reasoner),
             searcher=searcher,
-            scorer=EdgeScorer(await session.searcher()),
+            writer=BestEffortWriter(session.store),
             options=AskOptions(question="When is the dentist?", hits=1, window=4096),
         )
         segments = await session.store.segments(session.ns, documents=["turn-00000001"])

@@ -12,10 +12,11 @@ from graph.worlds import Part, memory, outcome_of
 from qrmem.agents import Outcome, Search
 from qrmem.agents.search.start import sides
 from qrmem.agents.strategies import overview
+from qrmem.graphstore.reads import BestEffortWriter
 from qrmem.llm.prompting import Caller, TokenBudget
+from qrmem.llm.run import Run
 from qrmem.prompts import load_prompts
 from qrmem.retrieval.searcher import Searcher
-from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatReply, ChatRequest
 from qrmem.types.options import AskOptions
@@ -47,13 +48,13 @@ class Noting:
 
 async def ask(store: ReferenceStore, chat: Noting, question: str, **options: Any) -> Outcome:
     run = Search(
-        store=store,
-        ns="ns",
-        reasoner=ScriptedReasoner(room=120),
+        parts=Run(
+            ScriptedReasoner(room=120),
+            caller=Caller(chat, TokenBudget(BuiltinTokenizer()), load_prompts()),
+        ),
         searcher=Searcher(store, "ns"),
-        scorer=EdgeScorer(Searcher(store, "ns")),
+        writer=BestEffortWriter(store),
         options=AskOptions(question=question, window=2000, **options),
-        caller=Caller(chat, TokenBudget(BuiltinTokenizer()), load_prompts()),
     )
     return await outcome_of(run)
 
@@ -120,11 +121,9 @@ async def test_a_comparison_reads_for_each_side() -> None:
     store = await memory(*parts, Part("Skarrow lies by the sea."))
     reasoner = ScriptedReasoner(room=400)
     run = Search(
-        store=store,
-        ns="ns",
-        reasoner=reasoner,
+        parts=Run(reasoner),
         searcher=Searcher(store, "ns"),
-        scorer=EdgeScorer(Searcher(store, "ns")),
+        writer=BestEffortWriter(store),
         options=AskOptions(
             question="How do Hask and Skarrow differ?", hits=4, max_trials=1, window=4096
         ),

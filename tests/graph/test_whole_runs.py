@@ -24,10 +24,10 @@ from qrmem.errors import WindowTooSmall
 from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.graphstore.reads import facts_of
+from qrmem.graphstore.reads import BestEffortWriter, facts_of
 from qrmem.llm.prompting import MESSAGE_TOKENS, REQUEST_TOKENS
+from qrmem.llm.run import Run
 from qrmem.retrieval.searcher import Searcher
-from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import BuildMode, ChatReply, ChatRequest, Document
 from qrmem.types.options import AskOptions
@@ -117,13 +117,10 @@ async def ask(
         **more,
     )
     search = Search(
-        store=store,
-        ns="ns",
-        reasoner=reasoner,
+        parts=Run(reasoner, settings=Settings(mode="paper")),
         searcher=Searcher(store, "ns"),
-        scorer=EdgeScorer(Searcher(store, "ns")),
+        writer=BestEffortWriter(store),
         options=options,
-        folded_by_reasoner=True,
     )
     await outcome_of(search)
 

@@ -16,8 +16,9 @@ from qrmem.graphstore.protocol import (
     NamespaceInfo,
     ViewUpdate,
 )
+from qrmem.graphstore.reads import BestEffortWriter
+from qrmem.llm.run import Run
 from qrmem.retrieval.searcher import Searcher
-from qrmem.retrieval.similarity import EdgeScorer
 from qrmem.text.names import name_key
 from qrmem.text.words import terms
 from qrmem.types import AskContext, Document, Event, LedgerRow, Passage, Quote, Segment, Verdict
@@ -92,11 +93,9 @@ async def ask(
     if options.pop("orient", False):
         options["orientation"] = "local"
     run = Search(
-        store=store,
-        ns="ns",
-        reasoner=reasoner,
+        parts=Run(reasoner),
         searcher=Searcher(store, "ns"),
-        scorer=EdgeScorer(Searcher(store, "ns")),
+        writer=BestEffortWriter(store),
         options=AskOptions(
             question=question, strategy=strategy, choices=choices, **{"window": 4096, **options}
         ),

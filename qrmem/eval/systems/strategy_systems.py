@@ -8,7 +8,7 @@ from qrmem.eval.items import Build, Context, Item, Prediction
 from qrmem.eval.memories import OpenMemory
 from qrmem.eval.registry import system
 from qrmem.eval.systems.passage_reader import cited_sentences, ranking, shown_of
-from qrmem.memory.ask import QuestionRun, answer_of
+from qrmem.memory.ask import answer_of, answers, search_of
 from qrmem.types import Answer, Orientation
 from qrmem.types.options import AskOptions
 from qrmem.types.options import Strategy as StrategyName
@@ -76,15 +76,9 @@ class StrategySystem:
     async def __call__(self, item: Item, context: Context, harness: Harness) -> Prediction:
         """Answer one item."""
         async with harness.memory(context, self.build(item, harness)) as memory:
-            run = QuestionRun(
-                store=memory.store,
-                ns=memory.ns,
-                models=memory.tools,
-                searcher=memory.searcher,
-                options=self._options(item, harness),
-                listener=harness.calls,
-            )
-            answer = await answer_of(run.stream())
+            options = self._options(item, harness)
+            search = search_of(memory.tools, memory.searcher, options, harness.calls)
+            answer = await answer_of(answers(search, set()))
             prediction = await _prediction_of(answer, memory)
             cited = cited_sentences(answer.citations, context)
         return replace(prediction, cited=cited)

@@ -12,9 +12,10 @@ from dataclasses import replace
 from qrmem.answering.with_model import PromptedReasoner
 from qrmem.errors import CapReached, OutOfReach, QrmemError, StoreConflict, UsageError
 from qrmem.graphstore import GraphStore
+from qrmem.llm.run import Run
 from qrmem.llm.totals import together
 from qrmem.memory.add import Adder
-from qrmem.memory.runtime import Run, caps_of
+from qrmem.memory.runtime import caps_of
 from qrmem.memory.session import Session
 from qrmem.retrieval import dialog
 from qrmem.types import AddReport, Document, Event, Listener, Turn, Usage
