@@ -192,12 +192,9 @@ class ConnectionThread:
         db.execute(f"PRAGMA busy_timeout = {before}")
 
     async def _submit(self, work: Callable[..., R], *args: Any) -> R:
-        def run() -> R:
-            with translated(self.location):
-                return work(*args)
-
+        loop, guarded = asyncio.get_running_loop(), translated(self.location)(work)
         try:
-            future = asyncio.get_running_loop().run_in_executor(self._pool, run)
+            future = loop.run_in_executor(self._pool, guarded, *args)
         except RuntimeError as exc:  # the pool is shut down
             raise self._closed() from exc
         return await future

@@ -253,26 +253,29 @@ class Adder:
             await self._flush()
 
     async def _flush(self) -> None:
-        documents, self._tally.held, self._tally.held_segments = self._tally.held, [], 0
-        if documents:
-            await self._make_namespace()
-            await self._put_held(documents)
-
-    async def _put_held(self, written: Sequence[tuple[Document, list[Segment]]]) -> None:
         """Store the collected documents; if one of them is refused, store each separately."""
-        changed = {document.id or "" for document, _ in written} & self._tally.changed
-        await self._replace(changed, [s for _, segments_of_it in written for s in segments_of_it])
-        try:
-            await self._write_documents(written, rebuild=self._options.rebuild)
-        except UsageError as exc:
-            if self._is_alone:
-                raise
-            if len(written) == 1:
-                self._tally.problems.append((written[0][0].id or "", -1, str(exc)))
-            else:
-                for one in written:
-                    await self._put_held([one])
-            return
+        held, self._tally.held, self._tally.held_segments = self._tally.held, [], 0
+        if held:
+            await self._make_namespace()
+        groups = [held] if held else []
+        for written in groups:
+            changed = {document.id or "" for document, _ in written} & self._tally.changed
+            await self._replace(changed, [one for _, segments in written for one in segments])
+            try:
+                await self._write_documents(written, rebuild=self._options.rebuild)
+            except UsageError as exc:
+                if self._is_alone:
+                    raise
+                if len(written) > 1:
+                    groups += [[one] for one in written]
+                else:
+                    self._tally.problems.append((written[0][0].id or "", -1, str(exc)))
+                continue
+            await self._enlist_all(written, changed)
+
+    async def _enlist_all(
+        self, written: Sequence[tuple[Document, list[Segment]]], changed: Collection[str]
+    ) -> None:
         for document, segments in written:
             name, states = document.id or "", Counter(pending=len(segments))
             if name in changed:
