@@ -39,7 +39,11 @@ def normalise_id(given: str) -> str:
         UsageError: it is no text, or it is blank.
     """
     require_text(given, "a document's id")
-    return unicodedata.normalize("NFC", normalise(given))
+    return _in_one_form(given)
+
+
+def _in_one_form(id: str) -> str:
+    return unicodedata.normalize("NFC", normalise(id))
 
 
 _NAMES = {USER_KEY: "user", CHAT_KEY: "session"}
@@ -51,15 +55,15 @@ def normalise_value(name: str, value: MetaValue) -> MetaValue:
     Raises:
         UsageError: it names a user or a session, and is not a valid name.
     """
-    if name in _NAMES and isinstance(value, str | list | tuple):
-        return clean_name(value, _NAMES[name])
-    if isinstance(value, list | tuple):
-        return [normalise(item) for item in value]
-    return normalise(value) if isinstance(value, str) else value
+    if not isinstance(value, str | list | tuple):
+        return value
+    if name not in _NAMES:
+        return normalise(value) if isinstance(value, str) else [normalise(one) for one in value]
+    return clean_name(value, _NAMES[name])
 
 
 def normalised(document: Document) -> Document:
-    """Return the stored form of a document: text, title, id and metadata.
+    """Return the stored form of a document: text, title, id, which is not blank, and metadata.
 
     Raises:
         UsageError: its metadata name a user or a session, and the name is not valid.
@@ -68,7 +72,7 @@ def normalised(document: Document) -> Document:
         document,
         text=normalise(document.text),
         title=normalise(document.title),
-        id=None if document.id is None else normalise_id(document.id),
+        id=None if document.id is None else _in_one_form(document.id),
         metadata=_normalised_values(document.metadata),
     )
 

@@ -18,7 +18,7 @@ import pytest
 from servers.openai_server import OpenAIServer, in_thread
 
 from qrmem.cli import main
-from qrmem.graphstore.sqlite import stored_documents
+from qrmem.graphstore.codec import dumps
 
 MOST = {"add": 21, "ask": 16}
 """Frames of each command when this was written; fewer are better."""
@@ -139,13 +139,12 @@ def test_a_document_is_written_by_the_functions_that_the_page_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Whole
 ) -> None:
     stacks: list[list[str]] = []
-    write = stored_documents.dumps
 
     def written(value: Any) -> str:
         stacks.append(whole(sys._getframe(1)))
-        return write(value)
+        return dumps(value)
 
-    monkeypatch.setattr(stored_documents, "dumps", written)
+    monkeypatch.setattr("qrmem.graphstore.sqlite.stored_documents.dumps", written)
     text = tmp_path / "a.txt"
     text.write_text("Ann Lee met Bob Hale in Rome.")
     monkeypatch.chdir(tmp_path)
