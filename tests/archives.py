@@ -1,4 +1,4 @@
-"""A memory with something of everything in it, in any store, and ways to spoil its archive."""
+"""A memory with every kind of content, in any store, and ways to damage its archive."""
 
 import asyncio
 import hashlib

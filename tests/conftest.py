@@ -1,4 +1,4 @@
-"""What several folders of tests share: real Neo4j servers, the longest tests, allowed skips."""
+"""Shared by several folders of tests: real Neo4j servers, the longest tests, allowed skips."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What workers do in the tests of executors: they import this module."""
+"""Tasks of the workers in the tests of executors; the workers import this module."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Memories that grow and shrink step by step, and the same ones made at once."""
+"""Memories that grow and shrink step by step, and equal ones that are built at once."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence

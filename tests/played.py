@@ -1,4 +1,4 @@
-"""Runs of `qrmem eval` against the scripted server: what was asked, and what came of it."""
+"""Runs of `qrmem eval` against the scripted server: the requests and the results."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the presets of `qrmem eval` read, as small files of the same forms."""
+"""The data sets of the presets of `qrmem eval`, as small files of the same forms."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What tests of the SQLite file run in processes of their own: `start(TASK, PATH, …)`."""
+"""Tasks that tests of the SQLite file run in other processes: `start(TASK, PATH, …)`."""
 
 import asyncio
 import os

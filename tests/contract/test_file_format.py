@@ -1,4 +1,4 @@
-"""The file format: files that were made by 0.1.0 and since open and answer.
+"""The file format: files of version 0.1.0 and later open, and searches in them have results.
 
 They are `data/version-N.db.gz`. To make one of a new version:
 

@@ -1,4 +1,4 @@
-"""The reference store holds a whole book in tests: what it does grows with what it holds."""
+"""The reference store holds a whole book: its time grows in proportion to its content."""
 
 import sys
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What a SQLite file does besides the contract: opening, locks, full disks, other processes."""
+"""The SQLite file beyond the contract: opening, locks, full disks, other processes."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""No statement of the SQLite store walks through a table that grows with the memory.
+"""No statement of the SQLite store scans a table that grows with the memory.
 
 The store never runs ANALYZE: joins are ordered by CROSS JOIN, and plans do not hang on statistics.
 """

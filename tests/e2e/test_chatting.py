@@ -1,4 +1,4 @@
-"""`qrmem chat`: a log in, what belongs to a prompt out."""
+"""`qrmem chat`: it stores a log, and recalls the turns that a prompt needs."""
 
 import json
 from collections.abc import Mapping, Sequence

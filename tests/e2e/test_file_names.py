@@ -1,4 +1,4 @@
-"""Two files of one name are two documents, by whatever command they come."""
+"""Two files of one name are two documents, with every command."""
 
 import os
 import shlex

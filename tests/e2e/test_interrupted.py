@@ -1,4 +1,4 @@
-"""A command that is stopped anywhere, gently or not, loses nothing and is gone on with."""
+"""A command that is interrupted or killed anywhere loses nothing, and the next one continues."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""`kill -9` of `qrmem add` wherever it is: run again, the memory is the same, for hardly more."""
+"""`kill -9` of `qrmem add` at any point: run again, it makes the same memory for little more."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What a person types by mistake, or in short, and what the command makes of it."""
+"""Typing mistakes and abbreviations on the command line."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Memories in and out by the command line: archives, stopped imports, extractions of others."""
+"""Export and import on the command line: archives, stopped imports, foreign extractions."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Where results go: a full disk, a closed pipe, an encoding that lacks a letter."""
+"""Output that fails: a full disk, a closed pipe, an encoding that lacks a letter."""
 
 import os
 import resource

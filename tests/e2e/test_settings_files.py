@@ -1,4 +1,4 @@
-"""A settings file that somebody else put into the working folder, and the user's word about it."""
+"""A stranger's settings file in the working folder, before and after the user trusts it."""
 
 import json
 import os

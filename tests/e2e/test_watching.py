@@ -1,4 +1,4 @@
-"""A person who watches an answer sees it while it is written; a pipe sees nothing of that."""
+"""A terminal shows an answer while the model writes it; a pipe gets only the result."""
 
 import os
 import pty

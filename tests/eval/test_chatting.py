@@ -1,4 +1,4 @@
-"""Sessions played through: who remembers what, by whose calls, and what a judge makes of it."""
+"""Sessions replayed: what each system remembers, its calls, and a judge's ratings."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""RepoEval: code continued from its repository, the hole and what stands behind it unseen."""
+"""RepoEval: code continued from its repository; the hole and the text after it stay hidden."""
 
 import json
 from pathlib import Path

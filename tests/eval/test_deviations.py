@@ -1,4 +1,4 @@
-"""What is not as in the papers stands in one list; it is compared with the code's switches."""
+"""One list has all deviations from the papers; the tests compare it with the code's switches."""
 
 import re
 from argparse import ArgumentParser

@@ -1,4 +1,4 @@
-"""What carries a paper's name does what the paper does: played against the scripted server."""
+"""Everything with a paper's name does what the paper does, against the scripted server."""
 
 import asyncio
 import csv

@@ -1,4 +1,4 @@
-"""What carries the name of a baseline does what that baseline does."""
+"""Everything with a baseline's name does what that baseline does."""
 
 import csv
 import json

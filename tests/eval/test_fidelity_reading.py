@@ -1,4 +1,4 @@
-"""What carries QRMeM's name: merging, ablations, reply forms, and a window that is full."""
+"""QRMeM's reading: merging, ablations, reply forms, and a full window."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the tools stand on that make the kept results."""
+"""The functions under the tools that make the stored results."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Every metric against what the official scripts gave for the same pairs."""
+"""Every metric against the values of the official scripts for the same pairs."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `qrmem eval plan` prints, against what servers count: one that answers well, and others.
+"""`qrmem eval plan` against the counts of servers: one that answers well, and others.
 
 Each system runs alone, so that the server counts its calls and no other's. What is planned comes
 from the shortest and the longest course of a run: no server whose replies can be read leaves it.

@@ -1,4 +1,4 @@
-"""What another package adds by an entry point: a data set, a system, a metric, a builder."""
+"""Another package adds a data set, a system, a metric and a builder by an entry point."""
 
 import json
 import subprocess

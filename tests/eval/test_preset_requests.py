@@ -1,4 +1,4 @@
-"""What three presets send to the scripted server has the papers' inputs in the papers' order."""
+"""The requests of three presets have the papers' inputs in the papers' order."""
 
 import shutil
 from pathlib import Path

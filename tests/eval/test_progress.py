@@ -1,4 +1,4 @@
-"""What a user sees of a run on standard error."""
+"""The progress of a run on standard error."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""From a citation to the sentences that it touches."""
+"""The sentences that a citation overlaps."""
 
 from pathlib import Path
 

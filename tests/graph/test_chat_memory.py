@@ -1,4 +1,4 @@
-"""Conversations: turns in, what belongs to a prompt out (FragRel, B.3; F19)."""
+"""Conversations: stored turns, and the turns that a prompt needs (FragRel, B.3; F19)."""
 
 import asyncio
 from collections.abc import Sequence

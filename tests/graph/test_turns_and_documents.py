@@ -1,4 +1,4 @@
-"""Turns are known by what they are: a document may be called anything beside them."""
+"""Turns are recognised by their metadata: a document beside them may have any id."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Small memories made by hand, with the graph as a test wants it."""
+"""Small memories made by hand, with the graph that a test needs."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

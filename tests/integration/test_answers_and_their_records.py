@@ -1,4 +1,4 @@
-"""What an answer, an `add` and a look at the memory owe when the store does not take everything."""
+"""An answer, an `add` and an inspection when the store cannot write everything."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Sequence

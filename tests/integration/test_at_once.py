@@ -1,4 +1,4 @@
-"""Many calls on one memory at the same time: parts are made once, and nobody comes too early."""
+"""Many calls on one memory at once: each part is created once, and no call uses it before."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,4 +1,4 @@
-"""What an `add` of many documents keeps where something happens in the middle of it."""
+"""An `add` of many documents that an error or a deletion interrupts."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator

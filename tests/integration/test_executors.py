@@ -1,4 +1,4 @@
-"""Processes that read and parse: the same memory to the byte, whatever happens to them."""
+"""Processes that read and parse: the same memory to the byte, even if processes are lost."""
 
 import asyncio
 import os

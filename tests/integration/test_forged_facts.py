@@ -1,4 +1,4 @@
-"""Facts that were forged behind a memory's back are found, and made again, in both stores."""
+"""`repair` finds and restores facts that another program changed, in both stores."""
 
 import sqlite3
 from collections.abc import Mapping

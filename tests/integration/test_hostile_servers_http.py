@@ -1,4 +1,4 @@
-"""What a chat server may do to its client: secrets echoed, endless answers, redirects."""
+"""Hostile chat servers: echoed secrets, endless answers, redirects."""
 
 import asyncio
 import gzip

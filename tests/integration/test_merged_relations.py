@@ -1,4 +1,4 @@
-"""A relation is shown as it was merged: its words, the questions settled, and its statements.
+"""A merged relation shows its description, the resolved questions and its statements.
 
 On both stores, everywhere: the graph of Neo4j, `show`, GraphML and an archive (QRMeM, section 2.1).
 """

@@ -1,4 +1,4 @@
-"""A model that answers with nothing that can be read: the build stops early, and says why."""
+"""A model whose replies cannot be parsed: the build stops early, and says why."""
 
 from pathlib import Path
 from typing import Any

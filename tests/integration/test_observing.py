@@ -1,4 +1,4 @@
-"""Who reads what happens in a run: logging, OpenTelemetry, a listener; all the same events."""
+"""Observers of a run get the same events: logging, OpenTelemetry, a listener."""
 
 import asyncio
 import gc

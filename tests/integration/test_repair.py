@@ -1,4 +1,4 @@
-"""A graph that is no longer what the documents say is found and built again, in every store."""
+"""`repair` finds a graph that differs from its documents, and rebuilds it, in every store."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark that draws operations at random: it sees what is lost and what is back."""
+"""The benchmark of random operations: it notices what is lost and what reappears."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""A memory that was opened and into which nothing came."""
+"""A memory that was opened and stayed empty."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The copy of a namespace's vectors beside the file: appended, made again, and gone with a text."""
+"""The copy of a namespace's vectors beside the file: extended, rebuilt, deleted with a text."""
 
 import subprocess
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a caller gives of the wrong type is refused in one sentence, and loses nothing."""
+"""An argument of a wrong type is refused in one sentence, and nothing is lost."""
 
 from typing import Any
 

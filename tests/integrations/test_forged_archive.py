@@ -1,4 +1,4 @@
-"""What recall, corrections and facts tell of a forged archive looks like no line of qrmem."""
+"""Recall, corrections and facts from a forged archive never look like qrmem's own lines."""
 
 import re
 from collections.abc import AsyncIterator, Iterable

@@ -1,4 +1,4 @@
-"""What clients may take of a server of ours: connections, time, bytes; nobody is held up."""
+"""Limits of our servers for each client: connections, time, bytes; other clients do not wait."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Servers that answer well and badly: what a plan has to hold, whatever a model replies.
+"""Servers that answer well and badly: a plan must hold for all of them.
 
 All their replies can be read. `well` is `servers.answering`, which also walks trees, ends pages and
 looks them up. `nothing` knows nothing: no name, no answer, no choice. `everything` answers no

@@ -1,4 +1,4 @@
-"""What the test server can do wrong: answers that are none, and replies that are hard to read."""
+"""Faults of the test server: failed requests, and replies that are hard to parse."""
 
 import hashlib
 import json

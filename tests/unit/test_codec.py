@@ -1,4 +1,4 @@
-"""Records come back from JSON as they were, also when a record has changed since."""
+"""Records survive JSON unchanged, also in a format of an earlier version."""
 
 import json
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What the command line's words mean."""
+"""The meaning of the command line's arguments."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Settings: what beats what, and what is refused."""
+"""Settings: precedence, and refused values."""
 
 import re
 from dataclasses import fields, replace

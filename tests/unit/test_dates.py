@@ -1,4 +1,4 @@
-"""Dates of statements: what they may be, how they compare, what a sentence says of them."""
+"""Dates of statements: valid forms, comparison, dates in a sentence."""
 
 import pytest
 

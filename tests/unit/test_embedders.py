@@ -1,4 +1,4 @@
-"""Choosing an embedder, and what a vector must be, without a model."""
+"""Choosing an embedder, and checks of vectors, without a model."""
 
 import importlib.util
 import subprocess

@@ -1,4 +1,4 @@
-"""What a hit or a quotation looks like on a terminal."""
+"""Hits and quotations on a terminal."""
 
 from qrmem.cli.output import excerpt
 

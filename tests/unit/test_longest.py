@@ -1,4 +1,4 @@
-"""The list of the longest tests, and the page of attacks, name tests that are there."""
+"""The list of the longest tests and the page of attacks name existing tests."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The view equals one built from the final documents alone, whatever happened before."""
+"""After any changes, the view equals one that is built from the final documents alone."""
 
 import asyncio
 import tempfile

@@ -1,4 +1,4 @@
-"""What a text goes through on the way in."""
+"""Normalising a text when it is read."""
 
 from hypothesis import given
 from hypothesis import strategies as st

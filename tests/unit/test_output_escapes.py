@@ -1,4 +1,4 @@
-"""What a document or an archive says cannot steer a terminal, in text and in JSON."""
+"""No text of a document or an archive controls a terminal, in text or in JSON."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What is shipped: a file that was forgotten would only be missing in the wheel."""
+"""The files of the package: a forgotten file would be missing only in the wheel."""
 
 import ast
 import re

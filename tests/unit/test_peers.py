@@ -1,4 +1,4 @@
-"""The benchmark `peers`: what its server replies in each form, and how it counts."""
+"""The benchmark `peers`: its server's replies in each form, and its counts."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Bounded parallel work: what a silent server, a cap or an error does to it."""
+"""Bounded parallel work: effects of a silent server, a cap or an error."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What a command shows while it reads: a bar, and how long embedding takes."""
+"""Progress while a command reads: a bar, and the time of embedding."""
 
 import sys
 

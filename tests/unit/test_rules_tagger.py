@@ -1,4 +1,4 @@
-"""Texts that the built-in rules take for an entity, and texts that they do not."""
+"""Texts that the built-in rules recognise as entities, and texts that they do not."""
 
 import json
 import unicodedata

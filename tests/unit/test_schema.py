@@ -1,4 +1,4 @@
-"""Schemas: what can be kept, and one clear line for what cannot."""
+"""Schemas: valid ones, and one clear line for each error."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What a search shows of each hit: the part that matches, and what is no text to read last."""
+"""The excerpt of each hit: the matching part; contents and title pages come last."""
 
 from itertools import pairwise
 from pathlib import Path

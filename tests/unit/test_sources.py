@@ -1,4 +1,4 @@
-"""What `add` takes and refuses, before anything is read or written."""
+"""Sources that `add` accepts and refuses, before it reads or writes anything."""
 
 import errno
 from collections.abc import Iterator

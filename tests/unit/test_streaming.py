@@ -1,4 +1,4 @@
-"""What a user may read of a reply that is still being written."""
+"""The parts of an unfinished reply that a user may see."""
 
 import json
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""Taggers outside of us: what becomes of their words and failures; no process is started."""
+"""External taggers: their results and failures; no process is started."""
 
 import asyncio
 import threading

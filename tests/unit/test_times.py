@@ -1,4 +1,4 @@
-"""Time words: what spans of days they name."""
+"""Time words, and the spans of days that they name."""
 
 import json
 from datetime import date

@@ -1,4 +1,4 @@
-"""What `where=` refuses, and how a choice is written on a command line."""
+"""Conditions that `where=` refuses, and conditions on the command line."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A store in plain Python that the real stores are compared with."""
+"""A store in plain Python; tests compare the real stores with it."""
 
 from contract.reference.store import ReferenceStore
 

@@ -1,4 +1,4 @@
-"""Which documents a `where=` lets through, in plain Python."""
+"""The documents that a `where=` selects, in plain Python."""
 
 from collections.abc import Mapping
 from operator import ge, gt, le, lt

@@ -1,4 +1,4 @@
-"""The in-memory store's search: looks at every segment, every time; the oracle of the others."""
+"""The search of the reference store: each search reads every segment."""
 
 import math
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""One namespace in memory: the facts as given, and the view worked out from the rows."""
+"""One namespace in memory: the given facts, and the view computed from the rows."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

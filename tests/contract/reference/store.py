@@ -1,4 +1,4 @@
-"""The in-memory store: obvious, and what the other stores are compared with.
+"""The reference store: simple, in memory; tests compare the other stores with it.
 
 Every change recomputes the whole view.
 """

@@ -1,4 +1,4 @@
-"""What all parts of the contract share."""
+"""The base of all parts of the contract."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The contract on the database as a whole: what is left of deleted text, damage, snapshots."""
+"""The contract on the whole database: remains of deleted text, damage, snapshots."""
 
 from pathlib import Path
 

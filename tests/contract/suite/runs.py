@@ -1,4 +1,4 @@
-"""The contract on what runs leave behind: trails, calls, kept replies."""
+"""The contract on the records of runs: trails, calls, cached replies."""
 
 from collections.abc import Sequence
 from dataclasses import replace

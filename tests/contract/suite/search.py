@@ -1,4 +1,4 @@
-"""The contract on what search reads: words, titles, names, vectors."""
+"""The contract on the input of a search: words, titles, names, vectors."""
 
 from dataclasses import replace
 

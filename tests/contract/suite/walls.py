@@ -1,4 +1,4 @@
-"""The contract on namespaces: walls that nothing gets through."""
+"""The contract on namespaces: no method reads or changes another namespace."""
 
 from dataclasses import replace
 from itertools import pairwise
