@@ -4,7 +4,7 @@
         [--beam 100K] [--chats 10] [--every 3]
 
 For each of LoCoMo's conversations, and each of BEAM's chats, three weights of
-`qrmem/retrieval/turn_ranking.py` are chosen anew, out of those of `GRIDS`, by all the others of its
+`qrmem/retrieval/turn_ranking.py` are chosen again, from those of `GRIDS`, by all the others of its
 set: the setting that finds most evidence within 2,000 tokens. The figures are of the one that was
 left out, each asked by its own setting. A budget counts what is shown of turns. With `--shipped`
 BEAM's chats are asked by the shipped weights, and nothing is chosen.

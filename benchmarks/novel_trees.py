@@ -1,4 +1,4 @@
-"""What ILM-TR, RAPTOR and reflection put before a model of two novels (QRMEM_DATA), by a script.
+"""The prompts of ILM-TR, RAPTOR and reflection for two novels (QRMEM_DATA), with a script.
 
     PYTHONPATH=tests python -m benchmarks novel_trees [--first 15]
 

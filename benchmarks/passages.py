@@ -1,4 +1,4 @@
-"""How often what `ask` shows without a chat model holds the answer (QRMEM_DATA: novels, XQuAD).
+"""Questions whose answer `ask` shows without a chat model (QRMEM_DATA: novels, XQuAD).
 
 Each novel is a memory of its own, XQuAD's paragraphs are one memory; no embedder. Of XQuAD every
 `--every`th question is asked. Invented names are asked of both novels and have to be refused.

@@ -1,4 +1,4 @@
-"""Questions about oneself, and prompts about nothing that was said, among real turns.
+"""Users' questions about themselves, and prompts that no turn answers, among real turns.
 
     QRMEM_DATA=… python -m benchmarks prompts [--embedder none]
 

@@ -1,4 +1,4 @@
-"""Questions about one rare word of a text: how many of its segments stand among the first five.
+"""Questions about one rare word of a text: how many of its segments are among the first five.
 
     QRMEM_DATA=… python -m benchmarks rare_words [--words 40] [--skip 0] [--embedder] [--others]
 

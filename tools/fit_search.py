@@ -1,7 +1,7 @@
 """Fits the weights of the search's features.
 
-Those in `qrmem/retrieval/ranking.py` are of an earlier build. "telling words" was defined anew
-later, and its form and weight alone chosen again, by hand.
+Those in `qrmem/retrieval/ranking.py` are of an earlier build. "telling words" was
+redefined later; its form and weight alone were chosen again, by hand.
 
     QRMEM_DATA=… python -m tools.fit_search [--kept FOLDER] [--embedder light:FOLDER] [--left-out]
 

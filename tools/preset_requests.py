@@ -1,4 +1,4 @@
-"""What presets send, beside what the papers ask: one request of each prompt, as Markdown.
+"""The requests of presets beside the papers' prompts, one for each prompt, as Markdown.
 
     PYTHONPATH=tests python -m tools.preset_requests DATA [--write FILE]
 

@@ -1,4 +1,4 @@
-"""Runs every preset against a real, small chat model: that each comes to its end, and what it used.
+"""Runs every preset to its end against a real, small chat model, and reports the usage.
 
     QRMEM_DATA=… .ci/real-model-presets [PRESET …] [--kept FOLDER] [--items 5] [--words N] [--write]
 

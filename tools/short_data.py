@@ -1,4 +1,4 @@
-"""A folder with all that the presets need: the real files' first questions, over shortened texts.
+"""Makes a folder of data for all presets: the real files' first questions, over shortened texts.
 
 Good for proving that something runs, and for nothing else: what answers a question may be cut off.
 QuALITY is taken from L-Eval, which does not say what is hard: every other question is called so.

@@ -1,4 +1,4 @@
-"""Others and qrmem on the same passages: the same stored extraction, vectors and latency for all.
+"""qrmem and other programs on the same passages, with one extraction, vectors and latency.
 
     QRMEM_DATA=… PYTHONPATH=tests python -m benchmarks peers [--passages 100] [--questions 20]
         [--only NAME…] [--page docs/peers.md]

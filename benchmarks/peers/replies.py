@@ -1,6 +1,6 @@
-"""What the server replies to each program's prompts: the stored extraction in the form asked for.
+"""The server's replies to each program's prompts: the stored extraction in the requested form.
 
-A form is known by words of its prompt. Nothing of a passage is made up: names and triples are those
+The server recognises a form by words of its prompt. It invents nothing: names and triples are those
 that GPT-3.5 once found. What the extraction does not have (types, descriptions) is filled in the
 same way for all: one type, and a name's triples as its description. Prompts of questions, and those
 that compare or summarise, are answered by fixed rules. What no form fits is answered by the

@@ -1,4 +1,4 @@
-"""fast-graphrag as its readme has it: `insert`, then `query` for the context alone."""
+"""fast-graphrag as in its readme: `insert`, then `query` for the context alone."""
 
 import os
 from collections.abc import Sequence

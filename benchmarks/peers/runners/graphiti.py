@@ -1,6 +1,6 @@
-"""graphiti with Neo4j, as its readme has it: `add_episode`, then `search`.
+"""graphiti with Neo4j, as in its readme: `add_episode`, then `search`.
 
-It keeps facts; a fact knows the episodes, here passages, that it is from.
+It stores facts; a fact names its episodes, which are passages here.
 """
 
 import os

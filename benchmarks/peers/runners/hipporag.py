@@ -1,4 +1,4 @@
-"""HippoRAG 2 as its readme has it: `index`, then `retrieve`."""
+"""HippoRAG 2 as in its readme: `index`, then `retrieve`."""
 
 import os
 from collections.abc import Sequence

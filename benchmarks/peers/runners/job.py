@@ -1,4 +1,4 @@
-"""What a runner is given and hands back, and the steps that are the same for all of them.
+"""The input and the output of a runner, and the steps that all runners share.
 
 A runner is started as `python -m benchmarks.peers.runners.NAME JOB RESULT`, two files in JSON.
 """

@@ -1,4 +1,4 @@
-"""LightRAG as its readme has it: `ainsert`, then `aquery_data` in its default mode, `mix`.
+"""LightRAG as in its readme: `ainsert`, then `aquery_data` in its default mode, `mix`.
 
 The reranker, which is off unless one is configured, is off.
 """

@@ -1,6 +1,6 @@
-"""mem0 as its readme has it: `add` of one text after the other, then `search`.
+"""mem0 as in its readme: `add` of one text after the other, then `search`.
 
-It keeps facts; a fact knows by its metadata from which passage it is.
+It stores facts; a fact's metadata name its passage.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""nano-graphrag as its readme has it: `insert`, then `query` in mode `local`.
+"""nano-graphrag as in its readme: `insert`, then `query` in mode `local`.
 
 That is the mode that shows passages; the default, `global`, shows reports of communities.
 """
