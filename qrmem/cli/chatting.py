@@ -34,6 +34,25 @@ def add_chat(commands: Any, common: Common) -> None:
     """Add the command and its actions."""
     chat = commands.add_parser("chat", help="keep conversations, and recall what a prompt needs")
     actions = chat.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_keeping(actions, common)
+    _add_recalling(actions, common)
+    _add_lists(actions, common)
+    extract = actions.add_parser(
+        "extract",
+        parents=common("memory", "model", "embedder"),
+        help="extract facts from turns that have none yet (uses the chat model)",
+    )
+    extract.add_argument("--session", metavar="S", help="only of this conversation")
+    extract.add_argument("--user", type=user_name, metavar="U", help="only of this user")
+    forget = actions.add_parser(
+        "forget-user", parents=common("memory"), help="delete all turns and documents of a user"
+    )
+    forget.add_argument("user", metavar="USER", help="name of the user")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_keeping(actions: Any, common: Common) -> None:
+    """Add the actions that keep turns."""
     add = actions.add_parser(
         "add", parents=common("memory", "model", "embedder"), help="keep the turns of a chat log"
     )
@@ -46,6 +65,15 @@ def add_chat(commands: Any, common: Common) -> None:
     say.add_argument("text", help="what was said")
     say.add_argument("--at", metavar="TIME", help="default: now")
     say.add_argument("--speaker", default="", metavar="NAME", help="who said it")
+    for action in (add, say):
+        _add_conversation(action)
+        action.add_argument(
+            "--extract", action="store_true", help="extract facts, too (uses the chat model)"
+        )
+
+
+def _add_recalling(actions: Any, common: Common) -> None:
+    """Add the action that finds turns for a prompt."""
     recall = actions.add_parser(
         "recall",
         parents=common("memory", "embedder", "reranker"),
@@ -69,30 +97,22 @@ def add_chat(commands: Any, common: Common) -> None:
     add_as_of(recall)
     add_schema(recall)
     add_types(recall)
+    _add_conversation(recall)
+
+
+def _add_lists(actions: Any, common: Common) -> None:
+    """Add the actions that list turns and standing wishes."""
     turns = actions.add_parser("turns", parents=common("memory"), help="list the turns, in order")
+    _add_conversation(turns)
     standing = actions.add_parser(
         "standing", parents=common("memory"), help="list the standing wishes of users"
     )
     standing.add_argument("--user", type=user_name, metavar="U", help="only this user's")
-    for action in (add, say, recall, turns):
-        action.add_argument("--session", metavar="S", help="name of the conversation")
-        action.add_argument("--user", type=user_name, metavar="U", help="whose conversation it is")
-    for action in (add, say):
-        action.add_argument(
-            "--extract", action="store_true", help="extract facts, too (uses the chat model)"
-        )
-    extract = actions.add_parser(
-        "extract",
-        parents=common("memory", "model", "embedder"),
-        help="extract facts from turns that have none yet (uses the chat model)",
-    )
-    extract.add_argument("--session", metavar="S", help="only of this conversation")
-    extract.add_argument("--user", type=user_name, metavar="U", help="only of this user")
-    forget = actions.add_parser(
-        "forget-user", parents=common("memory"), help="delete all turns and documents of a user"
-    )
-    forget.add_argument("user", metavar="USER", help="name of the user")
-    forget.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_conversation(action: Any) -> None:
+    action.add_argument("--session", metavar="S", help="name of the conversation")
+    action.add_argument("--user", type=user_name, metavar="U", help="whose conversation it is")
 
 
 async def chat(arguments: argparse.Namespace) -> int:
