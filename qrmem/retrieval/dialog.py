@@ -19,7 +19,9 @@ from qrmem.retrieval.turn_ranking import is_stated, overlapping
 from qrmem.retrieval.wishes import (
     GENERAL_KEY,
     HEALTH_KEY,
+    INSTRUCTION_KEY,
     is_general,
+    is_instruction,
     is_of_health,
     is_standing,
 )
@@ -118,6 +120,8 @@ def as_document(turn: Turn) -> Document:
             metadata[HEALTH_KEY] = True
         if is_general(turn.text):
             metadata[GENERAL_KEY] = True
+        if is_instruction(turn.text):
+            metadata[INSTRUCTION_KEY] = True
     if turn.role == "user" and is_stated(turn.text):
         metadata[STATED_KEY] = True
     title = f"{speaker_name}, {turn.at}" if turn.at else speaker_name

@@ -9,6 +9,8 @@ HEALTH_KEY = "health"
 """Metadata key of a turn that may state limits of its user's health or diet."""
 GENERAL_KEY = "general"
 """Metadata key of a turn that may state a wish or a limit that applies to every answer."""
+INSTRUCTION_KEY = "instruction"
+"""Metadata key of a turn that may state a wish which is more than a preference."""
 
 _ANSWER = r"(?:answers?|repl(?:y|ies)|responses?|messages?|explanations?|summar(?:y|ies))"
 _LEAD = (
@@ -44,6 +46,7 @@ _PREFERS = (
     r" (?:my|it|your|all|short|long)\b"
 )
 _STANDING = re.compile("|".join((_ALWAYS, _ORDERED, _FROM_NOW, _IF_ASKED, _PREFERS)), re.IGNORECASE)
+_INSTRUCTION = re.compile("|".join((_ALWAYS, _ORDERED, _FROM_NOW, _IF_ASKED)), re.IGNORECASE)
 _GENERAL = re.compile(
     rf"{_ASKED}(?:always|never) {_TELL}|{_ORDERED}|{_FROM_NOW}"
     rf"|(?:{_PREFERS}).*\b(?:{_ANSWER}|bullets?|bullet points|lists|paragraphs|units|tables)\b",
@@ -83,6 +86,11 @@ def is_of_health(text: str) -> bool:
     return _HEALTH.search(text) is not None
 
 
+def is_instruction(text: str) -> bool:
+    """Return whether a wish in a text tells what to do, and is no preference among other things."""
+    return any(map(_INSTRUCTION.search, _sentences(text)))
+
+
 def is_general(text: str) -> bool:
     """Return whether a wish in a text applies to every answer: "Always use metric units"."""
     return is_of_health(text) or any(
@@ -111,7 +119,7 @@ def wishes(text: str) -> str:
 def first_wishes(
     marks: Mapping[int, Mapping[str, object]], matching: Mapping[int, float]
 ) -> list[int]:
-    """Return wishes in order: what matches a prompt, health and diet, general ones, the newest.
+    """Return wishes in order: those that match, health, general ones, instructions, the newest.
 
     Args:
         marks: turns with wishes, with their metadata.
@@ -123,6 +131,7 @@ def first_wishes(
             -matching.get(n, 0.0),
             HEALTH_KEY not in marks[n],
             GENERAL_KEY not in marks[n],
+            INSTRUCTION_KEY not in marks[n],
             -n,
         ),
     )

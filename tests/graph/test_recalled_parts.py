@@ -177,6 +177,18 @@ async def test_wishes_that_touch_the_prompt_come_before_newer_ones() -> None:
         assert wish in [turn.text for turn in found.related]
 
 
+async def test_of_wishes_about_other_things_instructions_come_before_preferences() -> None:
+    async with opened() as memory:
+        wish = "Always include a table when I ask about tides."
+        await memory.add_turn("user", wish, session="old")
+        wishes = [("user", f"I prefer chair number {n} in the hall.") for n in range(20)]
+        await memory.add_messages(wishes, session="old")
+        await memory.add_turn("user", "The ferry to Skarrow leaves at seven.", session="old")
+        found = await memory.recall("When does the ferry to Skarrow leave?", tokens=400)
+        assert wish in [turn.text for turn in found.related]
+        assert len(found.related) < 10
+
+
 async def test_wishes_for_every_answer_stand_beside_prompts_about_nothing() -> None:
     async with opened() as memory:
         said = ["I prefer tea.", *WISHES, *(f"Never mention fog bank {n}." for n in range(30))]

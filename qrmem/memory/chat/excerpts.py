@@ -19,14 +19,14 @@ def within(
     ordered: Iterable[TurnPart],
     tokens: int,
 ) -> Iterator[TurnPart]:
-    """Yield the first parts that fit some tokens."""
+    """Yield the parts that fit some tokens, first ones first."""
     for part in ordered:
         segment = parts[part.turn][part.index]
         line = related_lines(replace(turns[part.turn], text=segment.text), (), (), ())[0]
-        tokens -= chat.count(line) + 1 if chat.is_printed else segment.tokens
-        if tokens < 0:
-            return
-        yield part
+        tokens_needed = chat.count(line) + 1 if chat.is_printed else segment.tokens
+        if tokens_needed <= tokens:
+            tokens -= tokens_needed
+            yield part
 
 
 def excerpts(
