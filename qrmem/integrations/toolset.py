@@ -427,7 +427,9 @@ def recalled_text(found: Recalled) -> str:
     """Return the recalled turns, then the last turns of the session."""
     recent = [f"{m['role']}: {continued(m['content'], '  ')}" for m in found.messages]
     parts = (("Earlier turns:", found.text), ("Last turns:", "\n".join(recent)))
-    return "\n\n".join(f"{head}\n{text}" for head, text in parts if text) or "No turns are kept."
+    return (
+        "\n\n".join(f"{head}\n{text}" for head, text in parts if text) or "No earlier turns match."
+    )
 
 
 def entity_text(view: EntityView) -> str:

@@ -93,6 +93,9 @@ _ENOUGH, _PLENTY, _MOST_OF_IT, _HALF = 1.0, 1.5, 0.6, 0.5
 one that was never said, or this share of its words. What weighs as much as the second, or is
 several words or a name and most of the prompt, or half of it by weight, is worth the whole budget;
 where somebody speaks of themselves, what weighs as much as the first is, too."""
+_RAREST = 4.6
+"""Rarity of a word that was never said in a conversation of 50 parts: rarities in a smaller one are
+raised to those of that size."""
 _RARE, _RARER, _SOME = 0.6, 0.7, 0.3
 """Bounds for words that stand in different turns. Words of a known thing ("the quern") weigh at
 least the first share of one that was never said. Two such things are worth the whole budget. One is
@@ -286,7 +289,10 @@ class PromptTerms:
             said: terms of the parts that are nearest to it.
         """
         others = _NO_SUBJECT if self.is_of_all else _SMALL_TALK
-        weights = {term: rarity[term] for term in rarity.keys() - others}
+        # Among a few turns, what two of them have would weigh next to nothing.
+        more = max(0.0, _RAREST - rarest)
+        rarest += more
+        weights = {term: rarity[term] + more for term in rarity.keys() - others}
         total, most = sum(weights.values()), 0.0
         bags = [weights.keys() & frozenset(bag) for bag in said]
         is_of_own_words = _OWN_WORDS.search(self.text) is not None
