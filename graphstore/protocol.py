@@ -114,6 +114,9 @@ class FactStore(Protocol):
     async def set_embedder(self, ns: str, /, embedder: str, dimension: int) -> None:
         """Record another embedder and drop all vectors."""
 
+    async def set_single(self, ns: str, /, single: Collection[str]) -> None:
+        """Record `NamespaceInfo.single`; displayed edges of affected types are drawn again."""
+
     async def delete_namespace(self, ns: str, /, *, importing: str | None = None) -> None:
         """Delete a namespace and all its data.
 
@@ -183,10 +186,7 @@ class FactStore(Protocol):
         """Return the number of segments in each state of the ledger."""
 
     async def delete_documents(self, ns: str, /, *document_ids: str) -> None:
-        """Delete documents with all dependent data and cached replies; blank their words in trails.
-
-        `qrmem.graphstore.redaction` says what is blanked in trails. Unknown ids are ignored.
-        """
+        """Delete documents with all that depends on them; blank their words, see `redaction`."""
 
     async def segments(
         self, ns: str, /, ids: Sequence[str] = (), *, documents: Sequence[str] = ()

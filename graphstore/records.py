@@ -42,6 +42,7 @@ class NamespaceInfo:
         dimension: length of its vectors; 0 without an embedder.
         revision: 0 at first; each applied change, and each replaced or deleted document, raises it.
         importing: token of the import that is filling the namespace; "" if it is complete.
+        single: relation types of which an entity has only one at a time, sorted.
     """
 
     name: str
@@ -51,6 +52,7 @@ class NamespaceInfo:
     dimension: int = 0
     revision: int = 0
     importing: str = ""
+    single: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,25 +344,21 @@ def relation_key(first: str, second: str) -> str:
 
 
 class Superseding(Protocol):
-    """Tells a store that displays edges which statements are replaced; see `graph.superseding`.
-
-    Attributes:
-        single: relation types of which an entity has only one at a time.
-    """
-
-    @property
-    def single(self) -> Collection[str]:
-        """See above."""
+    """Tells a store that displays edges which statements are replaced; see `graph.superseding`."""
 
     def asked(self, facts: Sequence[Fact]) -> Collection[str]:
         """Return the cache keys of a chat model's verdicts on pairs of some facts."""
 
     def since(
-        self, facts: Sequence[Fact], verdicts: Mapping[str, Mapping[str, Any]]
+        self,
+        facts: Sequence[Fact],
+        single: Collection[str],
+        verdicts: Mapping[str, Mapping[str, Any]],
     ) -> Mapping[tuple[str, int], str]:
         """Return the dates from which facts are replaced, by segment and number.
 
         Args:
             facts: all facts of some heads; they may replace each other.
+            single: relation types of which an entity has only one at a time.
             verdicts: cached verdicts on pairs, by key.
         """

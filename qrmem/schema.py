@@ -9,7 +9,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from enum import Enum
 from functools import cached_property
@@ -197,6 +197,11 @@ class Schema:
     def single(self) -> frozenset[str]:
         """Keys of the relation types of which a head has only one at a time."""
         return frozenset(kind.key for kind in self.relations.values() if kind.is_single)
+
+    def single_with(self, recorded: Collection[str]) -> frozenset[str]:
+        """Return the `single` types of a memory: of recorded ones, those of no type here stay."""
+        own = {kind.key for kind in self.relations.values()}
+        return self.single.union(set(recorded) - own)
 
     @cached_property
     def checksum(self) -> str:

@@ -31,7 +31,7 @@ from qrmem.types import (
     Statement,
 )
 
-INFO = NamespaceInfo("", "builtin-v1", 16, "hash", 8)
+INFO = NamespaceInfo("", "builtin-v1", 16, "hash", 8, single=("LIVES_IN", "WORKS_FOR"))
 TEXTS = {
     "a/ß.txt": "Ann met Bob at home. Bob saw Ann again there.\n\nAnn wrote to Cid. Cid met Bob. "
     "Bob met Ann at sea in the last week of that year. Ann met Bob on the pier once more.",

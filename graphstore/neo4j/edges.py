@@ -7,7 +7,7 @@ outdated edge.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from qrmem.graphstore.neo4j import runs
 from qrmem.graphstore.neo4j.connection import Properties, Work
@@ -30,15 +30,22 @@ async def draw(work: Work, pairs: Collection[Pair]) -> None:
     pairs_wanted = {pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1]}
     if not pairs_wanted:
         return
-    superseding, is_judged = work.superseding, await _is_judged(work)
-    if superseding and (superseding.single or is_judged):
+    rules = await _rules(work)
+    if rules.single or rules.is_judged:
         heads = sorted({head for head, _ in pairs_wanted})
-        types = None if is_judged else sorted(superseding.single)
+        types = None if rules.is_judged else rules.single
         beside = await work.each("view_writes.pairs_beside", heads, types=types)
         pairs_wanted |= {(head, tail) for head, tail in beside if head != tail}
-    await work.together(
-        [("view_writes.put_relations", await _edges(work, pairs_wanted, is_judged))]
-    )
+    await work.together([("view_writes.put_relations", await _edges(work, pairs_wanted, rules))])
+
+
+async def set_single(work: Work, single: Collection[str]) -> None:
+    """Record the types of which an entity has one at a time; draw their edges again."""
+    await work.lock()
+    changed = {*(await _rules(work)).single} ^ {*single}
+    await work.run("namespaces.set_single", single=sorted(single))
+    pairs = await work.each("view_writes.pairs_of_type", sorted(changed))
+    await draw(work, {(head, tail) for head, tail in pairs})
 
 
 async def misdrawn(work: Work) -> int:
@@ -51,7 +58,7 @@ async def misdrawn(work: Work) -> int:
     pairs = {(head, tail) for head, tail, *_ in (*edges_drawn, *edges_stated)}
     expected = Counter(
         _comparable(row["head"], edge["tail"], edge["label"], edge["properties"])
-        for row in await _edges(work, pairs, await _is_judged(work))
+        for row in await _edges(work, pairs, await _rules(work))
         for edge in row["relations"]
     )
     return max((expected - edges_counted).total(), (edges_counted - expected).total())
@@ -64,11 +71,19 @@ def _comparable(head: str, tail: str, label: str, properties: Properties) -> str
     return repr((head, tail, label, properties_given))
 
 
-async def _is_judged(work: Work) -> bool:
-    return work.superseding is not None and bool(await work.rows("runs.has_judged"))
+class _Rules(NamedTuple):
+    """By which a namespace's statements replace each other: single types, and judgements."""
+
+    single: Sequence[str]
+    is_judged: bool
 
 
-async def _edges(work: Work, wanted: Collection[Pair], is_judged: bool) -> list[Properties]:
+async def _rules(work: Work) -> _Rules:
+    row = await work.row("namespaces.replacing") if work.superseding else None
+    return _Rules(*row) if row else _Rules((), is_judged=False)
+
+
+async def _edges(work: Work, wanted: Collection[Pair], rules: _Rules) -> list[Properties]:
     """Return the edges of some pairs in the form to write, by head."""
     superseding = work.superseding
     facts, document_of = await _facts_of_pairs(work, sorted(wanted))
@@ -76,10 +91,10 @@ async def _edges(work: Work, wanted: Collection[Pair], is_judged: bool) -> list[
     folds = await _cached_values(work, "fold", (chain.key for chain in chains_found))
     verdicts = (
         await _cached_values(work, "judgement", superseding.asked(facts))
-        if superseding and is_judged
+        if superseding and rules.is_judged
         else {}
     )
-    since = superseding.since(facts, verdicts) if superseding else {}
+    since = superseding.since(facts, rules.single, verdicts) if superseding else {}
     rows: dict[str, Properties] = {}
     for head, tail in sorted(wanted):
         row = rows.setdefault(head, {"head": head, "tails": [], "relations": []})

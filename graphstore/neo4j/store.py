@@ -188,6 +188,7 @@ class Neo4jStore:
         await texts.delete_namespace(self.db, ns, importing)
 
     namespace = _reads(texts.namespace)
+    set_single = _writes(edges.set_single)
     finish_import = _writes(texts.finish_import)
     set_embedder = _writes(arrays.set_embedder)
 

@@ -1,6 +1,7 @@
 """Namespaces, documents and their segments."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter, itemgetter
 
@@ -33,7 +34,7 @@ async def namespaces(work: Work) -> list[str]:
 async def namespace(work: Work) -> NamespaceInfo | None:
     """Return the properties with which a namespace was made."""
     row = await work.row("namespaces.get")
-    return NamespaceInfo(*row) if row else None
+    return replace(NamespaceInfo(*row[:-1]), single=tuple(row[-1])) if row else None
 
 
 async def create_namespace(work: Work, info: NamespaceInfo) -> NamespaceInfo:
@@ -45,6 +46,7 @@ async def create_namespace(work: Work, info: NamespaceInfo) -> NamespaceInfo:
         "embedder": info.embedder,
         "dimension": info.dimension,
         "importing": info.importing,
+        "single_types": list(info.single),
     }
     await work.run("namespaces.create", properties=properties)
     info_made = await namespace(work)

@@ -60,12 +60,13 @@ MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {
     7: _columns(*(("fact", name) for name in ("said_at", "valid_from", "valid_until"))),
     8: _columns(("fact", "type"), ("fact", "properties"), ("mention", "properties")),
     9: _one_index,
+    10: _columns(("namespace", "single")),
 }
 """Migration from each version to the next one."""
 
 
 APPLICATION_ID = 0x71724D65  # "qrMe"; tells our files from other SQLite files
-VERSION = 10
+VERSION = 11
 
 SCHEMA = """
     CREATE TABLE namespace (
@@ -73,9 +74,10 @@ SCHEMA = """
         segment_tokens INTEGER NOT NULL, embedder TEXT NOT NULL, dimension INTEGER NOT NULL,
         revision INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0,
         terms INTEGER NOT NULL DEFAULT 0, vectors TEXT NOT NULL DEFAULT '',
-        importing TEXT NOT NULL DEFAULT '');
+        importing TEXT NOT NULL DEFAULT '', single TEXT NOT NULL DEFAULT '');
     -- indexed, terms: number of segments in the full-text index, and of the terms in them;
     -- vectors: changes when vectors are deleted; a copy with another value is stale
+    -- single: relation types that an entity has one of at a time, with spaces between them
     -- text: NULL if it equals the segments' texts, joined
     CREATE TABLE document (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE,

@@ -108,6 +108,7 @@ class SqliteStore:
     _create = _writes(texts.create_namespace)
     finish_import = _writes(texts.finish_import)
     set_embedder = _writes(arrays.set_embedder, forgets=True)
+    set_single = _writes(texts.set_single)
     delete_namespace = _writes(removal.delete_namespace, forgets=True)
 
     async def create_namespace(self, ns: str, info: NamespaceInfo) -> NamespaceInfo:

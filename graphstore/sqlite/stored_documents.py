@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -56,23 +57,33 @@ def namespaces(db: sqlite3.Connection) -> list[str]:
 def namespace(db: sqlite3.Connection, ns: str) -> NamespaceInfo | None:
     """Return the properties with which a namespace was made."""
     row = db.execute(
-        "SELECT name, tokenizer, segment_tokens, embedder, dimension, revision, importing"
-        " FROM namespace WHERE name = ?",
+        "SELECT name, tokenizer, segment_tokens, embedder, dimension, revision, importing,"
+        " single FROM namespace WHERE name = ?",
         (ns,),
     ).fetchone()
-    return NamespaceInfo(*row) if row else None
+    return replace(NamespaceInfo(*row[:-1]), single=tuple(row[-1].split())) if row else None
 
 
 def create_namespace(db: sqlite3.Connection, ns: str, info: NamespaceInfo) -> NamespaceInfo:
     """Make a namespace unless it exists; return its properties."""
     db.execute(
-        "INSERT INTO namespace (name, tokenizer, segment_tokens, embedder, dimension, importing)"
-        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (ns, info.tokenizer, info.segment_tokens, info.embedder, info.dimension, info.importing),
+        "INSERT INTO namespace"
+        " (name, tokenizer, segment_tokens, embedder, dimension, importing, single)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (
+            *(ns, info.tokenizer, info.segment_tokens, info.embedder, info.dimension),
+            *(info.importing, " ".join(info.single)),
+        ),
     )
     info_made = namespace(db, ns)
     assert info_made is not None
     return info_made
+
+
+def set_single(db: sqlite3.Connection, ns: str, single: Collection[str]) -> None:
+    """Record the relation types of which an entity has only one at a time."""
+    number = required_namespace(db, ns)
+    db.execute("UPDATE namespace SET single = ? WHERE num = ?", (" ".join(sorted(single)), number))
 
 
 def finish_import(db: sqlite3.Connection, ns: str, token: str) -> None:

@@ -172,7 +172,7 @@ def fact_lines(found: Sequence[FactView], limit: int) -> list[str]:
 def _times(fact: FactView) -> str:
     parts = (
         ("said", fact.said_at),
-        ("from", fact.valid_from),
+        ("not yet: from" if fact.is_ahead else "from", fact.valid_from),
         ("until", fact.valid_until),
     )
     return ", ".join(f"{word} {output.shortened(when, 40)}" for word, when in parts if when)

@@ -8,6 +8,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from qrmem.graphstore.protocol import GraphStore
@@ -61,7 +62,7 @@ def holds(fact: Fact, ending: Ending | None, at: str) -> bool:
         ending: its end by a later statement, or `None`.
         at: a date or time in ISO form.
     """
-    if fact.valid_from and start_of(fact.valid_from) > end_of(at):
+    if is_ahead(fact, at):
         return False
     if fact.valid_until and end_of(fact.valid_until) < start_of(at):
         return False
@@ -104,15 +105,25 @@ def endings(
 
 
 def is_later(new: Fact, old: Fact) -> bool:
-    """Return whether a statement is valid later than another, or else was made later."""
+    """Return whether a statement is valid later than another, or else was made later.
+
+    A statement about the time ahead counts from its beginning: what is said before then and is
+    true at once does not replace it.
+    """
     if new.valid_from and old.valid_from:
         first, other = start_of(new.valid_from), start_of(old.valid_from)
         if first != other:
             return first > other
-    if not new.said_at or not old.said_at or start_of(new.said_at) <= start_of(old.said_at):
+    if not new.said_at or not old.said_at or _order(new) <= _order(old):
         return False
     # A statement that was over when it was made replaces nothing.
     return not new.valid_until or end_of(new.valid_until) >= start_of(new.said_at)
+
+
+def _order(fact: Fact) -> tuple[str, str]:
+    """Return the time from which a dated statement counts, and the time when it was made."""
+    said = start_of(fact.said_at)
+    return max(said, start_of(fact.valid_from)) if fact.valid_from else said, said
 
 
 def may_clash(facts: Iterable[Fact]) -> list[tuple[Fact, Fact]]:
@@ -175,17 +186,18 @@ def _judged_replacements(
 class Shown:
     """Superseding for a store that displays edges; see `qrmem.graphstore.protocol.Superseding`."""
 
-    single: Collection[str] = ()
-
     def asked(self, facts: Sequence[Fact]) -> Collection[str]:
         """Return the cache keys of a chat model's verdicts on pairs of some facts."""
         return _pair_keys(facts)
 
     def since(
-        self, facts: Sequence[Fact], verdicts: Mapping[str, Mapping[str, Any]]
+        self,
+        facts: Sequence[Fact],
+        single: Collection[str],
+        verdicts: Mapping[str, Mapping[str, Any]],
     ) -> Mapping[Place, str]:
         """Return the superseded facts with the date of their replacement."""
-        endings_found = endings(facts, self.single, _judged_replacements(facts, verdicts))
+        endings_found = endings(facts, single, _judged_replacements(facts, verdicts))
         return {place: ending.since for place, ending in endings_found.items()}
 
 
@@ -198,6 +210,8 @@ async def kept_endings(
     judged: Collection[str] | None = None,
 ) -> dict[Place, Ending]:
     """Return the superseded ones of some statements; other statements of their heads are read.
+
+    A replacement that begins later than `as_of`, or than today, replaces nothing yet.
 
     Args:
         store: the store.
@@ -214,7 +228,18 @@ async def kept_endings(
         return {}
     around = await store.around(ns, sorted(heads))
     facts_held = held_by((fact for fact in around.facts if fact.head in heads), as_of)
-    return endings(facts_held, single, await _replacements(store, ns, facts_held, judged))
+    replacements = await _replacements(store, ns, facts_held, judged)
+    at = end_of(as_of or today())
+    return {
+        place: ending
+        for place, ending in endings(facts_held, single, replacements).items()
+        if ending.is_over or not ending.since or start_of(ending.since) <= at
+    }
+
+
+def is_ahead(fact: Fact, at: str) -> bool:
+    """Return whether a statement is valid only after a time."""
+    return bool(fact.valid_from) and start_of(fact.valid_from) > end_of(at)
 
 
 def with_end(fact: Fact, ending: Ending | None) -> Fact:
@@ -223,13 +248,14 @@ def with_end(fact: Fact, ending: Ending | None) -> Fact:
     return replace(fact, valid_until=ending.since) if ending and is_over else fact
 
 
-def with_time(fact: Fact, ending: Ending | None, told: str = "") -> str:
+def with_time(fact: Fact, ending: Ending | None, told: str = "", at: str = "") -> str:
     """Return a description with notes on its time for a reader.
 
     Args:
         fact: the statement.
         ending: its end by a later statement, or `None`.
         told: text of the later statement.
+        at: date or time of the view, to say that a statement is not valid yet; "" says nothing.
     """
     fact = with_end(fact, ending)
     if ending is not None and not ending.is_over:
@@ -237,7 +263,8 @@ def with_time(fact: Fact, ending: Ending | None, told: str = "") -> str:
         later = f"; then: {told or ending.by.description}"
         return f"{fact.description} (until {until or 'later'}{later})"
     if fact.valid_from or fact.valid_until:
-        first = f"from {fact.valid_from}" if fact.valid_from else ""
+        not_yet = "not yet: " if at and is_ahead(fact, at) else ""
+        first = f"{not_yet}from {fact.valid_from}" if fact.valid_from else ""
         last = f"until {fact.valid_until}" if fact.valid_until else ""
         return f"{fact.description} ({' '.join(filter(None, (first, last)))})"
     return fact.description
@@ -263,7 +290,7 @@ def dated(
         ending = ends.get(place_of(fact))
         if not holds(fact, ending, at):
             ending_in_words = f"{ending.by.description} {names[ending.by.tail]}" if ending else ""
-            fact = replace(fact, description=with_time(fact, ending, ending_in_words))
+            fact = replace(fact, description=with_time(fact, ending, ending_in_words, at))
         result.append(fact)
     return result
 
@@ -274,8 +301,29 @@ def _of_single_types(facts: Iterable[Fact], single: Collection[str]) -> Iterator
         if fact.type in single:
             groups[fact.head, fact.type].append(fact)
     for group in groups.values():
-        for old in group:
-            yield from ((old, new) for new in group if new.tail != old.tail and is_later(new, old))
+        if all(fact.said_at and not fact.valid_from and not fact.valid_until for fact in group):
+            yield from _next_ones(group)
+        else:
+            for old in group:
+                later = (new for new in group if new.tail != old.tail and is_later(new, old))
+                yield from ((old, new) for new in later)
+
+
+def _next_ones(group: Iterable[Fact]) -> Iterator[tuple[Fact, Fact]]:
+    """Yield each statement with the next one of another tail; all have a date, and no period.
+
+    Other later ones are not needed: such pairs form no cycle, so none of them is left out.
+    """
+    ordered = sorted(group, key=lambda fact: (start_of(fact.said_at), place_of(fact)))
+    moments = [list(some) for _, some in groupby(ordered, lambda fact: start_of(fact.said_at))]
+    after: list[Fact] = []  # the next one, and the next one of another tail
+    for facts in reversed(moments):
+        for fact in facts:
+            yield from ((fact, new) for new in after if new.tail != fact.tail)
+        by_tail: dict[str, Fact] = {}
+        for fact in (*facts, *after):
+            by_tail.setdefault(fact.tail, fact)
+        after = list(by_tail.values())[:2]
 
 
 def _over(facts: Iterable[Fact], single: Collection[str]) -> Iterator[tuple[Fact, Fact]]:

@@ -456,7 +456,8 @@ def facts_text(found: Sequence[FactView]) -> str:
     lines = []
     for fact in found[:MOST]:
         sentence = one_line(f"{fact.head} — {fact.description[:EXCERPT]} — {fact.tail}")
-        times = (("said", fact.said_at), ("from", fact.valid_from), ("until", fact.valid_until))
+        begins = "not yet: from" if fact.is_ahead else "from"
+        times = (("said", fact.said_at), (begins, fact.valid_from), ("until", fact.valid_until))
         times_in_words = ", ".join(f"{word} {when}" for word, when in times if when)
         since = f" {fact.superseded_at[:10]}" if fact.superseded_at else ""
         later = f"; superseded{since}: {fact.then[:EXCERPT]}" if fact.superseded_by else ""

@@ -175,6 +175,7 @@ class _Pages:
         until = fact.valid_until or (fact.superseded_at[:10] or "later") * bool(fact.superseded_by)
         times = [
             f"said {_line(fact.said_at[:10])}" if fact.said_at else "",
+            "not yet" if fact.is_ahead else "",
             f"from {_line(fact.valid_from)}" if fact.valid_from else "",
             f"until {_line(until)}" if until else "",
             f"then: {_line(fact.then)}" if fact.superseded_by else "",

@@ -316,7 +316,7 @@ class _Work:
         """Create the namespace if it does not exist."""
         info = self._deps.info
         info_made = await self._store.create_namespace(self._ns, info)
-        if replace(info_made, revision=info.revision) != info:
+        if replace(info_made, revision=info.revision, single=info.single) != info:
             raise StoreConflict(
                 f"namespace {self._ns!r} was created meanwhile with other settings; run the "
                 "command again"

@@ -393,7 +393,7 @@ class Adder:
         """Make the namespace with its first document, so that an empty `add` leaves nothing."""
         info = await self._models.measured_info(self._run.embedder)
         info_made = await self._store.create_namespace(self._ns, info)
-        if replace(info_made, revision=info.revision) != info:
+        if replace(info_made, revision=info.revision, single=info.single) != info:
             raise StoreConflict(
                 f"namespace {self._ns!r} was created meanwhile with other settings; run the "
                 "command again"

@@ -124,7 +124,7 @@ async def resolved(session: Session, options: AskOptions) -> AskOptions:
         documents=await session.readable(options.documents, options.where, as_of),
         segments=await session.of_types(options.types),
         as_of=as_of,
-        single_types=session.single_types,
+        single_types=await session.single_types(),
         reranker=options.reranker or session.settings.reranker,
     )
 

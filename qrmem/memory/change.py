@@ -71,6 +71,7 @@ async def add(
     from qrmem.memory.add import Adder
 
     session.require_writable()
+    await session.record_single_types()
     with session.adding(), observability.run("add", namespace=session.ns):
         models = await session.models(create=True)
         adder = Adder(session.store, session.ns, models, listener, options)
@@ -269,6 +270,8 @@ def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> Nam
         EmbedderMismatch: the settings name another embedder.
     """
     check_embedder(settings, info)
+    if settings.schema:
+        info = replace(info, single=tuple(sorted(settings.schema.single_with(info.single))))
     if info.embedder not in (*PLAIN_EMBEDDERS, settings.embedder):
         message = (
             f"the archive was embedded by {info.embedder!r}, which the settings do not name: its"
@@ -335,9 +338,8 @@ async def graphml(session: Session, path: str | PathLike[str], *, overwrite: boo
 
     require_path(path)
     await session.info()
-    return await write_graphml(
-        session.store, session.ns, path, single=session.single_types, overwrite=overwrite
-    )
+    single = await session.single_types()
+    return await write_graphml(session.store, session.ns, path, single=single, overwrite=overwrite)
 
 
 async def markdown(session: Session, folder: str | PathLike[str]) -> int:

@@ -172,7 +172,7 @@ async def entity(
     require_count(offset or 1, "offset")
     at = as_of_moment(as_of)
     await session.info()
-    store, types = session.store, session.single_types
+    store, types = session.store, await session.single_types()
     return await view_entity(store, session.ns, name, offset, limit, at, types)
 
 
@@ -209,7 +209,7 @@ async def graph(session: Session, name: str, limit: int) -> GraphPart:
 async def _edges(session: Session, facts: Sequence[Fact]) -> list[GraphEdge]:
     """Return one edge for each pair of entities, those with most statements first."""
     timed = [fact for fact in facts if fact.said_at or fact.valid_from or fact.valid_until]
-    ends = await kept_endings(session.store, session.ns, timed, session.single_types)
+    ends = await kept_endings(session.store, session.ns, timed, await session.single_types())
     until = {place: ending.since for place, ending in ends.items()}
     pairs: dict[frozenset[str], list[Fact]] = {}
     for fact in facts:

@@ -96,10 +96,8 @@ class Opening:
         settings = await asyncio.to_thread(self._settings)
         address = revealed(settings.memory)
         path = await asyncio.to_thread(missing_file, address)
-        schema = settings.schema
-        ends = Shown(schema.single if schema else ())
         opening = asyncio.ensure_future(
-            open_store(address, settings, create=self._create, superseding=ends)
+            open_store(address, settings, create=self._create, superseding=Shown())
         )
         try:
             store = await (opening if path is None else asyncio.shield(opening))

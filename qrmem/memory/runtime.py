@@ -79,6 +79,7 @@ def new_namespace(settings: Settings) -> NamespaceInfo:
         tokenizer=open_tokenizer(settings.tokenizer).name,
         segment_tokens=settings.segment_tokens,
         embedder=settings.embedder or default_embedder(),
+        single=tuple(sorted(settings.schema.single)) if settings.schema else (),
     )
 
 

@@ -100,11 +100,20 @@ class Session:
         """Whether it is closed."""
         return self._store is None
 
-    @property
-    def single_types(self) -> frozenset[str]:
-        """Relation types of which an entity has only one at a time."""
-        schema = self.settings.schema
-        return schema.single if schema else frozenset()
+    async def single_types(self) -> frozenset[str]:
+        """Return the relation types of which an entity has only one at a time.
+
+        The namespace has them. A given schema decides about its own types.
+        """
+        info = await self.store.namespace(self.ns)
+        recorded, schema = frozenset(info.single if info else ()), self.settings.schema
+        return schema.single_with(recorded) if schema else recorded
+
+    async def record_single_types(self) -> None:
+        """Record those of the given schema with the namespace, so that any opening knows them."""
+        info = await self.store.namespace(self.ns) if self.settings.schema else None
+        if info is not None and {*info.single} != (types := await self.single_types()):
+            await self.store.set_single(self.ns, types)
 
     @property
     def where(self) -> str:

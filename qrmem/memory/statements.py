@@ -20,6 +20,7 @@ from qrmem.graph.superseding import (
     Ending,
     held_by,
     holds,
+    is_ahead,
     judged_pairs,
     kept_endings,
     may_clash,
@@ -81,7 +82,8 @@ async def facts(
     user_segments = await _segments_of(session, user) if user else None
     around = await _statements_of(session, entity, user_segments)
     facts_held = held_by(around.facts, at)
-    ends = await kept_endings(session.store, session.ns, facts_held, session.single_types, at)
+    single = await session.single_types()
+    ends = await kept_endings(session.store, session.ns, facts_held, single, at)
     if user_segments is not None:  # texts of other users are not shown
         ends = {
             place: ending for place, ending in ends.items() if ending.by.segment_id in user_segments
@@ -98,7 +100,7 @@ async def facts(
     ids = dict.fromkeys(fact.segment_id for fact in part)
     segments = {s.id: s for s in await session.store.segments(session.ns, list(ids))}
     views = (
-        _view(fact, ends.get(place_of(fact)), names, segments[fact.segment_id])
+        _view(fact, ends.get(place_of(fact)), names, segments[fact.segment_id], now)
         for fact in part
         if fact.segment_id in segments
     )
@@ -114,7 +116,7 @@ async def ended_in(
         documents: ids of the only documents whose statements are used; `None`: all.
         at: date or moment of the view, in ISO form; "": now.
     """
-    store, ns, single = session.store, session.ns, session.single_types
+    store, ns, single = session.store, session.ns, await session.single_types()
     judged = await judged_pairs(store, ns)
     if not judged and not single:  # nothing replaces anything
         return {}
@@ -231,7 +233,7 @@ async def _names(session: Session, around: Around, ends: Iterable[Ending]) -> Ma
 
 
 def _view(
-    fact: Fact, ending: Ending | None, names: Mapping[str, str], segment: Segment
+    fact: Fact, ending: Ending | None, names: Mapping[str, str], segment: Segment, at: str
 ) -> FactView:
     head, tail = names.get(fact.head, fact.head), names.get(fact.tail, fact.tail)
     fact = with_end(fact, ending)
@@ -253,6 +255,7 @@ def _view(
         then=f"{names.get(by.head, by.head)} — {by.description} — {names.get(by.tail, by.tail)}"
         if by
         else "",
+        is_ahead=is_ahead(fact, at),
     )
 
 
@@ -346,10 +349,10 @@ async def _one(session: Session, fact_id: str) -> FactView:
     keys = (await entities_in(store, ns, [segment_id]))[segment_id]
     around = await store.around(ns, keys)
     fact = next(f for f in around.facts if place_of(f) == (segment_id, int(number)))
-    ends = await kept_endings(store, ns, [fact], session.single_types)
+    ends = await kept_endings(store, ns, [fact], await session.single_types())
     (segment,) = await store.segments(ns, [segment_id])
     names = await _names(session, around, ends.values())
-    return _view(fact, ends.get(place_of(fact)), names, segment)
+    return _view(fact, ends.get(place_of(fact)), names, segment, today())
 
 
 # A chat model judges statements that may clash: which later one replaces an earlier one?

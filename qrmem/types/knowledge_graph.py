@@ -208,6 +208,7 @@ class FactView(Short):
         superseded_at: the date or moment of the replacement, in ISO form.
         then: description of the replacement.
         type: a relation type of the schema, or "".
+        is_ahead: whether it is not valid yet: it begins after the date of the view, or after today.
     """
 
     id: str
@@ -224,6 +225,7 @@ class FactView(Short):
     superseded_at: str = ""
     then: str = ""
     type: str = ""
+    is_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -436,6 +436,8 @@ FORGED: Mapping[str, tuple[str, Callable[[list[Any]], Any]]] = {
     "phase": ("is not one of", lambda x: _first(x, "call").update(phase="evil")),
     "dimension": ("dimension is", lambda x: x[0]["qrmem"].update(dimension=2**40)),
     "version": ("version is 0", lambda x: x[0]["qrmem"].update(version=0)),
+    "single": ("is no type of", lambda x: x[0]["qrmem"].update(single=["a b"])),
+    "single twice": ("are not sorted", lambda x: x[0]["qrmem"].update(single=["A", "A"])),
     "old version": ("not a whole number", lambda x: x[0]["qrmem"].update(version="1")),
 }
 

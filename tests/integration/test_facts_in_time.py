@@ -4,19 +4,20 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from pydantic import BaseModel
 from servers.neo4j_server import Server
 
 import qrmem
+from qrmem.cli.fact_commands import fact_lines
 from qrmem.cli.output import hit_lines
 from qrmem.errors import NotFound, UsageError
 from qrmem.graph.merging import merge_documents
 from qrmem.graph.superseding import judged_pairs, pair_key
 from qrmem.graphstore.reads import facts_of
-from qrmem.integrations.toolset import hits_text
-from qrmem.memory.session import Session
+from qrmem.integrations.toolset import facts_text, hits_text
 from qrmem.types import Contribution, LedgerRow, Statement
 
 ANN = {
@@ -163,6 +164,11 @@ async def test_an_entity_shows_what_held_then(memory: qrmem.Memory) -> None:
     assert await told("2020") == ""  # there are no turns yet
 
 
+async def record_single(memory: qrmem.Memory) -> None:
+    """Record a type as an `add` under a schema does."""
+    await memory._session.store.set_single(memory._session.ns, ["LIVES_IN"])
+
+
 LIVES = (("one", "Ann lives in Rome. ", "2024"), ("two", "Ann lives in Oslo. ", "2026-01"))
 
 
@@ -180,10 +186,9 @@ async def typed(memory: qrmem.Memory, documents: tuple[tuple[str, str, str], ...
 
 
 async def test_a_later_statement_of_a_single_type_is_shown_with_the_one_that_it_replaces(
-    memory: qrmem.Memory, monkeypatch: pytest.MonkeyPatch
+    memory: qrmem.Memory,
 ) -> None:
-    single = frozenset({"LIVES_IN"})
-    monkeypatch.setattr(Session, "single_types", property(lambda _: single))
+    await record_single(memory)
     await memory.delete("ann", "bob")
     await typed(memory, LIVES)
     (now,) = await memory.facts(entity="Ann")
@@ -255,8 +260,12 @@ STATED = (
 )
 
 
-def _opened(server: Server | None, path: Path, name: str) -> Any:
-    given: dict[str, Any] = {"embedder": "none", "model": ""}
+class LivesIn(BaseModel):
+    single: ClassVar = True
+
+
+def _opened(server: Server | None, path: Path, name: str, schema: Any = None) -> Any:
+    given: dict[str, Any] = {"embedder": "none", "model": "", "schema": schema}
     if server is None:
         return qrmem.open(str(path / f"{name}.db"), **given)
     return qrmem.open(settings=server.settings.with_(**given, namespace=name))
@@ -281,14 +290,13 @@ async def test_deleted_documents_leave_no_trace_in_what_supersedes_what(
     seed: int,
     store: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:
     server: Server | None = None if store == "sqlite" else request.getfixturevalue("neo4j")
     if server:
         server.clear()
-    single = frozenset({"LIVES_IN"} if seed % 2 else ())  # else judgements alone end statements
-    monkeypatch.setattr(Session, "single_types", property(lambda _: single))
+    # without a schema judgements alone end statements
+    schema = qrmem.Schema(relations=[LivesIn]) if seed % 2 else None
     chance = Random(seed)
     documents = {
         f"d{n}": (f"d{n}", f"Ann lives in {chance.choice(PLACES)}. ", chance.choice(DAYS))
@@ -303,8 +311,9 @@ async def test_deleted_documents_leave_no_trace_in_what_supersedes_what(
     left = {id: given for id, given in documents.items() if id not in gone}
     exported = []
     for name, kept in (("one", documents), ("other", left)):
-        async with _opened(server, tmp_path, name) as memory:
+        async with _opened(server, tmp_path, name, schema) as memory:
             await _play(memory, kept, {id: what for id, what in decided.items() if id in kept})
+        async with _opened(server, tmp_path, name) as memory:  # the memory keeps what is single
             await _judge(memory, verdicts)
             if name == "one":
                 assert any(f.superseded_by for f in await memory.facts(superseded=True))
@@ -323,11 +332,75 @@ async def test_deleted_documents_leave_no_trace_in_what_supersedes_what(
     assert exported[0][2] == exported[1][2]
 
 
+async def test_what_lies_ahead_is_marked_and_ends_nothing_yet(memory: qrmem.Memory) -> None:
+    await record_single(memory)
+    await memory.delete("ann", "bob")
+    await typed(memory, (LIVES[0], ("two", "Ann lives in Oslo from 2999 on.", "2026-01")))
+    await memory.edit_fact(await _fact_id(memory, "two"), valid_from="2999")
+    (now,) = await memory.facts(entity="Ann")
+    assert (now.tail, now.superseded_by, now.then, now.is_ahead) == ("Rome", "", "", False)
+    _, plan = await memory.facts(entity="Ann", superseded=True)
+    assert (plan.tail, plan.is_ahead) == ("Oslo", True)
+    assert "    said 2026-01, not yet: from 2999" in fact_lines([plan], 1)
+    assert "not yet: from 2999" in facts_text([plan])
+    for place, shown in (("Rome", "lives in"), ("Oslo", "lives in (not yet: from 2999)")):
+        assert (await memory.entity(place)).relations[0].description == shown
+    hits = {hit.document_id: hit for hit in await memory.search("Who lives in Rome?")}
+    assert hits["one"].ended == ()
+    answer = await memory.ask("Who lives in Rome?", strategy="reflection")
+    assert "Rome" in " ".join(citation.quote for citation in answer.citations)
+    (then,) = await memory.facts(entity="Ann", as_of="2999")
+    assert (then.tail, then.is_ahead) == ("Oslo", False)
+    old, _ = await memory.facts(entity="Ann", as_of="2999", superseded=True)
+    assert (old.superseded_by, old.superseded_at) == (plan.id, "2999")
+
+
+async def _fact_id(memory: qrmem.Memory, document: str) -> str:
+    found = await memory.facts(superseded=True)
+    return next(fact.id for fact in found if fact.document_id == document and fact.type)
+
+
+class Visits(BaseModel):
+    single: ClassVar = True
+
+
+async def test_the_memory_keeps_which_types_are_single(tmp_path: Path) -> None:
+    def opened(*relations: type[BaseModel]) -> Any:
+        schema = qrmem.Schema(relations=relations) if relations else None
+        return _opened(None, tmp_path, "m", schema)
+
+    async def ended(memory: qrmem.Memory) -> list[str]:
+        return [f.tail for f in await memory.facts(superseded=True) if f.superseded_by]
+
+    async with opened() as memory:
+        await typed(memory, LIVES)
+        assert await ended(memory) == []
+    async with opened(LivesIn) as memory:
+        assert await ended(memory) == ["Rome"]  # shown under the schema, and nothing is written
+    async with opened() as memory:
+        assert await ended(memory) == []
+    async with opened(LivesIn) as memory:
+        await memory.add_turn("user", "Good morning.")
+    async with opened(Visits) as memory:
+        assert await ended(memory) == ["Rome"]  # another schema says nothing about this type
+        await memory.add_turn("user", "Good evening.")
+    async with opened() as memory:
+        assert await ended(memory) == ["Rome"]
+        await memory.export(tmp_path / "m.jsonl")
+    async with opened(type("LivesIn", (BaseModel,), {})) as memory:
+        assert await ended(memory) == []
+        await memory.add({"id": "three", "text": "Ann saw Bob."})
+    async with opened() as memory:
+        assert await ended(memory) == []
+    async with _opened(None, tmp_path, "other") as memory:
+        await memory.load(tmp_path / "m.jsonl")
+        assert await ended(memory) == ["Rome"]
+
+
 async def test_a_later_statement_with_an_end_ends_the_one_about_the_same_two(
-    memory: qrmem.Memory, monkeypatch: pytest.MonkeyPatch
+    memory: qrmem.Memory,
 ) -> None:
-    single = frozenset({"LIVES_IN"})
-    monkeypatch.setattr(Session, "single_types", property(lambda _: single))
+    await record_single(memory)
     await memory.delete("ann", "bob")
     over = ("three", "Ann lived in Rome until 2025-06.", "2026-05")
     await typed(memory, (LIVES[0], over))

@@ -102,3 +102,41 @@ async def test_an_edge_ends_where_a_later_statement_replaces_it_and_a_deletion_u
             assert neo4j.query(until) == [["Rome", None]]
             held = [fact.tail for fact in await memory.facts(entity="Ann Lee")]
             assert held == ["Rome"]
+
+
+class Anywhere(BaseModel):
+    pass
+
+
+Anywhere.__name__ = "LivesIn"
+
+
+async def test_edges_are_drawn_by_what_the_memory_keeps_of_single_types(neo4j: Server) -> None:
+    neo4j.clear()
+    until = f"{LIVES} RETURN c.name, l.valid_until ORDER BY c.name"
+    async with OpenAIServer(answer=moved) as server:
+        given: dict[str, Any] = {"model": "gpt-4o-mini", "base_url": server.url}
+        settings = neo4j.settings.with_(**given)
+
+        def opened(*relations: type[BaseModel]) -> Any:
+            schema = Schema([Person], relations) if relations else None
+            return qrmem.open(settings=settings, embedder="none", schema=schema)
+
+        async with opened(Anywhere) as memory:
+            for city, date in (("Rome", "2024-03-01"), ("Oslo", "2025-06-01")):
+                text = f"Ann Lee lives in {city}."
+                await memory.add({"id": city, "text": text, "metadata": {"date": date}})
+            assert neo4j.query(until) == [["Oslo", None], ["Rome", None]]
+        async with opened(LivesIn) as memory:
+            new = {"id": "c", "text": "Ann Lee lives in Bonn.", "metadata": {"date": "2026-01-01"}}
+            await memory.add(new)
+        ended = [["Bonn", None], ["Oslo", "2026-01-01"], ["Rome", "2025-06-01"]]
+        assert neo4j.query(until) == ended
+        async with opened() as memory:  # as any other program opens it
+            await memory.delete("c")
+            assert neo4j.query(until) == [["Oslo", None], ["Rome", "2025-06-01"]]
+            assert [fact.tail for fact in await memory.facts(entity="Ann Lee")] == ["Oslo"]
+            assert (await memory.repair()).differences == ()
+        async with opened(Anywhere) as memory:
+            await memory.add_turn("user", "Good morning.")
+        assert neo4j.query(until) == [["Oslo", None], ["Rome", None]]

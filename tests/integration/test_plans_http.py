@@ -305,6 +305,7 @@ def test_the_synchronous_face_plans_too() -> None:
 _FORGOTTEN = """
 check clean clear_view close delete_documents delete_namespace drop_cache_entries finish_import
 override_merge put_cache_entry put_documents put_trail put_vectors record set_embedder
+set_single
 """
 _REFUSED = "apply create_namespace"
 _READS = """

@@ -1,9 +1,20 @@
 """Which statements later ones replace."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.graph.superseding import endings, held_by, holds, may_clash, place_of, with_time
+from qrmem.graph.superseding import (
+    endings,
+    held_by,
+    holds,
+    is_later,
+    may_clash,
+    place_of,
+    with_time,
+)
+from qrmem.text.dates import start_of
 from qrmem.types import Fact
 
 SINGLE = {"LIVES_IN"}
@@ -112,3 +123,33 @@ def test_only_near_statements_of_two_times_may_clash() -> None:
     undated = Fact("ann", "milk", "likes milk", "s4")
     again = Fact("ann", "tea", "likes green tea", "s5", "", "2026", n=0)
     assert may_clash([now, likes, far, undated, again]) == [(likes, now)]
+
+
+def test_a_plan_ends_nothing_before_its_day_and_is_not_undone_by_what_holds_until_then() -> None:
+    rome, plan = lives("rome", "2026-01"), lives("oslo", "2026-05", 1, since="2027-01")
+    bonn = lives("bonn", "2026-06", 2)
+    found = endings([rome, plan, bonn], SINGLE)
+    assert {place: (e.by.tail, e.since) for place, e in found.items()} == {
+        place_of(rome): ("bonn", "2026-06"),
+        place_of(bonn): ("oslo", "2027-01"),
+    }
+    assert holds(bonn, found[place_of(bonn)], "2026-12-31")
+    assert not holds(plan, None, "2026-12-31")
+    assert not holds(bonn, found[place_of(bonn)], "2027-01-01")
+    assert holds(plan, found.get(place_of(plan)), "2027-01-01")
+    assert with_time(plan, None, at="2026-12") == "lives in (not yet: from 2027-01)"
+    later = lives("bonn", "2027-03", 3)  # said when the plan is over
+    assert endings([plan, later], SINGLE)[place_of(plan)].by == later
+
+
+@given(statements.map(lambda facts: [replace(f, valid_from="", valid_until="") for f in facts]))
+def test_each_dated_statement_is_ended_by_the_first_later_one_of_another_tail(
+    facts: list[Fact],
+) -> None:
+    for place, ending in endings(facts, SINGLE).items():
+        (old,) = (fact for fact in facts if place_of(fact) == place)
+        later = [f for f in facts if f.tail != old.tail and is_later(f, old)]
+        first = min(later, key=lambda f: (start_of(f.said_at), place_of(f)))
+        assert ending.by == first
+    ended = {place_of(o) for o in facts for f in facts if f.tail != o.tail and is_later(f, o)}
+    assert endings(facts, SINGLE).keys() == ended

@@ -5,7 +5,7 @@ MATCH (n:QrmemNamespace) WHERE n.deleting IS NULL RETURN coalesce(n.full, n.ns)
 MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 WHERE n.deleting IS NULL
 RETURN coalesce(n.full, n.ns), n.tokenizer, n.segment_tokens, n.embedder, n.dimension, n.revision,
-  coalesce(n.importing, '')
+  coalesce(n.importing, ''), coalesce(n.single_types, [])
 
 // :: create
 MERGE (n:QrmemNamespace {ns: $ns, key: 'namespace'})
@@ -36,6 +36,18 @@ RETURN n.arrivals
 // :: set_embedder
 MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 SET n.embedder = $all.embedder, n.dimension = $all.dimension
+
+// :: set_single
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
+SET n.single_types = $all.single
+
+// :: replacing
+// what statements are replaced by: types of which an entity has one at a time, and judgements
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
+RETURN coalesce(n.single_types, []), EXISTS {
+  MATCH (r:QrmemReply)
+  WHERE r.ns = $ns AND r.key STARTS WITH 'judgement:'
+}
 
 // :: mark_deleted
 MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})

@@ -122,11 +122,6 @@ MATCH (r:QrmemReply)
 WHERE r.ns = $ns AND r.key STARTS WITH $all.start
 RETURN collect(r.qrmem_key)
 
-// :: has_judged
-MATCH (r:QrmemReply)
-WHERE r.ns = $ns AND r.key STARTS WITH 'judgement:'
-RETURN 1 LIMIT 1
-
 // :: cache_entries
 UNWIND $all.rows AS key
 MATCH (r:QrmemReply {ns: $ns, key: key})

@@ -64,6 +64,13 @@ WHERE $all.types IS NULL OR f.type IN $all.types
 MATCH (f)-[:TO]->(t:Entity) WHERE t.key IS NOT NULL
 RETURN DISTINCT key, t.key
 
+// :: pairs_of_type
+// the pairs of which something of some types is stated
+UNWIND $all.rows AS type
+MATCH (h:Entity)<-[:FROM]-(f:Statement {type: type})-[:TO]->(t:Entity)
+WHERE f.ns = $ns AND h.key IS NOT NULL AND t.key IS NOT NULL
+RETURN DISTINCT h.key, t.key
+
 // :: put_relations
 // by their heads: between two known nodes, Neo4j searches all edges of the node with fewer
 UNWIND $all.rows AS row

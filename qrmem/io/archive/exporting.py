@@ -60,7 +60,13 @@ async def export_archive(
     before = await _state(store, ns, runs=runs)
     info = before.info
     head = Head(
-        VERSION, info.tokenizer, info.segment_tokens, info.embedder, info.dimension, runs=runs
+        VERSION,
+        info.tokenizer,
+        info.segment_tokens,
+        info.embedder,
+        info.dimension,
+        runs=runs,
+        single=info.single,
     )
     with Writer(path, overwrite=overwrite) as out:
         out.write(HEAD, head)

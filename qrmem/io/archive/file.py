@@ -30,11 +30,12 @@ from qrmem.io.archive.form import (
     decoded,
 )
 from qrmem.io.place import check_place, part_of, unwritable
+from qrmem.text.names import is_type
 from qrmem.text.normalise import normalise_value
 from qrmem.types import ChatReply, Contribution
 
 _BEGINS = b'{"qrmem":'
-_LONGEST_HEAD = 4096
+_LONGEST_HEAD = 1 << 16
 _LONGEST_END = 256
 _LONGEST_LINE = 1 << 30
 """Maximum length of a line in bytes, more than any text in a store; a longer line is not read."""
@@ -226,6 +227,11 @@ def _check_head(head: Head) -> None:
     for name, (value, least, most) in ranges.items():
         if not least <= value <= most:
             raise DecodeError(f"{name} is {value}, not from {least} to {most}")
+    for name in head.single:
+        if not is_type(name):
+            raise DecodeError(f"{name[:40]!r} is no type of a relation")
+    if list(head.single) != sorted(set(head.single)):
+        raise DecodeError("the single types are not sorted")
 
 
 def _end(path: Path, file: IO[bytes]) -> tuple[End, int]:

@@ -41,6 +41,7 @@ class Head:
     Attributes:
         version: version of the format.
         runs: whether trails, calls and cached replies are included (`--all`).
+        single: relation types of which an entity has only one at a time.
     """
 
     version: int
@@ -49,6 +50,7 @@ class Head:
     embedder: str = "none"
     dimension: int = 0
     runs: bool = False
+    single: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

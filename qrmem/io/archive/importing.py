@@ -86,6 +86,7 @@ async def import_archive(
         embedder=head.embedder,
         dimension=head.dimension,
         importing=token,
+        single=head.single,
     )
     info = accept(info_named)
     filling = _Filling(store, info, listener, counted=info.tokenizer == info_named.tokenizer)

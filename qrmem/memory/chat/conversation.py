@@ -51,6 +51,7 @@ async def add_messages(
     if not isinstance(messages, Iterable):
         raise UsageError(f"messages are a list, not {type(messages).__name__}")
     memory.require_writable()
+    await memory.record_single_types()
     session, user = clean_name(session, "session"), clean_name(user, "user")
     when = dialog.moment(at)
     read = [dialog.read_message(message) for message in messages]

@@ -3,7 +3,7 @@
 import { call } from "./call.js";
 import { chip, day, link, make, quiet } from "./dom.js";
 
-export const times = (fact) => [fact.said_at ? `said ${day(fact.said_at)}` : "", fact.valid_from ? `from ${fact.valid_from}` : "",
+export const times = (fact) => [fact.said_at ? `said ${day(fact.said_at)}` : "", fact.valid_from ? `${fact.is_ahead ? "not yet: " : ""}from ${fact.valid_from}` : "",
   fact.valid_until ? `until ${fact.valid_until}` : ""].filter(Boolean).join(", ");
 
 const isOver = (fact) => Boolean(fact.superseded_by)

@@ -141,6 +141,10 @@ class ReferenceStore:
         space.info = replace(space.info, embedder=embedder, dimension=dimension)
         space.vectors.clear()
 
+    async def set_single(self, ns: str, single: Collection[str]) -> None:
+        space = self._existing(ns)
+        space.info = replace(space.info, single=tuple(sorted(single)))
+
     async def delete_namespace(self, ns: str, *, importing: str | None = None) -> None:
         space = self._space(ns)
         if importing is not None and ns in self._spaces:

@@ -72,6 +72,19 @@ class FactsContract(Contract):
         await store.create_namespace("a", INFO)
         assert list(await store.namespaces()) == ["a", "n"]
 
+    async def test_types_of_which_an_entity_has_one_at_a_time_are_kept(
+        self, store: GraphStore
+    ) -> None:
+        with pytest.raises(NotFound):
+            await store.set_single("n", ["LIVES_IN"])
+        made = await store.create_namespace("n", replace(INFO, single=("B", "LIVES_IN")))
+        assert made.single == ("B", "LIVES_IN")
+        await store.set_single("n", ["WORKS_FOR", "LIVES_IN"])
+        kept = await store.namespace("n")
+        assert kept == replace(made, single=("LIVES_IN", "WORKS_FOR"))
+        await store.set_single("n", [])
+        assert await store.namespace("n") == replace(made, single=())
+
     async def test_a_namespace_is_deleted_only_as_what_it_was_taken_for(
         self, store: GraphStore
     ) -> None:

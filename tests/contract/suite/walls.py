@@ -139,6 +139,7 @@ class WallsContract(Contract):
         await store.put_cache_entry("n", "reply", "k", {"x": 2})
         await apply(store, "n", ViewUpdate(clear=[s.id for s in text("d", "Ann met Bob ")[1]]))
         await store.set_embedder("n", "other", 1)
+        await store.set_single("n", ["LIVES_IN"])
         assert await contents(store, "m") == before
         assert await cached_value(store, "m", "reply", "k") == {"x": 1}
         await store.delete_documents("n", "d")
