@@ -407,7 +407,7 @@ async def doctor(arguments: Namespace) -> int:
     """Report what is installed, which servers answer and what is missing."""
     from qrmem.cli.doctor import examine, finding_lines, found_settings
 
-    if arguments.repair:
+    if arguments.repair or arguments.compare:
         return await _repair(arguments)
     arguments.has_told = True  # a finding reports the error
     settings = settings_of(arguments).with_(model=arguments.probe or None)
@@ -424,9 +424,11 @@ async def _repair(arguments: Namespace) -> int:
     from qrmem.cli.doctor import repair_lines
 
     async with opened(arguments) as memory:
-        report = await memory.repair()
-    output.print_result(arguments, report, repair_lines(report))
-    return PARTLY if report.damaged else DONE
+        report = await memory.repair(compare_only=arguments.compare)
+    lines = repair_lines(report, compared=arguments.compare)
+    output.print_result(arguments, report, lines)
+    is_left = arguments.compare and report.differences
+    return PARTLY if report.damaged or is_left else DONE
 
 
 COMMANDS: Mapping[str, Callable[[Namespace], Coroutine[Any, Any, int]]] = {

@@ -229,10 +229,12 @@ def _is_missing(finding: Finding) -> bool:
     return finding.what.startswith(_EXTRA) and not finding.is_well
 
 
-def repair_lines(done: Repair) -> list[str]:
-    """Show what `doctor --repair` found and did."""
+def repair_lines(done: Repair, *, compared: bool = False) -> list[str]:
+    """Show what `doctor --repair` found and did, or what `doctor --compare` found."""
     lines = list(done.differences) or ["the graph matches the documents"]
-    if done.differences:
+    if done.differences and compared:
+        lines.append("nothing was changed: the lines say what `qrmem doctor --repair` does")
+    elif done.differences:
         edits_in_words = (
             f"; kept: {counted(len(done.decisions), 'edits')}" if done.decisions else ""
         )
@@ -269,7 +271,10 @@ async def _store(settings: Settings) -> Finding:
             names = await store.namespaces()
             mode = " (read-only)" if store.is_read_only else ""
             return Finding(
-                "store", True, f"{store.location}{mode}, {counted(len(names), 'namespaces')}"
+                "store",
+                True,
+                f"{store.location}{mode}, {counted(len(names), 'namespaces')};"
+                " --compare checks the graph of one",
             )
         finally:
             await store.close()

@@ -445,13 +445,13 @@ def _looks(commands: Any, common: Common) -> None:
         metavar="M",
         help="test what a chat model can do by a few short calls; default: the settings' model",
     )
-    doctor.add_argument(
-        "--repair",
-        action="store_true",
-        help="compare the graph with the extractions, and rebuild it if they differ "
-        "(after edits in Neo4j Browser); an SQLite file is written again, without the room and the "
-        "remains of what was deleted",
+    graph = doctor.add_mutually_exclusive_group()
+    graph.add_argument("--compare", action="store_true", help="only compare; exit 1 if they differ")
+    text = (
+        "compare the graph with the extractions, and rebuild it if they differ (after edits in "
+        "Neo4j Browser); an SQLite file is written again, without the remains of what was deleted"
     )
+    graph.add_argument("--repair", action="store_true", help=text)
     doctor.add_argument("--tagger", metavar="T", help=TAGGER)
 
 

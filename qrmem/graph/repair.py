@@ -50,13 +50,16 @@ class View:
     misdrawn: int
 
 
-async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) -> Repair:
+async def repair(
+    store: GraphStore, ns: str, *, similar: Similar | None = None, compare_only: bool = False
+) -> Repair:
     """Report the differences between view and facts, and build the view again if there are any.
 
     Args:
         store: the store.
         ns: the namespace.
         similar: the comparison of names that the memory is merged with.
+        compare_only: change nothing.
 
     Raises:
         StoreConflict: another writer changed the namespace meanwhile.
@@ -69,8 +72,8 @@ async def repair(store: GraphStore, ns: str, *, similar: Similar | None = None) 
     view = await _view(store, ns, documents)
     expected = await _expected(store, ns, documents, similar)
     differences = list(dict.fromkeys(_differences(view, expected)))
-    if not differences:
-        return Repair((), (), tuple(damaged))
+    if compare_only or not differences:
+        return Repair(tuple(text for text, _ in differences), (), tuple(damaged))
     decisions = [decision for _, decision in differences if decision is not None]
     for decision in decisions:
         await store.override_merge(ns, decision)

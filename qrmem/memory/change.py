@@ -149,15 +149,19 @@ async def override_merge(session: Session, first: str, second: str, *, same: boo
     await _refresh_names(session)
 
 
-async def repair(session: Session) -> Repair:
+async def repair(session: Session, *, compare_only: bool) -> Repair:
     """See `Memory.repair`."""
     from qrmem.graph.repair import repair as rebuild
 
-    session.require_writable()
+    if not compare_only:
+        session.require_writable()
     await session.settle()
     await session.store.check()
     await session.info()
-    changes = await rebuild(session.store, session.ns, similar=await session.similar())
+    similar = await session.similar()
+    changes = await rebuild(session.store, session.ns, similar=similar, compare_only=compare_only)
+    if compare_only:
+        return changes
     await session.store.clean(wholly=True)
     await session.renew()
     return changes

@@ -216,19 +216,22 @@ class ChangeMethods(Handle):
         """
         return await statements.restore(self._session, fact_id)
 
-    async def repair(self) -> Repair:
+    async def repair(self, *, compare_only: bool = False) -> Repair:
         """Compare the graph with the extractions, and rebuild it if they differ.
 
         Use it after edits in Neo4j Browser, or for a damaged memory. Names that were merged or
         moved by hand are kept, as if by `merge` and `separate`; other edits are not. An SQLite file
         is rewritten, without the space and the remains of deleted data.
 
+        Args:
+            compare_only: say what differs, and change nothing.
+
         Raises:
             NotFound: the namespace does not exist.
             StoreConflict: somebody else changed it meanwhile.
             StoreUnavailable: the file of the memory is damaged.
         """
-        return await change.repair(self._session)
+        return await change.repair(self._session, compare_only=compare_only)
 
     async def prune(self) -> int:
         """Delete the cached replies of chat models; return how many.

@@ -220,7 +220,7 @@ class MemoryStatus(Short):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair(Short):
-    """Differences between a memory's graph and its facts, which were repaired.
+    """Differences between a memory's graph and its facts, and how they were repaired.
 
     Attributes:
         differences: the differences, as text.

@@ -136,7 +136,13 @@ async def test_edges_are_drawn_by_what_the_memory_keeps_of_single_types(neo4j: S
             await memory.delete("c")
             assert neo4j.query(until) == [["Oslo", None], ["Rome", "2025-06-01"]]
             assert [fact.tail for fact in await memory.facts(entity="Ann Lee")] == ["Oslo"]
-            assert (await memory.repair()).differences == ()
+            assert (await memory.repair(compare_only=True)).differences == ()
+            neo4j.query(f"{LIVES} SET l.valid_until = null")
+            found = await memory.repair(compare_only=True)
+            assert found.differences == ("1 edge missing or edited: drawn again",)
+            assert neo4j.query(until) == [["Oslo", None], ["Rome", None]]
+            assert (await memory.repair()).differences == found.differences
+            assert neo4j.query(until) == [["Oslo", None], ["Rome", "2025-06-01"]]
         async with opened(Anywhere) as memory:
             await memory.add_turn("user", "Good morning.")
         assert neo4j.query(until) == [["Oslo", None], ["Rome", None]]

@@ -118,5 +118,16 @@ def test_the_command_says_what_it_found(
     Path("a.txt").write_text(str(DOCUMENTS[0]["text"]), encoding="utf-8")
     assert main(["add", "a.txt", "--quiet", "--memory", "m.db"]) == 0
     capsys.readouterr()
+    for flag in ("--compare", "--repair"):
+        assert main(["doctor", flag, "--memory", "m.db"]) == 0
+        assert "the graph matches the documents" in capsys.readouterr().out
+    with sqlite3.connect("m.db") as db:
+        db.execute("UPDATE entity SET name = 'Nobody Atall' WHERE name = 'Owen Chase'")
+    db.close()
+    assert main(["doctor", "--compare", "--memory", "m.db"]) == 1
+    told = capsys.readouterr().out
+    assert "'Owen Chase' was renamed to 'Nobody Atall'" in told
+    assert "nothing was changed: the lines say what `qrmem doctor --repair` does" in told
+    assert main(["doctor", "--compare", "--memory", "m.db"]) == 1
     assert main(["doctor", "--repair", "--memory", "m.db"]) == 0
-    assert "the graph matches the documents" in capsys.readouterr().out
+    assert main(["doctor", "--compare", "--memory", "m.db"]) == 0
