@@ -113,7 +113,8 @@ def _term(word: str) -> str:
 def _stemmer(language: str) -> Callable[[str], str]:
     import Stemmer  # type: ignore[import-not-found]
 
-    return Stemmer.Stemmer(language).stemWord  # type: ignore[no-any-return]
+    # No cache of its own: `_term` has one.
+    return Stemmer.Stemmer(language, 0).stemWord  # type: ignore[no-any-return]
 
 
 def _script(letter: str) -> str:
