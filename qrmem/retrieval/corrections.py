@@ -14,10 +14,11 @@ from qrmem.text.words import terms
 from qrmem.types import Turn
 
 _SAYS_SO = re.compile(
-    r"\b(?:actually|correction|scratch that|(?:no|any) longer|any ?more|i (?:meant|mean)|wrong"
-    r"|mistaken|change of plans?|but it['’]s|mis(?:typed|read|heard|spoke|remembered)|typo"
-    r"|after all|turns out|from now on|as of|instead(?! of)|rather than|used to|changed my mind"
-    r"|gone off|(?:been|got|has|have|was|were) (?:moved|changed|delayed|pushed back"
+    r"\b(?:actually|correction|scratch that|(?:no|any) longer|anymore|any more(?!\s\w)|i mean"
+    r"|i meant|(?<!you['’]re )wrong|mistaken|change of plans?|typo"
+    r"|mis(?:typed|read|heard|spoke|remembered)"
+    r"|after all|(?<!how it )turns out|from now on|as of|instead(?! of)|rather than|used to"
+    r"|changed my mind|gone off|(?:been|got|has|have|was|were) (?:moved|changed|delayed|pushed back"
     r"|brought forward|put off|called off)|renamed"
     r"|rescheduled|postponed?|traded|exchanged|cancel+ed|replaced|swapped"
     r"|took over|taken over|switched (?:to|from))\b",
@@ -30,7 +31,9 @@ _ENDS = re.compile(
     re.IGNORECASE,
 )
 """Words that end a state."""
-_DENIES = re.compile(r"\b(?:not|never|\w+n['’]t|without)\b", re.IGNORECASE)
+_DENIES = re.compile(
+    r"\b(?:not|never|(?!can['’]t (?:wait|believe|imagine))\w+n['’]t|without)\b", re.IGNORECASE
+)
 """Words that deny a statement."""
 _ATTRIBUTE = re.compile(
     r"((?:my|our|his|her|the)\s[^.;,]*\b(?:favou?rite|name|number|password|code|address|size|age"
@@ -41,7 +44,7 @@ _ATTRIBUTE = re.compile(
 _HINTS = re.compile(
     r"\b(?:now|nowadays|these days|sorry|new|moved|changed|raised|lowered|goes (?:up|down)|went"
     r" (?:up|down)|is (?:up|down)|increased|reduced|extended|shortened|pushed"
-    r"|shifted|updated?|since|meanwhile|not|(?:up|down) to)\b",
+    r"|shifted|updated?|since|meanwhile|not|(?:up|down) to|but it['’]s)\b",
     re.IGNORECASE,
 )
 """Hints of a correction, if the sentence has another number or name."""
@@ -62,6 +65,11 @@ _CALLED = re.compile(
 """The name of somebody's animal, boat or child; only with a word for it (`_NAMING`)."""
 _NAMING = re.compile(r"\bname of\b|['’]s name\b|\bcalled\b|\bnamed\b", re.IGNORECASE)
 _AGAIN = re.compile(r"\b(?:again|after all)\b", re.IGNORECASE)
+_GREETING = r"^(?:Hey|Hi|Hello|Sure|Yeah|Yes|Wow|Woah|Thanks|Congrats|Agreed)"
+_ADDRESSED = re.compile(
+    rf"(?:,|{_GREETING})\s[A-Z]\w+(?=[.!?]|$)|{_GREETING},?\s[A-Z]\w+(?=,)", re.MULTILINE
+)
+"""The name of the person spoken to, which is no topic: "Thanks, Maria!"."""
 _OPENING = re.compile(
     r"(?:oh |ah |wait |hm+ |sorry |no )*(?:actually|correction|sorry|wait|no|i mean|i meant"
     r"|make (?:it|that)|scratch that|on second thought)\b",
@@ -78,6 +86,13 @@ _STATE = re.compile(
 _COMMON = "like love live work play go need want plan run drink eat use meet take start end leave"
 _VERBS = frozenset(terms(_COMMON))
 """Verbs that are no evidence of a common topic by themselves."""
+_TALK = frozenset(
+    terms(
+        "yeah yep yes wow hey oh sure thanks really totally definitely great awesome amazing cool"
+        " nice good glad best"
+    )
+)
+"""Words of a chat that are no topic."""
 _VALUE = re.compile(
     r"\d[\d.,:]*\d|\d|(?<=[\w,;’'] )[^\W\d_a-z]\w+|\b(?:one|two|three|four|five|six|seven|eight"
     r"|nine|ten|eleven|twelve|noon|midnight)\b"
@@ -181,7 +196,7 @@ def _kind(later: str, earlier: str, rarity: Rarity) -> str:
 
 @lru_cache(4096)  # cached, as each turn is compared with many
 def _is_brief(text: str) -> bool:
-    return len(text.split()) <= _BRIEF
+    return len(text.split()) <= _BRIEF and not _CODE_LINE.search(text)
 
 
 def _is_of_one(first: Turn, second: Turn) -> bool:
@@ -196,7 +211,8 @@ def _corrects(later: str, earlier: str) -> str:
         return ""
     if _is_elsewhere(later, earlier) or _is_renamed(later, earlier):
         return "marked"
-    mine, theirs = _terms(later), _terms(earlier)
+    later, earlier = _unaddressed(later), _unaddressed(earlier)
+    mine, theirs = _terms(later) - _TALK, _terms(earlier) - _TALK
     shared = mine & theirs
     share = len(shared) / max(1, min(len(mine), len(theirs)))
     if shared <= _VERBS or share < min(NAMED, MARKED) - 1e-9:
@@ -247,6 +263,11 @@ def _is_renamed(later: str, earlier: str) -> bool:
 def _names(text: str) -> dict[str, str]:
     naming_matches = (match for match in _CALLED.finditer(text) if _NAMING.search(match.group()))
     return {match[1].casefold(): match[2].casefold() for match in naming_matches}
+
+
+@lru_cache(4096)
+def _unaddressed(text: str) -> str:
+    return _ADDRESSED.sub("", text)
 
 
 @lru_cache(4096)  # cached, as each turn is compared with many
@@ -321,6 +342,8 @@ _COUNTED_BEFORE = re.compile(
 )
 """Words between a counted noun and its number: "the number of mentees has grown to 7"."""
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_CODE_LINE = re.compile(r"[{};=]\s*$|\w\(\w*\)|```", re.MULTILINE)
+"""Signs of code; a part of a turn may have some without a fence around it."""
 _SENTENCE = re.compile(r"(?<=[.?!])\s+|\n+")
 _EMPTY = frozenset(
     terms(

@@ -58,6 +58,22 @@ def test_of_forty_dialogues_at_most_two_are_read_wrong(name: str) -> None:
         ("Chapter 1 is finished.", "Chapter 2 is finished.", False),
         ("I ran five kilometres on Monday.", "I ran seven kilometres on Tuesday.", False),
         (
+            "Sure, John! It's those moments of laughter that bring us closer.",
+            "Agreed, John! It can be tough, but it's really satisfying.",
+            False,
+        ),
+        ("Great catching up! Take care, talk soon.", "Take care! Can't wait to catch up.", False),
+        ("Sounds good, John. Good luck!", "I'm sure you're wrong, John. City are bad.", False),
+        ("Glad you liked it, Tim. Bye!", "Glad you liked it. Need any more suggestions.", False),
+        ("I have a strategy game, John.", "I have a new strategy, Ben.", False),
+        ("The flight leaves at seven.", "The flight leaves early, but it's at six.", True),
+        (
+            "Always use bold font for class names.",
+            "class Names:\n    def use(self):\n        self.font = Font('Thin')  # not bold",
+            False,
+        ),
+        ("I eat meat every day.", "I don't eat meat any more.", True),
+        (
             f"The branch has 150 commits merged. {LONG}",
             f"Merged commits have reached 165. {LONG}",
             True,
