@@ -140,7 +140,7 @@ _TIME = re.compile(
   | (?<!every\s)(?<!each\s)(?P<weekday>{"|".join(_DAYS)})\b
   | (?:in|during|over|by|until|since)\s+(?:the\s+)?(?P<season>{"|".join(_SEASONS)})\b
   | in\s+(?P<ahead>\d{{1,3}}|{_COUNT})\s+(?:of\s+)?(?P<step>day|week|month|year)s?\b(?!\s+ago)
-  | (?P<year>(?:19|20)\d\d)\b
+  | (?P<year>(?:19|20)\d\d)\b(?!-(?!(?:19|20)\d\d\b)(?:\d+-|\d{{4}}))
     )""",
     re.IGNORECASE | re.VERBOSE,
 )

@@ -98,3 +98,16 @@ def test_a_sentence_says_whether_its_time_lies_ahead(text: str, first: str) -> N
 )
 def test_a_time_that_nothing_decides_is_not_guessed(text: str) -> None:
     assert periods(text, SAID) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "years"),
+    [
+        ("Pay invoice INV-2026-0417.", []),
+        ("Where is order #2025-88-1?", []),
+        ("The war of 2019-2021 and the season 2023-24.", ["2019", "2021", "2023"]),
+        ("It was 1999-2000-2001, or mid-2003.", ["1999", "2000", "2001", "2003"]),
+    ],
+)
+def test_a_number_of_an_invoice_is_no_year(text: str, years: list[str]) -> None:
+    assert [period.text for period in periods(text, date(2026, 3, 1))] == years
