@@ -66,9 +66,10 @@ RETURN DISTINCT key, t.key
 
 // :: pairs_of_type
 // the pairs of which something of some types is stated
-UNWIND $all.rows AS type
-MATCH (h:Entity)<-[:FROM]-(f:Statement {type: type})-[:TO]->(t:Entity)
-WHERE f.ns = $ns AND h.key IS NOT NULL AND t.key IS NOT NULL
+MATCH (f:Statement) WHERE f.ns = $ns AND f.key IS NOT NULL AND f.type IN $all.rows
+WITH f
+MATCH (f)-[:FROM]->(h:Entity) WHERE h.key IS NOT NULL
+MATCH (f)-[:TO]->(t:Entity) WHERE t.key IS NOT NULL
 RETURN DISTINCT h.key, t.key
 
 // :: put_relations
