@@ -191,12 +191,13 @@ def _kind(later: str, earlier: str, rarity: Rarity) -> str:
     """Return `marked`, `alike`, or "" for a text that corrects nothing of the other."""
     if any(rarity.of(shared) >= _SHARED for shared in updated_by(earlier, later)):
         return "marked"
-    return _corrects(later, earlier) if _is_brief(earlier) and _is_brief(later) else ""
+    can_correct = _is_brief(earlier) and _is_brief(later) and not _CODE_LINE.search(later)
+    return _corrects(later, earlier) if can_correct else ""
 
 
 @lru_cache(4096)  # cached, as each turn is compared with many
 def _is_brief(text: str) -> bool:
-    return len(text.split()) <= _BRIEF and not _CODE_LINE.search(text)
+    return len(text.split()) <= _BRIEF
 
 
 def _is_of_one(first: Turn, second: Turn) -> bool:
