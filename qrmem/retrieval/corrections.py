@@ -6,9 +6,11 @@ It compares numbers, dates and times: their units, their topics, their changes.
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from qrmem.retrieval.wishes import undoes, wishes
 from qrmem.text.times import MONTHS
 from qrmem.text.words import terms
 from qrmem.types import Turn
@@ -42,8 +44,8 @@ _ATTRIBUTE = re.compile(
 )
 """Things that a person has one of, with a value."""
 _HINTS = re.compile(
-    r"\b(?:now|nowadays|these days|sorry|new|moved|changed|raised|lowered|goes (?:up|down)|went"
-    r" (?:up|down)|is (?:up|down)|increased|reduced|extended|shortened|pushed"
+    r"\b(?:(?<!for )now|nowadays|these days|sorry|new|moved|changed|raised|lowered|goes (?:up|down)"
+    r"|went (?:up|down)|is (?:up|down)|increased|reduced|extended|shortened|pushed"
     r"|shifted|updated?|since|meanwhile|not|(?:up|down) to|but it['’]s)\b",
     re.IGNORECASE,
 )
@@ -167,6 +169,20 @@ def corrections(
     return result
 
 
+def corrected_wishes(turns: Sequence[Turn], others: Sequence[Turn]) -> dict[str, list[Turn]]:
+    """Return wishes that later wishes seem to correct, by turn id; no other words are compared.
+
+    Args:
+        turns: turns, or parts of them.
+        others: further turns, with wishes that may correct them.
+    """
+    wished = [
+        [replace(t, text=text) for t in some if t.role == "user" and (text := wishes(t.text))]
+        for some in (turns, others)
+    ]
+    return corrections(wished[0], [*wished[0], *wished[1]])
+
+
 def may_be_corrected(text: str) -> bool:
     """Return whether a distant later turn may correct a text: if it has a number or is short.
 
@@ -208,6 +224,8 @@ def _is_of_one(first: Turn, second: Turn) -> bool:
 
 def _corrects(later: str, earlier: str) -> str:
     """Return `marked`, `alike`, or "" for a turn that corrects nothing of the other."""
+    if undoes(later, earlier):
+        return "marked"
     if later.rstrip().endswith("?") or earlier.rstrip().endswith("?"):
         return ""
     if _is_elsewhere(later, earlier) or _is_renamed(later, earlier):
@@ -250,7 +268,8 @@ def _corrects(later: str, earlier: str) -> str:
 
 def _is_elsewhere(later: str, earlier: str) -> bool:
     """Return whether somebody lives in one place, and later in another one."""
-    old, new = _LIVES.search(earlier), _MOVES.search(later) or _LIVES.search(later)
+    old = _LIVES.search(earlier)
+    new = old and (_MOVES.search(later) or _LIVES.search(later))
     return bool(old and new and old[1] != new[1])
 
 

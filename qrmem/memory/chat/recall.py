@@ -21,6 +21,7 @@ from qrmem.memory.chat.conversation import (
 from qrmem.memory.chat.excerpts import LINE, excerpts, within
 from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher, dialog, turn_ranking
+from qrmem.retrieval.corrections import corrected_wishes
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
 from qrmem.retrieval.turn_ranking import (
     LITTLE,
@@ -120,6 +121,12 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
         turns = [turn for turn in best if turn.id in scores]
     checked = sorted(turns, key=lambda turn: -scores.get(turn.id, 0.0))[:_CHECKED]
     corrections_by_turn, by_id = await _corrected(chat.searcher, checked, turns)
+    # Wishes are few, so all that are shown are compared, with the last turns, too.
+    wholes = {turn.id: turn for turn in (*recent_turns, *turns)}
+    for id, later in corrected_wishes(turns, recent_turns).items():
+        by_id = {turn.id: wholes[turn.id] for turn in later} | by_id
+        ids = (*corrections_by_turn.get(id, ()), *(turn.id for turn in later))
+        corrections_by_turn[id] = tuple(dict.fromkeys(ids))
     corrections_by_turn = {
         id: tuple(one for one in ids if is_said_by(said_at({"at": by_id[one].at}), options.as_of))
         for id, ids in corrections_by_turn.items()
