@@ -198,6 +198,7 @@ class ChatMethods(Handle):
             reranker=reranker or "",
         )
         note_length(prompt, self._emit)
+        await self._session.reranker(options.reranker)  # an empty memory refuses a wrong one, too
         if not await self._session.known():
             return Recalled((), (), {}, 0)
         async with searching(self._session, options.reranker, self._emit) as searcher:

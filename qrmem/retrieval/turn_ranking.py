@@ -161,6 +161,10 @@ _OWN_STATE = re.compile(
 _ADVICE = re.compile(r"\b(?:should|shall|can|could|would|may|might|must)\b", re.IGNORECASE)
 """Words by which a question with "I" or "my" asks for advice, not for a fact."""
 _NAME = re.compile(r"(?<![.!?\n] )(?<!^)(?<![\w'’])[^\W\d_a-z]\w+")
+_IDENTIFIER = re.compile(
+    r"(?<![\w/-])(?=[\w/-]*[A-Za-z])(?=(?:[\w/-]*?\d){3})\w+(?:[-/]\w+)+(?![\w/-])"
+)
+"""A number of an invoice, a ticket or a part, with three digits or more: "INV-2026-0417"."""
 _SMALL_TALK = frozenset(
     terms(
         "hi hello hey thanks thank ok okay cool great good nice morning evening night bye tomorrow"
@@ -263,6 +267,23 @@ class PromptTerms:
         """The least cosine with a part that it is about."""
         return _NEAR_OWN if self.is_personal else _NEAR
 
+    def are_shared(self, bags: Sequence[Sequence[str]]) -> list[bool]:
+        """Return which texts share more with it than a piece of an identifier that others hold.
+
+        Args:
+            bags: each text's terms, in its order.
+        """
+        are_shared, wanted = [True] * len(bags), frozenset(terms(self.text))
+        for pieces in map(terms, _IDENTIFIER.findall(self.text)):
+            holders = [_has_run(bag, pieces) for bag in bags]
+            if any(holders):
+                others = wanted.difference(pieces)
+                are_shared = [
+                    is_shared and (is_holder or not others.isdisjoint(bag))
+                    for is_shared, is_holder, bag in zip(are_shared, holders, bags, strict=True)
+                ]
+        return are_shared
+
     def names(self, speakers: Iterable[str]) -> set[str]:
         """Return the speakers that it names."""
         text = self.text.casefold()
@@ -322,6 +343,14 @@ class PromptTerms:
         is_half = len(rarer) > 1 and sum(weights[term] for term in rarer) >= _HALF * total
         # Somebody's wishes are worth more than such words: "What can I order?".
         return LITTLE if is_some or (is_half and not self.is_for_oneself) else 0.0
+
+
+def _has_run(bag: Sequence[str], pieces: Sequence[str]) -> bool:
+    """Return whether terms follow each other in a text."""
+    if not pieces or pieces[0] not in bag:
+        return False
+    ends = range(len(pieces), len(bag) + 1)
+    return any(list(bag[end - len(pieces) : end]) == list(pieces) for end in ends)
 
 
 def openings(turns: Iterable[int]) -> dict[tuple[int, str], float]:

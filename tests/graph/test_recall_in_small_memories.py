@@ -1,8 +1,11 @@
 """Recall across sessions in a memory of a few turns, where no word is rare."""
 
+from typing import Any
+
 import pytest
 
 import qrmem
+from qrmem.errors import UsageError
 from qrmem.integrations.toolset import recalled_text
 
 SAID = [
@@ -38,3 +41,28 @@ async def test_a_prompt_about_nothing_finds_nothing_in_a_few_turns(prompt: str) 
         found = await memory.recall(prompt, session="new")
         assert not found.related
         assert recalled_text(found) == "No earlier turns match."
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"), [(3, "reranker must be text"), ("http://", "a reranker's URL must")]
+)
+async def test_an_empty_memory_refuses_a_wrong_reranker(wrong: Any, reason: str) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        with pytest.raises(UsageError, match=reason):
+            await memory.recall("Where is my boat?", reranker=wrong)
+
+
+@pytest.mark.parametrize("prompt", ["INV-2026-0417", "When is INV-2026-0417 due?"])
+async def test_an_identifier_finds_the_turns_that_hold_it_whole(prompt: str) -> None:
+    long = "In 2026 the barley went to the loft of the western mill before the rain came down. "
+    async with qrmem.open("memory://", embedder="none") as memory:
+        for n in range(7):
+            await memory.add_turn("user", long * 12, session=f"mill {n}")
+        await kept(memory, *(f"Rope {n} is spliced." for n in range(4)))
+        id = await memory.add_turn("user", "Please pay INV-2026-0417 by Friday.", session="bills")
+        await memory.add_turn("user", "INV-2025-0417 is paid.", session="other")
+        found = await memory.recall(prompt, session="new")
+        assert id in [turn.id for turn in found.related]
+        assert "barley" not in found.text
+        found = await memory.recall("INV-2026-0999", session="new")
+        assert "barley" in found.text

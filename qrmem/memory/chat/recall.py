@@ -415,10 +415,11 @@ async def _scored(
     scores: dict[tuple[int, str], float] = {}
     matching: set[int] = set()
     bags = []
-    matches = (nearby.lexical > 0) | (nearby.cosines >= asked.least_cosine)
+    lexical = nearby.lexical * asked.are_shared([entry.terms for entry in nearby.entries])
+    matches = (lexical > 0) | (nearby.cosines >= asked.least_cosine)
     for entry, words, meaning, is_match in zip(
         nearby.entries,
-        nearby.lexical.tolist(),
+        lexical.tolist(),
         nearby.dense.tolist(),
         matches.tolist(),
         strict=True,
