@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+try:
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+except ModuleNotFoundError:  # the extra `serve` is not installed, and nothing is served
+    H11Protocol = object  # type: ignore[assignment, misc]
 
 
 class BoundedProtocol(H11Protocol):
