@@ -9,7 +9,11 @@ from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Annotated, Any
 
-from fastapi import Body, FastAPI, Query, Response
+try:
+    from fastapi import Body, FastAPI, Query, Response
+except ModuleNotFoundError:  # the extra `serve` is not installed, and nothing is served
+    Body = Query = dict  # type: ignore[assignment]
+    FastAPI = Response = object  # type: ignore[assignment, misc]
 
 from qrmem.llm.totals import By
 from qrmem.memory import Memory
