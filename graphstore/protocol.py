@@ -211,8 +211,7 @@ class FactStore(Protocol):
     ) -> None:
         """Commit ledger rows, contributions, calls and summaries in one transaction.
 
-        A contribution belongs to its row's segment; it replaces the contribution of the same kind
-        and `asked`.
+        A contribution replaces its segment's contribution of the same kind and `asked`.
 
         Args:
             rows: ledger rows, each with a contribution or `None`.
@@ -288,8 +287,7 @@ class GraphView(Protocol):
             most: leave out entities with more segments in the namespace.
 
         Returns:
-            Entity key to the ids of its segments among those given, and the number of all its
-            segments.
+            Entity key to its segments among those given, and the number of all its segments.
         """
 
     async def around(self, ns: str, /, keys: Sequence[str], *, texts: bool = False) -> Around:
@@ -320,25 +318,6 @@ class GraphView(Protocol):
     async def vocabulary(self, ns: str, /, terms: Sequence[str]) -> Vocabulary:
         """Return the number of segments with each term, and the totals that BM25 needs."""
 
-    async def matching(
-        self,
-        ns: str,
-        /,
-        groups: Sequence[Sequence[str]],
-        limit: int,
-        documents: Collection[str] | None = None,
-        *,
-        among: Collection[str] | None = None,
-    ) -> Sequence[str]:
-        """Return the ids of segments with a term of every group, best first by the index's score.
-
-        Args:
-            groups: lists of terms; without a group, or with an empty one, nothing is found.
-            limit: upper bound on the number of segments.
-            documents: ids of the documents to search; `None` searches all.
-            among: ids of the segments to search; `None` searches all.
-        """
-
     async def matching_each(
         self,
         ns: str,
@@ -349,7 +328,15 @@ class GraphView(Protocol):
         *,
         among: Collection[str] | None = None,
     ) -> Sequence[Sequence[str]]:
-        """Return what `matching` returns for each of several queries, with one read."""
+        """Return each query's segments, best first by the index's score, with one read.
+
+        Args:
+            queries: groups of terms; a segment has a term of every group. Without a group, or with
+                an empty one, nothing is found.
+            limit: upper bound on the number of segments of a query.
+            documents: ids of the documents to search; `None` searches all.
+            among: ids of the segments to search; `None` searches all.
+        """
 
     async def nearest(
         self,

@@ -129,19 +129,6 @@ def _quoted(term: str) -> str:
     return '"' + term.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-async def matching(
-    work: Work,
-    groups: Sequence[Sequence[str]],
-    limit: int,
-    documents: Collection[str] | None = None,
-    *,
-    among: Collection[str] | None = None,
-) -> list[str]:
-    """Return the segments with a term of every group, best first by Lucene's BM25."""
-    (ids,) = await matching_each(work, [groups], limit, documents, among=among)
-    return ids
-
-
 async def matching_each(
     work: Work,
     queries: Sequence[Sequence[Sequence[str]]],
@@ -150,7 +137,7 @@ async def matching_each(
     *,
     among: Collection[str] | None = None,
 ) -> list[list[str]]:
-    """Return the result of `matching` for each query; one round trip, because each costs 1 ms."""
+    """Return the segments of each query, best first by BM25; a round trip each would cost 1 ms."""
     asked = [
         _query(work, map(dict.fromkeys, groups)) if groups and all(groups) else ""
         for groups in queries

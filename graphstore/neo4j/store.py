@@ -223,7 +223,6 @@ class Neo4jStore:
     questions = _reads(view_reads.questions)
     counts = _reads(view_reads.counts)
     vocabulary = _reads(full_text.vocabulary)
-    matching = _reads(full_text.matching)
     matching_each = _reads(full_text.matching_each)
     nearest = _reads(arrays.nearest)
     entries = _reads(full_text.entries)

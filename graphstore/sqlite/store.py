@@ -146,7 +146,6 @@ class SqliteStore:
         return 0
 
     vocabulary = _reads(full_text.vocabulary)
-    matching = _reads(full_text.matching)
     matching_each = _reads(full_text.matching_each)
     entries = _reads(full_text.entries)
     titled = _reads(full_text.titled)

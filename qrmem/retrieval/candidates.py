@@ -145,15 +145,14 @@ class Neighbourhood:
     async def start(self) -> None:
         """Add the best segments by words and by meaning, and those of documents that it names."""
         question, limit = self.question, self._limit
-        ids = list(
-            await self.store.matching(
-                self.ns,
-                [list(question.weights)],
-                limit,
-                question.documents,
-                among=question.segments,
-            )
+        (by_words,) = await self.store.matching_each(
+            self.ns,
+            [[list(question.weights)]],
+            limit,
+            question.documents,
+            among=question.segments,
         )
+        ids = list(by_words)
         if question.vector is not None:
             ids += await self.store.nearest(
                 self.ns,

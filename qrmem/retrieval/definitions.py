@@ -100,7 +100,9 @@ async def find(near: "Neighbourhood", question: str, texts: "Texts") -> dict[str
         groups = [[term] for term in dict.fromkeys(terms(name))]
         limit = MOST + 1
         only = near.question
-        ids = await near.store.matching(near.ns, groups, limit, only.documents, among=only.segments)
+        (ids,) = await near.store.matching_each(
+            near.ns, [groups], limit, only.documents, among=only.segments
+        )
         languages = {
             entry.id: str(entry.metadata[CODE_KEY])
             for entry in await near.store.entries(near.ns, ids)

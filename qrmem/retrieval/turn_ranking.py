@@ -44,12 +44,11 @@ async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) 
     """
     store, ns = searcher.store, searcher.ns
     text_terms = [terms(text) for text in texts]
-    ids: dict[str, None] = {}
-    for words in text_terms:
-        ids |= dict.fromkeys(await store.matching(ns, [list(dict.fromkeys(words))], _MOST))
+    queries = [[list(dict.fromkeys(words))] for words in text_terms]
+    found = await store.matching_each(ns, queries, _MOST)
     term_sets = [(frozenset(one), len(one)) for one in text_terms]
     rows = []
-    for entry in await store.entries(ns, list(ids)):
+    for entry in await store.entries(ns, list(dict.fromkeys(id_ for ids in found for id_ in ids))):
         entry_terms, size = _own_terms(entry.terms, _title_terms(entry.title))
         for query_terms, count in term_sets:
             if len(entry_terms & query_terms) >= max(1, share * min(size, count) - 1e-9):

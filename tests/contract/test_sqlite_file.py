@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from contract.reference import ReferenceStore
 from contract.store_process import start
-from contract.suite.samples import INFO, add, contents, series, text
+from contract.suite.samples import INFO, add, contents, matching, series, text
 
 import qrmem
 from qrmem.config import Settings
@@ -392,14 +392,14 @@ async def test_namespaces_share_their_tables_and_a_deleted_one_leaves_nothing(
         await add(store, ns, text("d", f"Ann met {SECRET} ", title=SECRET))
     assert _tables(path) == tables
     for ns in odd:
-        assert await store.matching(ns, [[SECRET, "ann"]], 9)
+        assert await matching(store, ns, [[SECRET, "ann"]], 9)
         await store.delete_namespace(ns)
-    assert await store.matching("n", [["ann"]], 9)
+    assert await matching(store, "n", [["ann"]], 9)
     await store.delete_namespace("n")  # the last one with words goes another way
     await store.clean()
     assert not any(SECRET.encode() in path.with_name(n).read_bytes() for n in _names(tmp_path))
     await add(store, "n", text("d", "Ann met Bob "))
-    assert len(await store.matching("n", [["ann"]], 9)) == 1
+    assert len(await matching(store, "n", [["ann"]], 9)) == 1
     await store.check()
     await store.close()
 
@@ -410,11 +410,11 @@ async def test_what_other_namespaces_hold_does_not_move_the_order(tmp_path: Path
     pieces = ["rare words ", *(f"common w{n} " for n in range(9)), "common common common words "]
     await add(store, "n", text("d", *pieces))
     groups = [["rare", "common"]]
-    before = list(await store.matching("n", groups, 99))
+    before = list(await matching(store, "n", groups, 99))
     assert len(before) == 11
     for n in range(9):
         await add(store, f"o{n}", text("d", *("rare " * (n + k) for k in range(1, 20))))
-    assert list(await store.matching("n", groups, 99)) == before
+    assert list(await matching(store, "n", groups, 99)) == before
     assert (await store.vocabulary("n", ["rare"])).frequencies == {"rare": 1}
     await store.close()
 

@@ -140,11 +140,7 @@ class TreeTable:
             segments = await self._store.segments(self._ns, list(similarities))
             return [_leaf(s.id, s.text, similarities[s.id]) for s in segments]
         query_terms = sorted(set(terms(query)))
-        ids = (
-            await self._store.matching(self._ns, [query_terms], LEAVES, documents)
-            if query_terms
-            else ()
-        )
+        (ids,) = await self._store.matching_each(self._ns, [[query_terms]], LEAVES, documents)
         segments = await self._store.segments(self._ns, list(ids))
         leaves = [_leaf(segment.id, segment.text) for segment in segments]
         return _scored(leaves, tf_idf(query, [leaf.text for leaf in leaves]))
@@ -277,7 +273,7 @@ class Sentences:
         return [replace(one, score=score) for score, one in scored if score > 0]
 
     async def _sentences_near(self, wanted: Sequence[str]) -> list[tuple[NodeSentence, list[str]]]:
-        ids = await self.store.matching(self.ns, [wanted], CANDIDATES, self.documents)
+        (ids,) = await self.store.matching_each(self.ns, [[wanted]], CANDIDATES, self.documents)
         new = [id for id in ids if id not in self._known]
         for segment in await self.store.segments(self.ns, new):
             self._known[segment.id] = self._cut(segment)

@@ -412,7 +412,6 @@ class ReferenceStore:
     # --- search -------------------------------------------------------------------------------
 
     vocabulary = _searches(searching.vocabulary)
-    matching = _searches(searching.matching)
     matching_each = _searches(searching.matching_each)
     nearest = _searches(searching.nearest)
     entries = _searches(searching.entries)

@@ -154,6 +154,20 @@ async def indexed(store: GraphStore, ns: str) -> list[str]:
     return [entry.id for entry in await store.entries(ns, ids)]
 
 
+async def matching(
+    store: GraphStore,
+    ns: str,
+    groups: Sequence[Sequence[str]],
+    limit: int,
+    documents: Sequence[str] | None = None,
+    *,
+    among: Sequence[str] | None = None,
+) -> Sequence[str]:
+    """Return the segments with a term of every group, best first."""
+    (ids,) = await store.matching_each(ns, [groups], limit, documents, among=among)
+    return ids
+
+
 async def _index(
     store: GraphStore, ns: str, ids: Sequence[str], terms: Sequence[str]
 ) -> dict[str, Any]:
@@ -167,7 +181,7 @@ async def _index(
         "indexed": found,
         "vocabulary": (known.segments, known.terms, dict(sorted(known.frequencies.items()))),
         "entries": [replace(entry, terms=sorted(entry.terms)) for entry in entries],
-        "matching": {term: sorted(await store.matching(ns, [[term]], 1000)) for term in terms},
+        "matching": {term: sorted(await matching(store, ns, [[term]], 1000)) for term in terms},
         "titled": dict(await store.titled(ns, titles)),
         "named": {
             id_: sorted(pairs) for id_, pairs in (await store.mentions(ns, ids)).named.items()

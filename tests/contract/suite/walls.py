@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from contract.suite.base import Contract
 from contract.suite.runs import TRAIL
-from contract.suite.samples import INFO, add, apply, contents, indexed, text
+from contract.suite.samples import INFO, add, apply, contents, indexed, matching, text
 
 from qrmem.errors import NotFound, StoreConflict
 from qrmem.graphstore.protocol import EntityRow, FactRow, GraphStore, MentionRow, ViewUpdate
@@ -86,7 +86,7 @@ class WallsContract(Contract):
             ODD_NAMES
         )
         for odd in ODD_NAMES:  # whatever a question holds, it is no query language
-            await store.matching("n", [[odd, "word0"]], 9)
+            await matching(store, "n", [[odd, "word0"]], 9)
         for document, segments in given:
             assert await store.document("n", document.id or "") == document
             assert list(await store.segments("n", [s.id for s in segments])) == segments
@@ -171,7 +171,7 @@ class WallsContract(Contract):
         assert (await store.around("m", ["Ann"])).places == {}
         assert list(await store.questions("m", [id_])) == []
         assert (await store.vocabulary("m", ["met"])).frequencies == {}
-        assert list(await store.matching("m", [["met"]], 9)) == []
+        assert list(await matching(store, "m", [["met"]], 9)) == []
         assert list(await store.entries("m", [id_])) == []
         assert (await store.mentions("m", [id_])).named == {}
         row = np.ones((1, 3), dtype=np.float32)
