@@ -1,8 +1,7 @@
 """Recall for a prompt in a conversation: the last turns, and parts of others."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from itertools import chain, islice
 
 from qrmem.errors import require_ids
@@ -12,13 +11,11 @@ from qrmem.memory.chat.conversation import (
     infos_of,
     is_of,
     last_of,
-    marked,
     of_user,
-    only_of,
     read,
-    said_in,
 )
 from qrmem.memory.chat.excerpts import LINE, excerpts, within
+from qrmem.memory.chat.matches import Matches, day_of, matched
 from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher, dialog, turn_ranking
 from qrmem.retrieval.corrections import corrected_wishes
@@ -26,8 +23,6 @@ from qrmem.retrieval.fragments import CHAT, FragmentSettings
 from qrmem.retrieval.turn_ranking import (
     LITTLE,
     STATED,
-    Place,
-    PromptTerms,
     TurnPart,
     is_stated,
 )
@@ -38,9 +33,6 @@ from qrmem.text.words import searched
 from qrmem.types import DocumentInfo, Recalled, Segment, Turn
 from qrmem.types.options import RecallOptions
 from qrmem.types.turns import (
-    CHAT_KEY,
-    ROLE_KEY,
-    numbered,
     related_lines,
     turn_id,
     turn_number,
@@ -50,12 +42,6 @@ _BATCH = 64
 """Number of turns that are read at once from the end of a conversation."""
 _FAR = 512
 """Number of turns from the end in which the session's last turns are searched."""
-_CANDIDATES = 300
-"""Number of nearest parts by words, and again by vectors."""
-_STATED = 300
-"""Number of the last turns in which users state something about themselves."""
-_WIDENED = 150
-"""Number of the best turns whose neighbours are considered, too."""
 _RECENT_SHARE = 4
 """The last turns take at most one such part (a quarter) of the budget."""
 _CHECKED = 4
@@ -249,96 +235,80 @@ async def _best(
     It returns somewhat more than fits, and how many of the given tokens they may take: few if the
     prompt may be about nothing that was said.
     """
-    only = await only_of(chat)
-    today = next((_day(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
-    times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
-    prompt_terms = PromptTerms(prompt, times)
-    then = await said_in(chat, times)
-    if prompt_terms.is_of_conversation:
-        every = range(1, last + 1) if only is None else map(numbered, only)
-        scores, matching, share = turn_ranking.openings(every), set[int](), 1.0
-    else:
-        scores, matching, share = await _scored(chat, prompt_terms, only)
-    if then:
-        scores_then, matching_then, _ = await _scored(chat, prompt_terms, then)
-        scores, matching = {**scores_then, **scores}, matching | matching_then
-    wishes = await marked(chat, dialog.STANDING_KEY)
-    stated: set[int] = set()
-    if share < 1 and prompt_terms.is_of_own_state:
-        # The answer may share no word with the prompt: "I moved to Bergen".
-        share, stated = 1.0, await marked(chat, dialog.STATED_KEY, _STATED)
-    best: dict[int, float] = {}
-    for (number, _), worth in scores.items():
-        best[number] = max(best.get(number, 0.0), worth)
-    infos = await _around(chat, best, {*wishes, *stated, *map(numbered, then)})
-    places = {number: _place(info) for number, info in infos.items()}
-    is_of_then = any(
-        prompt_terms.is_within(places[n].day) and places[n].day != today for n in places
-    )
-    speakers = {place.speaker for place in places.values()}
-    if is_of_then or prompt_terms.names(speakers):
-        share = 1.0
+    found = await matched(chat, prompt, last)
     more = 0
-    if share < 1:
+    if found.share < 1:
         tokens = int(LITTLE * tokens)
         more = turn_ranking.PART_TOKENS + LINE  # one part may exceed the limit
-    room = tokens // _WISH_SHARE if share else tokens
+    room = tokens // _WISH_SHARE if found.share else tokens
 
     def may_show(number: int) -> bool:
         return turn_id(number) not in known and chat.may_say(number)
 
-    marks = {n: infos[n].metadata for n in filter(may_show, wishes & infos.keys())}
-    if prompt_terms.is_of_all or not (share or prompt_terms.is_for_oneself):
-        marks = {n: m for n, m in marks.items() if n in matching or GENERAL_KEY in m}
-    first = first_wishes(marks, {n: best[n] for n in matching})[: room // LINE]
-    context = turn_ranking.in_context(places, best, prompt_terms)
-    wish = turn_ranking.standing_bonus(prompt_terms)
-    bound: dict[int, float] = {}
-    if share:
-        # Other wishes are no context of what matches.
-        others = places.keys() - (wishes - matching - stated - set(map(numbered, then)))
-        # What a part gets at most. With more, many wishes would be read, and few better turns.
-        bound = {n: best.get(n, 0.0) + context[n] + STATED * (n in stated) for n in others}
-        bound |= {n: bound[n] + wish for n in wishes & others if places[n].is_users}
-        if prompt_terms.is_of_all:  # if little matches, the newest turns fill the room
-            bound |= {n: 0.0 for n in range(max(1, last - _FAR), last) if n not in places}
-    numbers = sorted(bound, key=lambda n: (-bound[n], -n if n not in places else n))
+    first = _first_wishes(found, may_show)[: room // LINE]
+    bound = _bounds(found, last) if found.share else {}
+    numbers = sorted(bound, key=lambda n: (-bound[n], -n if n not in found.places else n))
     order = dict.fromkeys([*first, *filter(may_show, numbers)])
-    turns, parts = await _up_to(chat, list(order), infos, _SPARE * tokens + room)
-
+    turns, parts = await _up_to(chat, list(order), found.infos, _SPARE * tokens + room)
     rows, wish_rows = [], []
     for number, segments in parts.items():
-        wished = {n for n, one in enumerate(segments) if number in wishes and is_standing(one.text)}
-        said = {n for n, one in enumerate(segments) if number in stated and is_stated(one.text)}
-        bonus = wish if number in places and places[number].is_users else 0.0
-        for part in _rated(number, segments, scores, wished | said):
-            score = part.score + context.get(number, 0.0)
-            score += bonus * (part.index in wished) + STATED * (part.index in said)
-            part = replace(part, score=score)
-            wish_rows += [part] if number in first and part.index in wished else []
+        for part, is_wish in _rated(found, number, segments):
+            wish_rows += [part] if is_wish and number in first else []
             rows += [part] if number in bound else []
     wish_rows.sort(key=lambda part: (first.index(part.turn), part.index))
     before = list(within(chat, turns, parts, wish_rows, room))
     if not rows:
         return excerpts(chat, turns, parts, before, tokens - more), tokens
-    ordered = turn_ranking.best_first(rows, prompt_terms, last)
+    ordered = turn_ranking.best_first(rows, found.terms, last)
     chosen = await _reranked(chat, prompt, parts, ordered)
     after = (part for part in chosen if part not in before)
     return excerpts(chat, turns, parts, chain(before, after), tokens - more), tokens
 
 
+def _first_wishes(found: Matches, may_show: Callable[[int], bool]) -> list[int]:
+    """Return the wishes that go before other turns, in order."""
+    marks = {
+        n: found.infos[n].metadata for n in filter(may_show, found.wishes & found.infos.keys())
+    }
+    if found.terms.is_of_all or not (found.share or found.terms.is_for_oneself):
+        marks = {n: m for n, m in marks.items() if n in found.matching or GENERAL_KEY in m}
+    return first_wishes(marks, {n: found.best[n] for n in found.matching})
+
+
+def _bounds(found: Matches, last: int) -> dict[int, float]:
+    """Return what a part of each turn gets at most: with more, many wishes would be read."""
+    # Other wishes are no context of what matches.
+    others = found.places.keys() - (found.wishes - found.matching - found.stated - found.then)
+    bound = {
+        n: found.best.get(n, 0.0) + found.context[n] + STATED * (n in found.stated) for n in others
+    }
+    wished = (n for n in found.wishes & others if found.places[n].is_users)
+    bound |= {n: bound[n] + found.wish_bonus for n in wished}
+    if found.terms.is_of_all:  # if little matches, the newest turns fill the room
+        bound |= {n: 0.0 for n in range(max(1, last - _FAR), last) if n not in found.places}
+    return bound
+
+
 def _rated(
-    number: int,
-    segments: Sequence[Segment],
-    scores: Mapping[tuple[int, str], float],
-    others: Collection[int],
-) -> Iterator[TurnPart]:
-    """Yield the parts of a turn that match the prompt, or its first, and others, with scores."""
-    own = [scores.get((number, one.id), 0.0) for one in segments]
+    found: Matches, number: int, segments: Sequence[Segment]
+) -> Iterator[tuple[TurnPart, bool]]:
+    """Yield the parts of a turn that match or say something of their user, or else its first.
+
+    Yields:
+        Each part with its score, and whether it has a wish.
+    """
+    wished = {
+        n for n, one in enumerate(segments) if number in found.wishes and is_standing(one.text)
+    }
+    said = {n for n, one in enumerate(segments) if number in found.stated and is_stated(one.text)}
+    is_users = number in found.places and found.places[number].is_users
+    own = [found.scores.get((number, one.id), 0.0) for one in segments]
     matching = {place for place, score in enumerate(own) if score} or {0}
-    fact_score = scores.get((number, ""), 0.0)  # a fact's score counts for its turn
-    for place in sorted(matching.union(others)):
-        yield TurnPart(number, place, max(own[place], fact_score))
+    fact_score = found.scores.get((number, ""), 0.0)  # a fact's score counts for its turn
+    for place in sorted(matching | wished | said):
+        score = max(own[place], fact_score) + found.context.get(number, 0.0)
+        score += found.wish_bonus * (is_users and place in wished) + STATED * (place in said)
+        yield TurnPart(number, place, score), place in wished
 
 
 async def _reranked(
@@ -352,22 +322,6 @@ async def _reranked(
     texts = [parts[one.turn][one.index].text for one in first]
     order = await reranker.ranked(prompt, texts)
     return chain(first if order is None else (first[place] for place, _ in order), ordered)
-
-
-async def _around(
-    chat: Chat, best: Mapping[int, float], others: Collection[int]
-) -> dict[int, DocumentInfo]:
-    """Return the documents of turns, and of neighbours of the best ones, by number."""
-    first = sorted(best, key=lambda n: (-best[n], n))[:_WIDENED]
-    beside = {neighbour for n in first for neighbour in turn_ranking.neighbours(n) if neighbour > 0}
-    infos = await infos_of(chat, {*best, *beside, *others}, chat.user)
-    return {dialog.number_of(info): info for info in infos}
-
-
-def _place(info: DocumentInfo) -> Place:
-    speaker = str(info.metadata.get("speaker", ""))
-    is_users = not speaker and info.metadata.get(ROLE_KEY) == "user"
-    return Place(info.metadata.get(CHAT_KEY), speaker, is_users, _day(info.metadata.get("at")))
 
 
 async def _up_to(
@@ -399,44 +353,6 @@ async def _up_to(
     return turns, parts
 
 
-async def _scored(
-    chat: Chat, asked: PromptTerms, only: Collection[str] | None
-) -> tuple[dict[tuple[int, str], float], set[int], float]:
-    """Return the scores of parts by words and vectors, up to 1 each, and their share of the budget.
-
-    Args:
-        only: ids of the only documents to use; `None`: all.
-
-    Returns:
-        Scores by a turn's number and a segment's id ("" for a fact of the turn), the numbers of
-        the turns that share a word with the prompt or are near in meaning, and the share.
-    """
-    nearby = await chat.searcher.near(asked.text, _CANDIDATES, only)
-    scores: dict[tuple[int, str], float] = {}
-    matching: set[int] = set()
-    bags = []
-    lexical = nearby.lexical * asked.are_shared([entry.terms for entry in nearby.entries])
-    matches = (lexical > 0) | (nearby.cosines >= asked.least_cosine)
-    for entry, words, meaning, is_match in zip(
-        nearby.entries,
-        lexical.tolist(),
-        nearby.dense.tolist(),
-        matches.tolist(),
-        strict=True,
-    ):
-        number = turn_number(entry.document_id, entry.metadata)
-        if number and words + meaning > 0:
-            is_fact = not numbered(entry.document_id)
-            key = (number, "" if is_fact else entry.id)
-            scores[key] = max(scores.get(key, 0.0), words + meaning)
-            bags.append(entry.terms)
-            matching |= {number} if is_match else set()
-    question = nearby.question
-    is_near = bool(nearby.cosines.size) and nearby.cosines.max() >= asked.least_cosine
-    share = 1.0 if is_near else asked.share(question.rarity, question.rarest, bags)
-    return scores, matching, share
-
-
 async def _facts(chat: Chat, turns: Sequence[Turn]) -> dict[str, list[str]]:
     """Return the facts that were extracted from turns, by the turn's id."""
     infos = await dialog.facts_of(chat.store, chat.ns, [turn.number for turn in turns])
@@ -448,17 +364,9 @@ async def _facts(chat: Chat, turns: Sequence[Turn]) -> dict[str, list[str]]:
 
 def _times(turn: Turn) -> tuple[tuple[str, str, str], ...]:
     """Return the time words of a turn that depend on its day, with their first and last days."""
-    day = _day(turn.at)
+    day = day_of(turn.at)
     dates = periods(turn.text, day) if day else ()
     return tuple((p.text, str(p.first), str(p.last)) for p in dates if p.is_relative)
-
-
-def _day(at: object) -> date | None:
-    """Return the day of a time in ISO form."""
-    try:
-        return date.fromisoformat(str(at)[:10])
-    except ValueError:
-        return None
 
 
 async def _by_fragments(

@@ -1,0 +1,165 @@
+"""What a prompt matches in a conversation: turns with scores, wishes, statements, neighbours."""
+
+from collections.abc import Collection, Mapping, Set
+from dataclasses import dataclass
+from datetime import date
+
+from qrmem.memory.chat.conversation import Chat, infos_of, marked, only_of, said_in
+from qrmem.retrieval import dialog, turn_ranking
+from qrmem.retrieval.turn_ranking import Place, PromptTerms
+from qrmem.text.times import periods
+from qrmem.types import DocumentInfo
+from qrmem.types.turns import CHAT_KEY, ROLE_KEY, numbered, turn_number
+
+_CANDIDATES = 300
+"""Number of nearest parts by words, and again by vectors."""
+_STATED = 300
+"""Number of the last turns in which users state something about themselves."""
+_WIDENED = 150
+"""Number of the best turns whose neighbours are considered, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The turns that a prompt may need, by number.
+
+    Attributes:
+        terms: the analysis of the prompt.
+        scores: scores of parts, by a turn's number and a segment's id ("" for a fact of the turn).
+        best: the score of each turn's best part.
+        matching: turns that share a word with the prompt, or are near in meaning.
+        then: turns of the time that the prompt names.
+        wishes: turns with standing wishes.
+        stated: turns in which users state something about themselves, if the prompt may need them.
+        share: the share of the budget, up to 1; 0 if the prompt is about nothing that was said.
+        infos: the documents of all these turns and of neighbours.
+        places: the positions of the same turns.
+        context: what each of them gets from the turns around it.
+        wish_bonus: what a part with a user's wish gets.
+    """
+
+    terms: PromptTerms
+    scores: Mapping[tuple[int, str], float]
+    best: Mapping[int, float]
+    matching: Set[int]
+    then: Set[int]
+    wishes: Set[int]
+    stated: Set[int]
+    share: float
+    infos: Mapping[int, DocumentInfo]
+    places: Mapping[int, Place]
+    context: Mapping[int, float]
+    wish_bonus: float
+
+
+async def matched(chat: Chat, prompt: str, last: int) -> Matches:
+    """Return the turns that a prompt may need.
+
+    Args:
+        chat: the conversation.
+        prompt: the prompt.
+        last: number of the conversation's last turn.
+    """
+    only = await only_of(chat)
+    today = next((day_of(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
+    times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
+    terms = PromptTerms(prompt, times)
+    then = await said_in(chat, times)
+    if terms.is_of_conversation:
+        every = range(1, last + 1) if only is None else map(numbered, only)
+        scores, matching, share = turn_ranking.openings(every), set[int](), 1.0
+    else:
+        scores, matching, share = await _scored(chat, terms, only)
+    if then:
+        scores_then, matching_then, _ = await _scored(chat, terms, then)
+        scores, matching = {**scores_then, **scores}, matching | matching_then
+    wishes = await marked(chat, dialog.STANDING_KEY)
+    stated: set[int] = set()
+    if share < 1 and terms.is_of_own_state:
+        # The answer may share no word with the prompt: "I moved to Bergen".
+        share, stated = 1.0, await marked(chat, dialog.STATED_KEY, _STATED)
+    best: dict[int, float] = {}
+    for (number, _), worth in scores.items():
+        best[number] = max(best.get(number, 0.0), worth)
+    numbers_then = set(map(numbered, then))
+    infos = await _around(chat, best, {*wishes, *stated, *numbers_then})
+    places = {number: _place(info) for number, info in infos.items()}
+    is_of_then = any(terms.is_within(places[n].day) and places[n].day != today for n in places)
+    if is_of_then or terms.names({place.speaker for place in places.values()}):
+        share = 1.0
+    return Matches(
+        terms,
+        scores,
+        best,
+        matching,
+        numbers_then,
+        wishes,
+        stated,
+        share,
+        infos,
+        places,
+        context=turn_ranking.in_context(places, best, terms),
+        wish_bonus=turn_ranking.standing_bonus(terms),
+    )
+
+
+async def _scored(
+    chat: Chat, asked: PromptTerms, only: Collection[str] | None
+) -> tuple[dict[tuple[int, str], float], set[int], float]:
+    """Return the scores of parts by words and vectors, up to 1 each, and their share of the budget.
+
+    Args:
+        only: ids of the only documents to use; `None`: all.
+
+    Returns:
+        Scores by a turn's number and a segment's id ("" for a fact of the turn), the numbers of
+        the turns that share a word with the prompt or are near in meaning, and the share.
+    """
+    nearby = await chat.searcher.near(asked.text, _CANDIDATES, only)
+    scores: dict[tuple[int, str], float] = {}
+    matching: set[int] = set()
+    bags = []
+    lexical = nearby.lexical * asked.are_shared([entry.terms for entry in nearby.entries])
+    matches = (lexical > 0) | (nearby.cosines >= asked.least_cosine)
+    for entry, words, meaning, is_match in zip(
+        nearby.entries,
+        lexical.tolist(),
+        nearby.dense.tolist(),
+        matches.tolist(),
+        strict=True,
+    ):
+        number = turn_number(entry.document_id, entry.metadata)
+        if number and words + meaning > 0:
+            is_fact = not numbered(entry.document_id)
+            key = (number, "" if is_fact else entry.id)
+            scores[key] = max(scores.get(key, 0.0), words + meaning)
+            bags.append(entry.terms)
+            matching |= {number} if is_match else set()
+    question = nearby.question
+    is_near = bool(nearby.cosines.size) and nearby.cosines.max() >= asked.least_cosine
+    share = 1.0 if is_near else asked.share(question.rarity, question.rarest, bags)
+    return scores, matching, share
+
+
+async def _around(
+    chat: Chat, best: Mapping[int, float], others: Collection[int]
+) -> dict[int, DocumentInfo]:
+    """Return the documents of turns, and of neighbours of the best ones, by number."""
+    first = sorted(best, key=lambda n: (-best[n], n))[:_WIDENED]
+    beside = {neighbour for n in first for neighbour in turn_ranking.neighbours(n) if neighbour > 0}
+    infos = await infos_of(chat, {*best, *beside, *others}, chat.user)
+    return {dialog.number_of(info): info for info in infos}
+
+
+def _place(info: DocumentInfo) -> Place:
+    speaker = str(info.metadata.get("speaker", ""))
+    is_users = not speaker and info.metadata.get(ROLE_KEY) == "user"
+    return Place(info.metadata.get(CHAT_KEY), speaker, is_users, day_of(info.metadata.get("at")))
+
+
+def day_of(at: object) -> date | None:
+    """Return the day of a time in ISO form."""
+    try:
+        return date.fromisoformat(str(at)[:10])
+    except ValueError:
+        return None
