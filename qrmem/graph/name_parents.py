@@ -93,7 +93,7 @@ class Judge:
         typed = [other for other in equal if other != key and split_key(other)[1]]
         if not kind and typed:
             return typed[0] if len(typed) == 1 else ""
-        if block is None or self._is_told_apart_from_any(key, block):
+        if block is None or self._is_told_apart(key, block):
             return ""
         fitting = [other for other in block if self._may_stand_for(key, other, block)]
         block = self._without_rare_titles(key, block, fitting)
@@ -244,24 +244,23 @@ class Judge:
             return True
         return not is_short_form or not any(_ranks(split_key(name)[0]) for name in alike)
 
-    def _is_told_apart_from_any(self, key: str, block: Sequence[str]) -> bool:
-        titles, words = titled(split_key(key)[0])
-        is_surname = bool(titles) and len(words) == 1  # asked once, as few names are
-        return is_surname and any(self._is_told_apart(key, other) for other in block)
-
-    def _is_told_apart(self, key: str, other: str) -> bool:
-        """Whether a title and surname mean somebody else than a full name of that surname.
+    def _is_told_apart(self, key: str, others: Sequence[str]) -> bool:
+        """Whether a title and surname mean somebody else than one of some full names with it.
 
         A text that often says Mr. (or Mrs.) John Knightley beside Mr. Knightley speaks of his
         brother.
         """
-        norm, full = split_key(key)[0], titled(split_key(other)[0])[1]
+        norm = split_key(key)[0]
         titles, words = titled(norm)
-        if not titles or len(words) != 1 or full[1:][-1:] != words:
+        if not titles or len(words) != 1:
             return False
         before = norm.removesuffix(words[0])
-        of_two = max(self._count(f"{title}{' '.join(full)}") for title in (before, "mrs "))
-        return of_two >= _OFTEN and of_two * _SELDOM > self._uses[key].count
+        for full in (titled(split_key(other)[0])[1] for other in others):
+            if full[1:][-1:] == words:
+                of_two = max(self._count(f"{title}{' '.join(full)}") for title in (before, "mrs "))
+                if of_two >= _OFTEN and of_two * _SELDOM > self._uses[key].count:
+                    return True
+        return False
 
     def _has_wife(self, norm: str) -> bool:
         """Whether a title of either sex is a man's: beside Captain Harville there is his Mrs."""
@@ -276,7 +275,7 @@ class Judge:
         (norm, kind), (fuller, other_kind) = split_key(key), split_key(other)
         if kind in NUMERIC or other_kind in NUMERIC or (kind and other_kind and kind != other_kind):
             return False
-        if fullness(fuller) <= fullness(norm) or self._is_told_apart(key, other):
+        if fullness(fuller) <= fullness(norm) or self._is_told_apart(key, [other]):
             return False
         if _is_of_another_given(norm, fuller):
             return False

@@ -207,13 +207,17 @@ def _kind(later: str, earlier: str, rarity: Rarity) -> str:
     """Return `marked`, `alike`, or "" for a text that corrects nothing of the other."""
     if any(rarity.of(shared) >= _SHARED for shared in updated_by(earlier, later)):
         return "marked"
-    can_correct = _is_brief(earlier) and _is_brief(later) and not _CODE_LINE.search(later)
-    return _corrects(later, earlier) if can_correct else ""
+    return _corrects(later, earlier) if _is_brief(earlier) and _is_brief_prose(later) else ""
 
 
 @lru_cache(4096)  # cached, as each turn is compared with many
 def _is_brief(text: str) -> bool:
     return len(text.split()) <= _BRIEF
+
+
+@lru_cache(4096)
+def _is_brief_prose(text: str) -> bool:
+    return _is_brief(text) and not _CODE_LINE.search(text)
 
 
 def _is_of_one(first: Turn, second: Turn) -> bool:
