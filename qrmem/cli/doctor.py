@@ -233,7 +233,8 @@ def repair_lines(done: Repair, *, compared: bool = False) -> list[str]:
     """Show what `doctor --repair` found and did, or what `doctor --compare` found."""
     lines = list(done.differences) or ["the graph matches the documents"]
     if done.differences and compared:
-        lines.append("nothing was changed: the lines say what `qrmem doctor --repair` does")
+        # First, as each line says what a repair does.
+        lines.insert(0, "nothing was changed: the lines say what `qrmem doctor --repair` does")
     elif done.differences:
         edits_in_words = (
             f"; kept: {counted(len(done.decisions), 'edits')}" if done.decisions else ""
