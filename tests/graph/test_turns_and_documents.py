@@ -208,3 +208,19 @@ async def test_turns_stay_in_order_after_the_clock_was_set_back(
         assert [turn.at[:4] for turn in await memory.turns("s")] == ["2035", "2001"]
         recent = (await memory.recall("Which year?", session="s")).recent
         assert [turn.text for turn in recent] == ["It is 2035.", "It is 2001."]
+
+
+async def test_a_speaker_and_a_character_of_a_longer_name_can_be_kept_apart() -> None:
+    async with qrmem.open("memory://", model="", embedder="none") as memory:
+        await memory.add_text(
+            "Caroline Bingley wrote to Jane. Caroline Bingley went to London.", id="a"
+        )
+        await memory.add_turn("user", "I adopted a dog in Boston.", speaker="Caroline")
+        assert (await memory.entity("Caroline")).entity.name == "Caroline Bingley"
+        await memory.separate("Caroline", "Caroline Bingley")
+        await memory.add_turn("user", "My dog is called Pip.", speaker="Caroline")
+        speaker, character = [
+            (await memory.entity(name)).entity for name in ("Caroline", "Caroline Bingley")
+        ]
+    assert (speaker.name, len(speaker.segments)) == ("Caroline", 2)
+    assert (character.name, len(character.segments)) == ("Caroline Bingley", 1)
