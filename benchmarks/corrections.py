@@ -5,11 +5,13 @@
 An update is found where a later turn that its question names is marked as correcting an earlier
 one that it names. Other turns are those of the user that no such question names. The rules were
 chosen on the chats of 100K and 500K. `--show` prints each pair of turns that was marked, to be
-read.
+read. Pairs that were read by hand are in `tests/eval/data/corrections/marks_read.jsonl`; a pair
+that is not there counts as unread.
 """
 
 import argparse
 import asyncio
+import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -19,11 +21,12 @@ from benchmarks.frame import Figure, note
 from qrmem.eval.datasets.conversations import beam
 from qrmem.eval.items import Context, Item
 from qrmem.types import Turn
-from qrmem.types.turns import CHAT_KEY, ROLE_KEY
+from qrmem.types.turns import CHAT_KEY, ROLE_KEY, numbered
 
 _CHATS = ("6", "7", "8", "9", "10")
 _PER = 200
 _SHOWN = 600
+_READ = Path(__file__).parent.parent / "tests/eval/data/corrections/marks_read.jsonl"
 _KINDS = {"knowledge_update": "updates", "contradiction_resolution": "contradictions"}
 
 
@@ -35,10 +38,11 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
-    """Yield the found updates and contradictions, and the number of other marks."""
+    """Yield the found updates and contradictions, the number of other marks, and the true ones."""
     found = dict.fromkeys(_KINDS, 0)
     asked = dict.fromkeys(_KINDS, 0)
     marked = turns = 0
+    judged: list[bool | None] = []
     for name in chosen.chats:
         data = beam(chosen.data / name / "chat.json")
         (context,) = data.contexts.values()
@@ -50,6 +54,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
         named = {id for item in items for id in item.gold}
         marked += len({early for early, _ in pairs} - named)
         turns += len(said)
+        judged += judgements(f"{chosen.data.name}/{name}", pairs)
         if chosen.show:
             for early, late in pairs:
                 note(f"{name} {early}: {said[early][:_SHOWN]}\n  {late}: {said[late][:_SHOWN]}\n")
@@ -58,6 +63,26 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
         head = f"share found of {asked[kind]} {label}"
         yield Figure(head, found[kind] / max(1, asked[kind]), at_least=least)
     yield Figure(f"others marked in {_PER}, of {turns}", _PER * marked / max(1, turns), at_most=8)
+    read = [one for one in judged if one is not None]
+    unread = len(judged) - len(read)
+    if read:
+        yield Figure(
+            f"share true of {len(read)} marks read; {unread} unread", sum(read) / len(read)
+        )
+    else:
+        note(f"none of the {unread} marks was read by hand")
+
+
+def judgements(chat: str, pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
+    """Return whether each marked pair of turns was read as a correction; `None` if it was not read.
+
+    Args:
+        chat: size and name of the chat, as in `100K/6`.
+        pairs: ids of the earlier and the later turn.
+    """
+    rows = map(json.loads, _READ.read_text(encoding="utf-8").splitlines())
+    known = {(row["chat"], row["earlier"], row["later"]): row["true"] for row in rows}
+    return [known.get((chat, numbered(early), numbered(late))) for early, late in pairs]
 
 
 def _is_found(item: Item, pairs: Sequence[tuple[str, str]]) -> bool:

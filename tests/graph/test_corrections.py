@@ -11,6 +11,7 @@ from fakes import ScriptedReasoner
 from servers.openai_server import OpenAIServer
 
 import qrmem
+from benchmarks.corrections import judgements
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.steps import with_corrections
 from qrmem.answering.with_model import block
@@ -20,6 +21,7 @@ from qrmem.llm.run import Run
 from qrmem.retrieval import corrections
 from qrmem.types import Turn
 from qrmem.types.options import AskOptions
+from qrmem.types.turns import turn_id
 
 DATA = Path(__file__).parent.parent / "eval/data/corrections"
 LONG = "I want to be sure that what I do is sound, so can you please look at all of it with me?"
@@ -177,3 +179,9 @@ async def test_an_answer_of_a_model_says_what_the_newest_turn_replaced() -> None
                 found = await memory.ask("On which day is the dentist at ten?", strategy=strategy)
                 assert found.text == "5 May (moved from 3 May)"
                 assert [c.quote for c in found.citations] == [DENTIST[2][1]]
+
+
+def test_the_benchmark_knows_which_marks_were_read() -> None:
+    pairs = [(turn_id(early), turn_id(late)) for early, late in ((101, 201), (75, 127), (101, 102))]
+    assert judgements("100K/6", pairs) == [True, None, None]
+    assert judgements("locomo/41", [(turn_id(128), turn_id(181))]) == [False]
