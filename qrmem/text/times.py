@@ -18,10 +18,15 @@ _NO_PAST = (
 )
 _BE = r"(?:am|is|are|be|i['’]m|(?:we|you|they)['’]re|(?:it|he|she|that|there|what|when)['’]s)"
 _VERBS = re.compile(
-    rf"""(?<![\w-])(?:(?P<ahead>
+    rf"""(?<![\w-])(?:(?P<open>(?:was|were)(?:n['’]t|\s+not)?\s+
+    (?:going|supposed|meant|planning|hoping|about|due)\s+to
+  )|(?P<ahead>
+    (?:will|won['’]t|\w+['’]ll)\s+(?:\w+\s+)?have\s+(?:been\s+)?\w+
+  | would(?:n['’]t)?(?!\s+(?:\w+\s+)?have\b)
+  |
     (?:{_BE}(?:\s+\w+)?|gets?)\s+\w+ed
   | (?:decided|agreed|promised|asked|reminded|invited|told)(?:\s+(?:me|us|him|her|them|you))?\s+to
-  | (?:could|would)\s+(?:you|we|i)
+  | could\s+(?:you|we|i)
   | will|won['’]t|\w+['’]ll|shall|must|can|may|should|going\s+to|have\s+to|has\s+to|{_BE}
   | needs?|wants?|hopes?|hoping|plans?|planned|planning|scheduled|expects?|expected|intends?
   | leaves|starts|begins|ends|expires|runs|opens|closes|arrives|departs|goes|comes|flies|moves
@@ -29,7 +34,7 @@ _VERBS = re.compile(
   )|(?P<back>{_IRREGULAR}|{_NO_PAST}\w+ed))\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Verbs that tell past or future; the longest reading comes first."""
+"""Verbs that tell past or future, or allow both; the longest reading comes first."""
 _PLAIN = re.compile(
     r"\b(?:i|we|you|he|she|they|it)\s+(?!(?:put|cut|let|set|hit|read|quit|hurt|shut|split|beat)\b)"
     r"[a-z]\w+|\b(?:deadline|due|appointment|reservation|upcoming|let['’]?s|let us)\b",
@@ -38,10 +43,17 @@ _PLAIN = re.compile(
 """Words for the future if no verb decides: a verb in the present, a coming event."""
 _MOVED = re.compile(
     r"\b(?:mov(?:ed|ing)|shift(?:ed|ing)|postponed|rescheduled|pushed|put|delayed|extended|set|fixed|scheduled|planned"
-    r"|booked|reserved|arranged|invited|changed|brought)\b[^.;!?]*\b(?:to|for|until|till|through)\s*(?:the\s*)?$",
+    r"|booked|reserved|arranged|invited|changed|brought)\b[^.;!?]*\b(?:to|for|until|till|through)\s*(?:the\s*)?"
+    r"(?:(?:\d{1,2}(?:[:.]\d\d)?(?:\s*[ap]\.?m\.?|\s+o['’]clock)?|noon|midnight)\s+on\s*(?:the\s*)?)?$",
     re.IGNORECASE,
 )
-"""A plan for a time: "moved to 5 May", "booked a table for Friday"."""
+"""A plan for a time: "moved to 5 May", "booked a table for Friday", "put it to 9:30 on 3 June"."""
+_ARRANGED = re.compile(
+    r"\b(?:(?:signed\s+up|registered|enrol+ed)\s+(?:for|in|at)|(?:booked|reserved)"
+    r"|(?:bought|got|ordered)\s+(?:\w+\s+){0,2}tickets?)\s[^.;,!?]*\b(?:on|in)\s*(?:the\s*)?$",
+    re.IGNORECASE,
+)
+"""A time of an arrangement or of the event: "I signed up for a marathon in October"."""
 _LIMIT = re.compile(r"\b(?:by|until|till)\s*(?:the\s*)?$", re.IGNORECASE)
 _SINCE = re.compile(r"\bsince\s*(?:the\s*)?$", re.IGNORECASE)
 _WORD = re.compile(r"\S+")
@@ -57,10 +69,12 @@ class Direction(NamedTuple):
     Attributes:
         step: -1 in the past, 1 in the future, 0 if nothing tells.
         is_sure: whether the verb is right before the time.
+        is_open: whether the words allow both.
     """
 
     step: int
     is_sure: bool = False
+    is_open: bool = False
 
 
 def direction(text: str, start: int, end: int) -> Direction:
@@ -78,13 +92,15 @@ def direction(text: str, start: int, end: int) -> Direction:
         return Direction(-1, True)
     if _MOVED.search(before):
         return Direction(1)
+    if _ARRANGED.search(before):
+        return Direction(0, is_open=True)
     if verb := _last_verb(before, _BESIDE):
-        return Direction(verb, True)
+        return verb._replace(is_sure=bool(verb.step))
     if verb := _last_verb(before, _NEAR) or _first_verb(after):
-        return Direction(verb)
+        return verb
     if _LIMIT.search(before) or _PLAIN.search(f"{before} … {after}"):
         return Direction(1)
-    return Direction(_last_verb(text[first:start], _NEAR) or _first_verb(text[end:last]))
+    return _last_verb(text[first:start], _NEAR) or _first_verb(text[end:last]) or Direction(0)
 
 
 def _around(breaks: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
@@ -94,19 +110,23 @@ def _around(breaks: re.Pattern[str], text: str, start: int, end: int) -> tuple[i
     return first, after.start() if after else len(text)
 
 
-def _last_verb(before: str, words: int) -> int:
+def _last_verb(before: str, words: int) -> Direction | None:
     """Return the direction by the last verb among some last words."""
     words_near = [*_WORD.finditer(before)][-words:]
     verbs = [*_VERBS.finditer(before)][-1:]
-    return _step([verb for verb in verbs if verb.end() > words_near[0].start()])
+    return _told([verb for verb in verbs if verb.end() > words_near[0].start()])
 
 
-def _first_verb(after: str) -> int:
-    return _step([*_VERBS.finditer(after)][:1])
+def _first_verb(after: str) -> Direction | None:
+    return _told([*_VERBS.finditer(after)][:1])
 
 
-def _step(verbs: list[re.Match[str]]) -> int:
-    return (1 if verbs[0]["ahead"] else -1) if verbs else 0
+def _told(verbs: list[re.Match[str]]) -> Direction | None:
+    if not verbs:
+        return None
+    if verbs[0]["open"]:
+        return Direction(0, is_open=True)
+    return Direction(1 if verbs[0]["ahead"] else -1)
 
 
 MONTHS = (
@@ -152,8 +172,9 @@ _TELLING = (
 """Every text that names a time has one of these, or a year; "day" is in each weekday."""
 _YEARS = 4
 """Years before and after a text in which a day without a year is searched (29 February)."""
-_AS_NEAR = 6
-"""Two dates are equally near if their distances differ by less than this share of their sum."""
+_AS_NEAR, _OPEN_AS_NEAR = 6, 2
+"""Two dates are equally near if their distances differ by less than this share of their sum: a
+sixth, or half of it if the words allow both."""
 _NEARER = 6
 """A date that is so many times nearer is chosen, unless a verb right before it contradicts."""
 _Days = tuple[date, date]
@@ -280,7 +301,7 @@ def _meant(dates: Sequence[_Days], where: Direction, said: date) -> _Days | None
     is_near = _NEARER * min(back, on) < max(back, on)
     if where.step and (where.is_sure or not is_near):
         return behind if where.step < 0 else ahead
-    if abs(back - on) * _AS_NEAR < back + on:
+    if abs(back - on) * (_OPEN_AS_NEAR if where.is_open else _AS_NEAR) < back + on:
         return None
     return behind if back < on else ahead
 
