@@ -130,7 +130,7 @@ async def ask(arguments: Namespace) -> int:
         else:
             answer = await memory.ask(question_of(arguments), **options)
         cited = [citation.document_id for citation in answer.citations]
-        corrected = await memory.corrections(cited)
+        corrected = await memory.corrections(cited, as_of=arguments.as_of or "")
         is_of_all = _is_of_all(arguments)
         name = await _name_alone(memory, answer.trail.question) if is_of_all else ""
         is_miss = answer.status == "unanswerable" and is_of_all

@@ -101,7 +101,10 @@ class Toolset:
         """Return a Pydantic model of a function's arguments; it rejects unknown arguments."""
         from pydantic import BeforeValidator, ConfigDict, create_model
 
-        kinds = {int: Annotated[int, BeforeValidator(_no_truth)]}
+        kinds = {
+            int: Annotated[int, BeforeValidator(_no_truth)],
+            float: Annotated[float, BeforeValidator(_no_truth)],
+        }
         _, *parameters = signature(getattr(cls, name)).parameters.values()
         fields: dict[str, Any] = {
             p.name: (
@@ -147,21 +150,23 @@ class Toolset:
                 return None
             raise
 
-    async def search_memory(self, query: str, k: int = 5, types: str = "") -> str:
+    async def search_memory(self, query: str, k: int = 5, types: str = "", as_of: str = "") -> str:
         """Find passages of the documents that match a query; returns them with their ids.
 
         Args:
             query: a question or keywords.
             k: number of passages, from 1 to 50.
             types: only passages about these types, such as Person, Company; empty for all.
+            as_of: only what was said by this date, such as 2026-05-03, 2026-05 or 2026; empty for
+                all.
         """
         query, k = _require_text(query, "query"), _count(k)
         hits = await self._read_or_none(
-            self._memory.search(query, k=k, where=self._where, types=_types(types))
+            self._memory.search(query, k=k, where=self._where, types=_types(types), as_of=as_of)
         )
         if hits is None:
             return hits_text([])
-        corrected = await self._memory.corrections({hit.document_id for hit in hits})
+        corrected = await self._memory.corrections({hit.document_id for hit in hits}, as_of=as_of)
         later = {turn.id: turn for turns in corrected.values() for turn in turns}
         lines = [
             f"- [{t.at}] {t.speaker or t.role}: {continued(t.text[:EXCERPT], '  ')}"
@@ -171,21 +176,29 @@ class Toolset:
         cut = cut_note(query)
         return "\n".join([*([cut] if cut else []), hits_text(hits), *corrected_by])
 
-    async def ask_memory(self, question: str, types: str = "") -> str:
+    async def ask_memory(self, question: str, types: str = "", as_of: str = "") -> str:
         """Answer a question from the documents, with quoted sources, or say that they do not.
 
         Args:
             question: one question, complete in itself.
             types: only from passages about these types, such as Person, Company; empty for all.
+            as_of: by what was said, and true, on this date, such as 2026-05-03, 2026-05 or 2026;
+                empty for today.
         """
         question = _require_text(question, "question")
         answer = await self._read_or_none(
-            self._memory.ask(question, where=self._where, types=_types(types))
+            self._memory.ask(question, where=self._where, types=_types(types), as_of=as_of)
         )
         return _NO_ANSWER if answer is None else answer_text(answer)
 
     async def recall_conversation(
-        self, prompt: str, session: str = "", tokens: int = 2000, types: str = ""
+        self,
+        prompt: str,
+        session: str = "",
+        tokens: int = 2000,
+        types: str = "",
+        min_score: float = 0.0,
+        as_of: str = "",
     ) -> str:
         """Return earlier turns of conversations that are relevant to a prompt, in order of time.
 
@@ -194,6 +207,8 @@ class Toolset:
             session: the current conversation; turns of all conversations are found.
             tokens: token limit of the turns, with speakers and times.
             types: only turns about these types, such as Person, Company; empty for all.
+            min_score: leave out turns with a lower score; a strong match has 1 or more.
+            as_of: only turns said by this date, such as 2026-05-03, 2026-05 or 2026; empty for all.
         """
         recalled = await self._memory.recall(
             _require_text(prompt, "prompt"),
@@ -201,6 +216,8 @@ class Toolset:
             tokens=tokens,
             user=self.user or None,
             types=_types(types),
+            min_score=min_score,
+            as_of=as_of,
         )
         return recalled_text(recalled)
 
@@ -370,7 +387,7 @@ def _no_truth(value: object) -> object:
     from pydantic_core import PydanticCustomError
 
     if isinstance(value, bool):
-        raise PydanticCustomError("int_type", "Input should be a valid integer, not true or false")
+        raise PydanticCustomError("int_type", "Input should be a number, not true or false")
     return value
 
 

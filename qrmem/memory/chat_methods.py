@@ -204,14 +204,19 @@ class ChatMethods(Handle):
         async with searching(self._session, options.reranker, self._emit) as searcher:
             return await recalling.recall(self._session, options, searcher)
 
-    async def corrections(self, ids: Iterable[str]) -> dict[str, list[Turn]]:
+    async def corrections(
+        self, ids: Iterable[str], *, as_of: str | date = ""
+    ) -> dict[str, list[Turn]]:
         """Return later turns that seem to correct given turns, by the id of the corrected turn.
 
         Use it for the citations of an answer; documents that are not turns are skipped.
+
+        Args:
+            as_of: only corrections said by then; see `recall`.
         """
         from qrmem.memory.chat import recall as recalling
 
-        return await recalling.corrections(self._session, ids)
+        return await recalling.corrections(self._session, ids, as_of_moment(as_of))
 
     async def forget_user(self, user: str) -> int:
         """Delete all turns of a user, and all documents with `user` in their metadata.

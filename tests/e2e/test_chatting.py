@@ -40,6 +40,17 @@ def test_a_log_is_kept_and_recalled_with_what_was_corrected(qrmem: Shell) -> Non
     answer = qrmem("ask", "When does the flight to Oslo leave?", "--strategy", "fragment").out
     assert "corrected later?" in answer
     assert "moved to 5 May" in answer.split("corrected later?")[1]
+    ask = (
+        "ask",
+        "Oslo?",
+        "--where",
+        "chat=dated",
+        "--strategy",
+        "fragment",
+        "--as-of",
+        "2026-04-01",
+    )
+    assert "moved to 5 May" not in qrmem(*ask).out
 
 
 def test_a_log_that_has_grown_adds_what_is_new(qrmem: Shell) -> None:

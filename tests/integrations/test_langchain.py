@@ -81,11 +81,14 @@ class TestAskTool(ToolsIntegrationTests):
     [
         ("search_memory", {"query": "London", "k": 0}, "k must be at least 1"),
         ("search_memory", {"query": "London", "k": "many"}, "k should be a valid integer"),
-        ("search_memory", {"query": "London", "k": True}, "k should be a valid integer, not true"),
+        ("search_memory", {"query": "London", "k": True}, "k should be a number, not true"),
         ("search_memory", {"query": "  "}, "query is empty"),
         ("search_memory", {}, "query is missing"),
         ("look_up_entity", {"name": "Zeus"}, "no entity is called"),
         ("recall_conversation", {"prompt": "x", "tokens": -1}, "tokens must be"),
+        ("recall_conversation", {"prompt": "x", "min_score": True}, "min_score should be a number"),
+        ("recall_conversation", {"prompt": "x", "min_score": -1}, "min_score must be at least 0"),
+        ("recall_conversation", {"prompt": "x", "as_of": "May"}, "as_of 'May' is not a date"),
         ("show_trail", {"trail_id": "none"}, "no trail"),
     ],
 )

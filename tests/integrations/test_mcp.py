@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -51,27 +52,27 @@ async def test_a_client_reads_and_cannot_write() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "says"),
     [
-        ("search", {}, "search: query is missing (arguments: query, k, types)"),
+        ("search", {}, "search: query is missing (arguments: query, k, types, as_of)"),
         (
             "search",
             {"q": "Ada"},
-            "search: query is missing; there is no argument q (arguments: query, k, types)",
+            "search: query is missing; there is no argument q (arguments: query, k, types, as_of)",
         ),
         (
             "search",
             {"query": "Ada", "limit": 3},
-            "search: there is no argument limit (arguments: query, k, types)",
+            "search: there is no argument limit (arguments: query, k, types, as_of)",
         ),
         (
             "search",
             {"query": "Ada", "k": "many"},
             "search: k should be a valid integer, unable to parse string as an integer "
-            "(arguments: query, k, types)",
+            "(arguments: query, k, types, as_of)",
         ),
         (
             "search",
             {"query": "Ada", "k": True},
-            "search: k should be a valid integer, not true or false (arguments: query, k, types)",
+            "search: k should be a number, not true or false (arguments: query, k, types, as_of)",
         ),
         ("status", {"of": 3}, "status: there is no argument of (arguments: none)"),
         ("entity", {"name": 3}, "entity: name should be a valid string (arguments: name)"),
@@ -96,6 +97,23 @@ async def test_a_client_keeps_texts_and_turns_where_it_may() -> None:
             await said(client, "add_turn", role="user", text="The ferry leaves at noon.")
             assert "noon" in await said(client, "recall", prompt="When does the ferry leave?")
         assert (await memory.document("note")).text == TEXT
+
+
+async def test_a_client_recalls_what_was_said_by_a_day_and_what_scores_enough() -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        for day, text in (
+            ("2026-01-05", "My ferry is the Brig."),
+            ("2026-03-05", "I sold the ferry."),
+        ):
+            await memory.add_turn("user", text, at=day, session="before")
+        async with Client(server(memory)) as client:
+            ferry = partial(said, client, "recall", prompt="What is my ferry called?")
+            assert "sold" in await ferry()
+            assert "sold" not in await ferry(as_of="2026-02")
+            assert "Brig" in await ferry(as_of="2026-02")
+            assert await ferry(min_score=9) == "No earlier turns match."
+            assert "sold" not in await said(client, "search", query="the ferry", as_of="2026-02")
+            assert "sold" not in await said(client, "ask", question="The ferry?", as_of="2026-02")
 
 
 async def test_a_client_of_one_user_meets_nothing_of_another() -> None:

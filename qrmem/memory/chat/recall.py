@@ -113,10 +113,7 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
         by_id = {turn.id: wholes[turn.id] for turn in later} | by_id
         ids = (*corrections_by_turn.get(id, ()), *(turn.id for turn in later))
         corrections_by_turn[id] = tuple(dict.fromkeys(ids))
-    corrections_by_turn = {
-        id: tuple(one for one in ids if is_said_by(said_at({"at": by_id[one].at}), options.as_of))
-        for id, ids in corrections_by_turn.items()
-    }
+    corrections_by_turn = _said_by(corrections_by_turn, by_id, options.as_of)
     facts = await _facts(chat, turns)
     return _Candidates(
         chat, tuple(recent_turns), turns, scores, corrections_by_turn, by_id, facts
@@ -216,7 +213,9 @@ class _Candidates:
         )
 
 
-async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Turn]]:
+async def corrections(
+    memory: Session, ids: Iterable[str], as_of: str = ""
+) -> dict[str, list[Turn]]:
     """Return turns with the later turns that seem to correct them; see `Memory.corrections`."""
     store = memory.store
     require_ids(ids)
@@ -224,7 +223,18 @@ async def corrections(memory: Session, ids: Iterable[str]) -> dict[str, list[Tur
     corrections_by_turn, by_id = (
         await _corrected(await memory.searcher(), asked_turns) if asked_turns else ({}, {})
     )
-    return {id: [by_id[later] for later in ids] for id, ids in corrections_by_turn.items()}
+    shown = _said_by(corrections_by_turn, by_id, as_of)
+    return {id: [by_id[later] for later in ids] for id, ids in shown.items() if ids}
+
+
+def _said_by(
+    corrections_by_turn: Mapping[str, tuple[str, ...]], by_id: Mapping[str, Turn], as_of: str
+) -> dict[str, tuple[str, ...]]:
+    """Return the corrections that were said by then."""
+    return {
+        id: tuple(one for one in ids if is_said_by(said_at({"at": by_id[one].at}), as_of))
+        for id, ids in corrections_by_turn.items()
+    }
 
 
 async def _best(
