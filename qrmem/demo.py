@@ -15,7 +15,7 @@ import qrmem
 from qrmem.cli import Exit, output
 from qrmem.cli.progress import Progress
 from qrmem.config import Settings
-from qrmem.errors import UsageError
+from qrmem.errors import UsageError, page
 
 DEMO_QUESTIONS = 3
 NO_MODEL = "no model set: built-in rules read the text; questions get the closest passages"
@@ -58,7 +58,7 @@ def _next() -> str:
         "qrmem add YOUR_FILE     # read a text of your own into qrmem.db, in this folder",
         'qrmem ask "…"           # ask it; with OPENAI_API_KEY and QRMEM_MODEL a model answers',
         "qrmem view              # look at the memory in a browser (extra serve)",
-        "qrmem --help            # all commands; docs/tutorial.md leads through them",
+        f"qrmem --help            # all commands; the tutorial: {page('tutorial')}",
     ]
     return "\n  ".join(["\nnext:", *lines])
 

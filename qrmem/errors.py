@@ -81,6 +81,11 @@ def require_extra(extra: str, what: str, *modules: str) -> None:
         raise missing_extra(extra, what)
 
 
+def page(name: str) -> str:
+    """Return the address of a page of the docs, which are not installed with the package."""
+    return f"https://github.com/qrmem/qrmem/blob/main/docs/{name}.md"
+
+
 def refused(errors: Iterable[Mapping[str, Any]]) -> str:
     """Return Pydantic's errors in plain words: `query is missing; k should be a valid integer`.
 

@@ -25,7 +25,7 @@ _KINDS: Mapping[int, tuple[type[QrmemError], str]] = {
     sqlite3.SQLITE_READONLY: (StoreUnavailable, _READ_ONLY),
     sqlite3.SQLITE_FULL: (
         StoreUnavailable,
-        "no space left for {at}; what was committed is kept: free some space, then run the same"
+        "no space left for {at}; nothing that was saved is lost: free some space, then run the same"
         " command again",
     ),
     sqlite3.SQLITE_CANTOPEN: (
@@ -40,8 +40,8 @@ _KINDS: Mapping[int, tuple[type[QrmemError], str]] = {
     ),
     sqlite3.SQLITE_IOERR: (
         StoreUnavailable,
-        "{at} cannot be read or written: the disk is full, over its quota, or failing; what was"
-        " committed is kept: free some space, then run the same command again",
+        "{at} cannot be read or written: the disk is full, over its quota, or failing; nothing"
+        " that was saved is lost: free some space, then run the same command again",
     ),
     sqlite3.SQLITE_TOOBIG: (UsageError, "{at}: a text is larger than the store can keep (1 GB)"),
 }

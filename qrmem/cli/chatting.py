@@ -92,7 +92,7 @@ def _add_recalling(actions: Any, common: Common) -> None:
         type=float,
         default=0.0,
         metavar="X",
-        help="leave out turns with a lower score (see docs/chat.md)",
+        help="leave out turns with a lower score; a strong match has 1 or more",
     )
     add_as_of(recall)
     add_schema(recall)

@@ -18,7 +18,7 @@ from qrmem.cli.arguments import BUILT
 from qrmem.cli.costing import aligned
 from qrmem.cli.parsed_arguments import settings_of
 from qrmem.config import Settings
-from qrmem.errors import MissingError, UsageError, install
+from qrmem.errors import MissingError, UsageError, install, page
 from qrmem.eval.harness import RunOptions
 from qrmem.eval.items import Corpus
 from qrmem.eval.judging import judge
@@ -432,7 +432,10 @@ _NEEDED = {"model": "a chat model", "embedder": "an embedder"}
 def listing_lines() -> list[str]:
     """Return the list as lines of text."""
     listed_parts = listing()
-    lines = ["tasks (--data names the file, or a folder that holds it; scores: docs/evaluation.md)"]
+    lines = [
+        "tasks (--data names the file, or a folder that holds it)",
+        f"  scores: {page('evaluation')}",
+    ]
     for name, task in listed_parts["tasks"].items():
         licence = "" if task["licence"] == "your own" else f"; {task['licence']}"
         lines += [

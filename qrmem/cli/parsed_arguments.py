@@ -15,6 +15,7 @@ from qrmem.cli.output import note
 from qrmem.config import Settings, misspelt
 from qrmem.errors import UsageError
 from qrmem.types import Document, Listener
+from qrmem.types.documents import OPERATORS
 
 if TYPE_CHECKING:
     from qrmem.memory import Opening
@@ -184,12 +185,17 @@ def _where(values: Sequence[str] | None) -> dict[str, dict[str, Any]]:
     conditions: dict[str, dict[str, Any]] = {}
     for word in values or ():
         match = _CONDITION.fullmatch(word)
-        if match is None:
+        if match is None or word.startswith("{"):
             raise UsageError(
-                "--where takes KEY=VALUE, KEY>=VALUE, 'KEY in A,B' or 'KEY has VALUE', not"
-                f" {word!r}"
+                "--where takes KEY=VALUE, KEY>=VALUE, 'KEY in A,B' or 'KEY has VALUE', as in"
+                f" year=1851, not {word!r}"
             )
         key, operator, text = match["key"], match["operator"].strip(), match["value"]
+        if operator[0] in "<>=" and text.startswith(("<", ">", "=")):
+            raise UsageError(
+                f"--where {word!r}: no operator is called {operator + text[0]!r}; use"
+                f" {' '.join(OPERATORS)}"
+            )
         if operator in conditions.setdefault(key, {}):
             raise UsageError(f"--where has '{key} {operator}' twice; '{key} in A,B' takes several")
         several = [_scalar(one.strip()) for one in text.split(",")]

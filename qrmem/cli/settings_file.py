@@ -15,7 +15,7 @@ from qrmem import settings_files
 from qrmem.cli import output
 from qrmem.cli.arguments import Common
 from qrmem.config import Secret, Settings, file_values
-from qrmem.errors import NotFound, UsageError
+from qrmem.errors import NotFound, UsageError, page
 from qrmem.settings_files import SETTINGS_FILE, require_file
 from qrmem.types.shown import one_line
 
@@ -187,7 +187,7 @@ def file_text() -> str:
         lines.append(f"# --- {title}\n")
         lines += [_line(name, defaults[name], description) for name, description in group.items()]
         lines.append("")
-    lines.append("# --- All others (docs/settings.md)\n")
+    lines.append(f"# --- All others ({page('settings')})\n")
     lines += [_line(name, value, "") for name, value in defaults.items() if name not in group_names]
     # The table comes last: lines after it would belong to it.
     return "\n".join([*lines, "", _STAGES])

@@ -117,6 +117,8 @@ class Adder:
             # If the embedder failed before the namespace was made, no calls can be recorded.
             if self._run.calls and await self._store.namespace(self._ns) is not None:
                 await self._store.record(self._ns, (), self._run.calls)
+        if self._models.settings.schema and self._run.reasoner.is_local and self._tally.read:
+            self._warn("schema", "no chat model is set, which the schema's own types need")
         if self._crew and (count := self._crew.lost - workers_lost):
             self._warn("worker", worker_losses(count))
         await self._look_at_yields()

@@ -47,7 +47,7 @@ def api(
     app = _new_app(is_secured=secured)
     from qrmem.web.reading import reading  # imports FastAPI
 
-    _answer_errors(app, memory, ask=ask, write=write)
+    _answer_errors(app, memory, ask=ask, write=write, user=user)
     reading(app, memory, user)
     if ask:
         asking(app, memory, user)
@@ -99,7 +99,7 @@ def _new_app(*, is_secured: bool) -> "FastAPI":
     return app
 
 
-def _answer_errors(app: "FastAPI", memory: Memory, *, ask: bool, write: bool) -> None:
+def _answer_errors(app: "FastAPI", memory: Memory, *, ask: bool, write: bool, user: str) -> None:
     """Make replies of errors: of the library, of wrong arguments, and of unknown routes."""
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import JSONResponse
@@ -125,10 +125,14 @@ def _answer_errors(app: "FastAPI", memory: Memory, *, ask: bool, write: bool) ->
 
     @app.exception_handler(HTTPException)
     async def miss(request: Request, exc: HTTPException) -> JSONResponse:
-        what = f"{request.method} {request.url.path}"
-        more = "" if write else "; this token or service only reads (write = true, or --write)"
-        more = more if ask or request.url.path != "/ask" else "; a page that asks, with --ask"
-        error = f"there is no {what}: /docs lists what there is{more}"
+        more = ""
+        if not ask and request.url.path == "/ask":
+            more = "; a page that asks, with --ask"
+        elif not write and request.method != "GET":
+            more = "; this token or service only reads (write = true, or --write)"
+        elif user:
+            more = f"; this token opens only {user}'s documents, turns and facts"
+        error = f"there is no {request.method} {request.url.path}: /docs lists all routes{more}"
         if exc.status_code not in (404, 405):
             error = _UNREAD.get(type(exc.__cause__), str(exc.detail))
         body = asdict(Refusal(whole(error)))

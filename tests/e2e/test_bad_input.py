@@ -151,6 +151,11 @@ def test_wrong_use_is_one_line(qrmem: Shell) -> None:
         (("year>true",), "cannot be bounds"),
         (("year in " + ",".join(map(str, range(2000))),), "at most 1,000"),
         (("year~1851",), "KEY>=VALUE"),
+        (("year>>1851",), "no operator is called '>>'; use = < <= > >= in has"),
+        (("year==1851",), "no operator is called '=='"),
+        (("year=>1851",), "no operator is called '=>'"),
+        (('{"year": 1851}',), "as in year=1851, not '{"),
+        (('{"year": ">1851", "at": "a=b"}',), "as in year=1851, not '{"),
     ):
         given = [one for word in words for one in ("--where", word)]
         assert_one_line(qrmem("search", "x", *given), 2, told)

@@ -153,7 +153,7 @@ async def test_what_a_killed_run_left_goes_and_what_another_writes_stays(
 
 
 async def test_a_full_disk_leaves_no_empty_memory(tmp_path: Path) -> None:
-    with no_room(), pytest.raises(StoreUnavailable):
+    with no_room(), pytest.raises(StoreUnavailable, match="nothing that was saved is lost"):
         await package.open(str(tmp_path / "m.db"), embedder="none", model="")
     assert os.listdir(tmp_path) == []
 

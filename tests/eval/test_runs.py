@@ -324,7 +324,7 @@ def test_sums_over_memories_are_exact_in_any_order() -> None:
         (
             "plain",
             ".",
-            "not a folder with questions.jsonl; docs/evaluation.md says how to write it",
+            "not a folder with questions.jsonl; how to write it: https://",
         ),
         ("tabel-2", ".", "no task or preset is called 'tabel-2'; did you mean table-2?"),
         ("xyz", ".", "no task or preset is called 'xyz'; `qrmem eval list` shows them"),

@@ -191,8 +191,9 @@ async def test_of_several_values_all_are_kept_the_last_one_last() -> None:
 
 async def test_without_a_model_a_type_of_the_same_name_applies() -> None:
     async with qrmem.open("memory://", model="", embedder="none", schema=OWN) as memory:
-        await memory.add({"id": "d", "text": "Mr. Owen Chase met Captain Ahab in Nantucket."})
+        report = await memory.add({"id": "d", "text": "Mr. Owen Chase met Captain Ahab at sea."})
         assert (await memory.entity("Owen Chase")).entity.type == "PERSON"
+        assert report.warnings == ("no chat model is set, which the schema's own types need",)
 
 
 async def test_what_was_read_otherwise_is_counted_with_what_reading_it_again_costs(

@@ -109,6 +109,13 @@ def test_each_token_is_for_its_namespace_its_user_and_its_rights(
             assert ann.get(path).status_code == 404, path
         for path in ("/status", "/usage", "/segments?document=plan", "/trees", "/document?id=plan"):
             assert ann.get(path).status_code == 404, path
+        for user, of in (("ann", ann), ("bob", bob)):
+            told = (
+                f"/docs lists all routes; this token opens only {user}'s documents, turns and facts"
+            )
+            assert of.get("/entities").json()["error"] == f"there is no GET /entities: {told}"
+        assert "only reads" not in reader.get("/nowhere").text
+        assert "only reads" in reader.post("/documents", json=document).text
         assert ann.delete("/users/bob").status_code == 404
         assert ann.post("/merges", json={"first": "A", "second": "B"}).status_code == 404
         other = {"id": "diary", "text": "Bob's."}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from qrmem.errors import UsageError
+from qrmem.errors import UsageError, page
 from qrmem.eval.items import Context, Corpus, DataFile, Dataset, Item
 from qrmem.eval.registry import DATASETS, Task
 
@@ -50,7 +50,7 @@ def data_file(name: str, task: Task, data: Path) -> Path:
     """Return the file of a task."""
     advice = f"the data: {task.where}, licence {task.licence}"
     if task.where.startswith("your own"):
-        advice = "docs/evaluation.md says how to write it"
+        advice = f"how to write it: {page('evaluation')}"
     if task.inside:
         if (data / task.inside).is_file():
             return data

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from qrmem.errors import UsageError
+from qrmem.errors import UsageError, page
 from qrmem.eval.datasets.data_files import dataset_of, each, text_of, texts_of
 from qrmem.eval.items import Context, Dataset, Item
 from qrmem.eval.registry import dataset
@@ -26,7 +26,7 @@ CORPUS, QUESTIONS = "corpus.jsonl", "questions.jsonl"
     "plain",
     "your own corpus.jsonl and questions.jsonl",
     inside=QUESTIONS,
-    where="your own folder; see docs/evaluation.md for the fields",
+    where=f"your own folder; the fields: {page('evaluation')}",
     metrics=("accuracy", "em", "cover_em", "f1", "recall@2", "recall@5", "recall@10", "all@5"),
 )
 def plain(folder: Path) -> Dataset:
