@@ -66,9 +66,11 @@ class BuildOutcome:
         states: number of segments of the given documents in each ledger state.
         problems: `(document id, segment index, reason)` of all segments that are not `ok`.
         left_out: number of entities and relations in this run without any type of a closed schema.
+        boilerplate: number of segments in `read` that are only boilerplate and gave no entities.
     """
 
     read: int = 0
     states: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[tuple[str, int, str], ...] = ()
     left_out: int = 0
+    boilerplate: int = 0

@@ -164,7 +164,11 @@ class BuildRun:
             if (row := self.reader.rows.get(id)) is not None and row.state != "ok"
         ]
         return BuildOutcome(
-            self.reader.first_readings, dict(states), tuple(problems), self.reader.left_out
+            self.reader.first_readings,
+            dict(states),
+            tuple(problems),
+            self.reader.left_out,
+            self.reader.boilerplate,
         )
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from qrmem.agents.build_state import BuildDeps
 from qrmem.agents.executor import LOCAL_BATCH
 from qrmem.llm.parallel import in_batches
+from qrmem.text.boilerplate import is_all_apparatus
 from qrmem.types import (
     CallRecord,
     Contribution,
@@ -45,6 +46,7 @@ class Reader:
         rows: segment id to its ledger row.
         first_readings: number of first passes in this run.
         left_out: number of entities and relations without any type of a closed schema.
+        boilerplate: number of segments that are only boilerplate and gave no entities.
         shared: id of each segment in a shared call to the ids of all segments of the call.
         was_answered: whether a chat model has answered in this run.
     """
@@ -54,6 +56,7 @@ class Reader:
     rows: dict[str, LedgerRow] = field(default_factory=dict)
     first_readings: int = 0
     left_out: int = 0
+    boilerplate: int = 0
     shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     was_answered: bool = False
     _warned: set[str] = field(default_factory=set)
@@ -102,6 +105,7 @@ class Reader:
         if job.reading.question:
             made = replace(made, asked=(job.reading.question,))
         self.first_readings += 1
+        self.boilerplate += not made.mentions and is_all_apparatus(job.segment.text)
         return job, self._row(job, "extracted", _reason(made)), made
 
     async def _commit(self, outcomes: Sequence[_Outcome]) -> None:

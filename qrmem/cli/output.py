@@ -222,6 +222,11 @@ def report_lines(report: AddReport, at: str = "") -> list[str]:
     if report.left_out:
         what = counted(report.left_out, "entities and relations")
         lines.append(f"left out:  {what} have none of the schema's types (the schema is closed)")
+    if report.boilerplate:
+        are = "1 segment is" if report.boilerplate == 1 else f"{report.boilerplate} segments are"
+        lines.append(
+            f"no names:  {are} only headings, contents, an index or a licence, without entities"
+        )
     if report.gone:
         lines += _gone_lines(report.gone, at)
     if report.unparsed:

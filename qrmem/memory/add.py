@@ -447,6 +447,7 @@ class Adder:
         )
         tally.read += outcome.read
         tally.left_out += outcome.left_out
+        tally.boilerplate += outcome.boilerplate
         tally.states.update(outcome.states)
         tally.problems.extend(outcome.problems)
         self._start_batch()
@@ -490,6 +491,7 @@ class Adder:
             reader=self._run.reasoner.name,
             readers=tuple(sorted(tally.readers)),
             left_out=tally.left_out,
+            boilerplate=tally.boilerplate,
             gone=tally.gone,
         )
 

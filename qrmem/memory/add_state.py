@@ -248,6 +248,7 @@ class Tally:
     unchanged: list[str] = field(default_factory=list)
     readers: set[str] = field(default_factory=set)
     left_out: int = 0
+    boilerplate: int = 0
     resumed: list[str] = field(default_factory=list)
     reused: int = 0
     read: int = 0

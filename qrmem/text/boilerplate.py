@@ -270,6 +270,13 @@ def apparatus(text: str) -> tuple[tuple[int, int], ...]:
     return (*spans, (finish, len(text))) if finish < len(text) else tuple(spans)
 
 
+def is_all_apparatus(text: str) -> bool:
+    """Return whether a text that is not blank has no words outside the parts of `apparatus`."""
+    spans = apparatus(text)
+    between = zip([0, *(end for _, end in spans)], [*(a for a, _ in spans), len(text)], strict=True)
+    return bool(spans) and not any(text[end:start].strip() for end, start in between)
+
+
 def _is_apparatus(text: str) -> bool:
     """Whether a whole text is boilerplate; a numbered list of names is not."""
     kind = boilerplate(text)

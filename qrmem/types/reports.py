@@ -66,6 +66,8 @@ class AddReport(Short):
         reader: the reasoner, build mode and prompt versions that this run reads with.
         readers: those that the unchanged documents were read with.
         left_out: number of entities and relations that a closed schema excludes.
+        boilerplate: number of segments read in this run that are only headings, contents, an index
+            or a licence, and gave no entities.
         gone: ids of documents that are kept though their files no longer exist: with `update` those
             below the given folders, and any whose name a new file from another path has.
     """
@@ -87,6 +89,7 @@ class AddReport(Short):
     reader: str = ""
     readers: tuple[str, ...] = ()
     left_out: int = 0
+    boilerplate: int = 0
     gone: tuple[str, ...] = ()
 
     @property

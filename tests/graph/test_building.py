@@ -10,6 +10,7 @@ from fakes import HashEmbedder, ScriptedReasoner
 
 import qrmem
 from qrmem.agents import BuildDeps, build_documents
+from qrmem.cli.output import report_lines
 from qrmem.errors import (
     AccessRefused,
     CapReached,
@@ -476,3 +477,15 @@ async def test_names_that_the_embedder_finds_alike_are_one_entity() -> None:
         chosen = {"embedder": embedder, "similar_names": threshold, "open_entity": False}
         await build_documents(deps(store, reasoner, tagger=tagger, **chosen), ["d0"])
         assert len(await store.list_entities("ns")) == expected
+
+
+async def test_add_counts_segments_that_are_only_headings_or_contents() -> None:
+    rows = "\n".join(f"Chapter {n}. The Ship ..... {4 * n}" for n in range(1, 6))
+    texts = {"head": "CHAPTER 12. The Whale", "list": f"Contents\n\n{rows}"}
+    texts["said"] = "CHAPTER 1\n\nAhab hunts the whale with Starbuck."
+    async with qrmem.open("memory://", embedder="none") as memory:
+        report = await memory.add(Document(text, id=id) for id, text in texts.items())
+        assert report.boilerplate == 2
+        assert any(line.startswith("no names:  2 segments are") for line in report_lines(report))
+        again = await memory.add(Document(text, id=id) for id, text in texts.items())
+        assert again.boilerplate == 0
