@@ -9,7 +9,7 @@ ROBERT = "Stop calling me Bo, call me Robert."
 NO_BULLETS = "Never use bullet points in your answers."
 BULLETS = "Forget what I said about bullet points, you can use them again."
 FRENCH = "Always answer in French."
-ENGLISH = "Always answer in English from now on."
+ENGLISH = "Always answer in English."
 
 
 async def kept(memory: "qrmem.Memory", *said: str, session: str = "old") -> list[str]:

@@ -29,6 +29,50 @@ def test_what_a_user_takes_back_or_orders_is_a_wish(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
+    [
+        "Answer me in Spanish, please, whatever language I write in.",
+        "No emojis please, ever.",
+        "Use metric units for everything.",
+        "All temperatures should be in Celsius.",
+        "Your answers should never be longer than a paragraph.",
+        "I want you to be brutally honest with me.",
+        "Be concise.",
+        "Explain things to me as if I were ten.",
+        "Skip the pleasantries.",
+        "Address me formally.",
+        "You can call me Jo.",
+        "When you quote a price, include the tax.",
+        "Every time you mention a date, add the weekday.",
+        "If I send you code, only show the changed lines.",
+        "Going forward, use tables for comparisons.",
+        "Unless I say otherwise, assume I am in Bergen.",
+        "Remember that I don't drive.",
+        "Don't forget to mention the sources.",
+        "Please only recommend places that allow dogs.",
+    ],
+)
+def test_an_instruction_without_always_is_a_wish(text: str) -> None:
+    assert is_standing(text)
+    assert is_instruction(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I can't stand long introductions.",
+        "I'm not a fan of tables in answers.",
+        "I'd appreciate it if you always cited your sources.",
+        "I generally want the short version.",
+        "We don't eat meat at home.",
+    ],
+)
+def test_what_a_user_likes_or_eats_is_a_wish(text: str) -> None:
+    assert is_standing(text)
+    assert not is_instruction(text)
+
+
+@pytest.mark.parametrize(
+    "text",
     ["I always want two options for glazes.", "I don't want emojis in texts about boats."],
 )
 def test_what_a_user_always_or_never_wants_is_a_preference(text: str) -> None:
@@ -69,6 +113,21 @@ def test_what_is_taken_back_applies_to_every_answer(text: str, expected: bool) -
         "I don't want to put emojis in texts.",
         "I don't want errors in my texts.",
         "I don't want salt in my tea.",
+        "Don't give up on your dreams.",
+        "Don't tell Anna about the party!",
+        "Don't be afraid to take risks.",
+        "Will I like it?",
+        "I like it when it rains.",
+        "Be honest, do you think it is good?",
+        "Use this data to plot the curve.",
+        "Use the metric system in this homework, please.",
+        "Reply to Anna in French for me.",
+        "When you write to Bob, mention the boat.",
+        "If I send the parcel today, when will it arrive?",
+        "Prices must be higher in Oslo.",
+        "Remember to add salt to the soup.",
+        "Explain things like recursion to me.",
+        "We don't eat out much.",
     ],
 )
 def test_other_sentences_with_these_words_are_no_wishes(text: str) -> None:
@@ -93,6 +152,19 @@ def test_other_sentences_with_these_words_are_no_wishes(text: str) -> None:
         ("Always use emojis.", "Never use emojis in letters to the harbour.", False),
         ("Always cite a source.", "Never use emojis.", False),
         ("I use bullet points.", "Forget what I said about bullet points.", False),
+        ("Always answer in French.", "Always answer in English.", True),
+        ("Always answer in French. Never use emojis.", "Reply in English, please.", True),
+        ("Always give prices in kroner.", "Always give prices in euros.", True),
+        ("Use metric units.", "Use imperial units for everything.", True),
+        ("Use the 24-hour clock.", "Use the 12-hour clock.", True),
+        ("Address me formally.", "Address me informally.", True),
+        ("Call me Jo.", "Please refer to me as Kit.", True),
+        ("Always write emails in French.", "Always answer in English.", False),
+        ("Always answer in French.", "Never answer in English.", False),
+        ("Always answer in French.", "Always answer in French and English.", False),
+        ("Always answer in French when I ask about boats.", "Always answer in English.", False),
+        ("Always give prices in kroner.", "Always give distances in miles.", False),
+        ("I speak French.", "Always answer in English.", False),
     ],
 )
 def test_a_wish_undoes_an_earlier_one(earlier: str, later: str, expected: bool) -> None:
