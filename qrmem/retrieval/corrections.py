@@ -11,12 +11,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from qrmem.retrieval.wishes import undoes, wishes
-from qrmem.text.times import MONTHS
+from qrmem.text.numbers import quantities, updated_by
+from qrmem.text.times import DAYS, MONTHS
 from qrmem.text.words import terms
 from qrmem.types import Turn
 
 _SAYS_SO = re.compile(
-    r"\b(?:actually|correction|scratch that|(?:no|any) longer|anymore|any more(?!\s\w)|i mean"
+    r"\b(?:(?<![a-z] )actually|actually(?=[.!?,]|$)|correction|scratch that"
+    r"|(?:no|any) longer|anymore|any more(?!\s\w)|i mean"
     r"|i meant|(?<!you['’]re )wrong|mistaken|change of plans?|typo"
     r"|mis(?:typed|read|heard|spoke|remembered)"
     r"|after all|(?<!how it )turns out|from now on|as of|instead(?! of)|rather than|used to"
@@ -28,8 +30,8 @@ _SAYS_SO = re.compile(
 )
 """Words for a change of state."""
 _ENDS = re.compile(
-    r"\b(?:quit|retired|resigned|left|sold|divorced|stopped|gave up|given up|dropped out"
-    r"|checked out|broke (?:down|up)|cut down)\b",
+    r"(?<!n['’]t )(?<!\bnot )(?<!\bnever )\b(?:quit|retired|resigned|left|sold|divorced|stopped"
+    r"|gave up|given up|dropped out|checked out|broke (?:down|up)|cut down)\b",
     re.IGNORECASE,
 )
 """Words that end a state."""
@@ -43,13 +45,24 @@ _ATTRIBUTE = re.compile(
     re.IGNORECASE,
 )
 """Things that a person has one of, with a value."""
+_CLOCK = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|noon|midnight"
 _HINTS = re.compile(
-    r"\b(?:(?<!for )now|nowadays|these days|sorry|new|moved|changed|raised|lowered|goes (?:up|down)"
-    r"|went (?:up|down)|is (?:up|down)|increased|reduced|extended|shortened|pushed"
-    r"|shifted|updated?|since|meanwhile|not|(?:up|down) to|but it['’]s)\b",
+    r"\b(?:actually|(?<!for )now|nowadays|these days|sorry|new|moved|changed|raised"
+    r"|lowered|goes (?:up|down)|went (?:up|down)|is (?:up|down)|increased|reduced|extended"
+    r"|shortened|pushed|shifted|updated?|since|meanwhile|not|(?:up|down) to"
+    r"|but it['’]s (?:(?:now|really|on|at|in|for) )*(?:(?-i:[A-Z\d])\w*|" + _CLOCK + r"))\b",
     re.IGNORECASE,
 )
 """Hints of a correction, if the sentence has another number or name."""
+_CHANGING = re.compile(
+    r"(?:^|[.;:!?,]\s+)(?:the|our|my|his|her|their|this)\s+((?:[\w'’-]+\s+){1,3}?)"
+    r"(?:(?:in|at|with|to|from|on|for)\s(?:[\w'’-]+\s+){1,4}?)?"
+    r"(?:(?:is|was|has|have|had|got|been|just|now|will|be)\s+)*"
+    r"(?:moved|changed|delayed|postponed|rescheduled|shifted|pushed|put off|cancel+ed"
+    r"|called off)\b",
+    re.IGNORECASE,
+)
+"""A thing that changed: "The meeting has moved"."""
 _LIVES = re.compile(
     r"\b(?:I|we)(?:['’]m| am|['’]re| are)? (?:now |currently )?(?:live|living|based) (?:now )?in"
     r" ([A-Z]\w+)"
@@ -85,21 +98,24 @@ _STATE = re.compile(
     re.IGNORECASE,
 )
 """Verbs of lasting states; a similar later event does not undo an event."""
-_COMMON = "like love live work play go need want plan run drink eat use meet take start end leave"
+_COMMON = "like love live work play go need want plan run drink eat use take start end leave"
 _VERBS = frozenset(terms(_COMMON))
 """Verbs that are no evidence of a common topic by themselves."""
 _TALK = frozenset(
     terms(
         "yeah yep yes wow hey oh sure thanks really totally definitely great awesome amazing cool"
-        " nice good glad best"
+        " nice good glad best keep time thing word moment pic photo picture share"
     )
 )
 """Words of a chat that are no topic."""
-_VALUE = re.compile(
-    r"\d[\d.,:]*\d|\d|(?<=[\w,;’'] )[^\W\d_a-z]\w+|\b(?:one|two|three|four|five|six|seven|eight"
-    r"|nine|ten|eleven|twelve|noon|midnight)\b"
-)
+_DATES = frozenset(terms(" ".join([*MONTHS, *DAYS])))
+"""Words of a date, which two things may have in common."""
+_VALUE = re.compile(rf"\d[\d.,:]*\d|\d|(?<=[\w,;’'] )[^\W\d_a-z]\w+|\b(?:{_CLOCK})\b")
 _FROM_TO = re.compile(r"\bfrom\b.+\bto\b|\bnot\b|\bbut it['’]s\b", re.IGNORECASE)
+_CODE_LINE = re.compile(
+    r"[{};=]\s*$|\w\([^()\n]*\)|\w\[['\"]|^\s*[\w.]+\s[+-]?=\s|```", re.MULTILINE
+)
+"""Signs of code; a part of a turn may have some without a fence around it."""
 _SERIES = re.compile(r"\b([^\W\d_]{3,})\s(\d+)\b(?!\s*[ap]\.?m)")
 REPLY = 2
 """Maximum number of turns until a correction that does not repeat the topic."""
@@ -238,11 +254,13 @@ def _corrects(later: str, earlier: str) -> str:
     mine, theirs = _terms(later) - _TALK, _terms(earlier) - _TALK
     shared = mine & theirs
     share = len(shared) / max(1, min(len(mine), len(theirs)))
-    if shared <= _VERBS or share < min(NAMED, MARKED) - 1e-9:
+    if _topics(shared) <= _VERBS or share < min(NAMED, MARKED) - 1e-9:
         return ""
     new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))
     has_name = any(not shared.isdisjoint(terms(word)) for word in old if word[0].isupper())
     if share < (NAMED if has_name else MARKED) - 1e-9:
+        return ""
+    if _is_of_another(later, theirs):
         return ""
     is_other, holds = bool(new - old), bool(_STATE.search(earlier))
     if _has_new_mark(_SAYS_SO, later, earlier) and (len(shared) > 1 or holds):
@@ -268,6 +286,17 @@ def _corrects(later: str, earlier: str) -> str:
     if is_same and not extra and not names and _STATE.search(later) and _STATE.search(earlier):
         return "alike"
     return ""
+
+
+def _topics(words: Collection[str]) -> set[str]:
+    return {word for word in words if word not in _DATES and not word.isdigit()}
+
+
+def _is_of_another(later: str, theirs: Collection[str]) -> bool:
+    """Return whether a text tells a change of something that the other text does not name."""
+    changed = _CHANGING.search(later)
+    topics = _topics(terms(changed[1])) if changed else set()
+    return bool(topics) and topics.isdisjoint(theirs)
 
 
 def _is_elsewhere(later: str, earlier: str) -> bool:
@@ -311,169 +340,3 @@ def _is_elliptical(later: str, earlier: str) -> bool:
         return False
     new, old = set(_VALUE.findall(later)), set(_VALUE.findall(earlier))
     return bool(new - old) and bool(old)
-
-
-# --- Quantities of a text
-
-
-_MONTH = f"(?:{'|'.join(month.title() for month in MONTHS)})"
-_COUNTS = (
-    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve"),
-)
-_QUANTITY = re.compile(
-    rf"""(?P<date>\b{_MONTH}\s+\d{{1,2}}(?!\d)|\b\d{{1,2}}\s+{_MONTH}\b)
-  | (?P<time>\b\d{{1,2}}(?::\d\d)?\s*[aApP]\.?[mM]\b|\b\d{{1,2}}:\d\d\b)
-  | (?P<money>[$€£]\s?)?(?<![\w./:-])
-    (?P<number>\d[\d,]*(?:\.\d+)?(?![\d.]*\.\d)|\b(?:{"|".join(_COUNTS)})\b)
-    (?P<share>\s?%|\spercent\b)?(?P<unit>[\s-]?[A-Za-z][a-z]*(?:\s[a-z]+){{0,2}})?""",
-    re.VERBOSE,
-)
-_CHANGED = re.compile(
-    r"\b(?:now(?!\s+(?:(?:i['’]m|i\s+am|we['’]re)\s+)?(?:trying|want|need))|recently|nowadays"
-    r"|new|updat(?:ed?|ing)|increased?|extend(?:ed)?|raised?|grown|grew|reached|improved|expanded"
-    r"|reduced|decreased|dropped|fallen|lowered|moved|postponed?|rescheduled|pushed|changed"
-    r"|adjusted|revised"
-    r"|shifted|boosted|added|actually|instead|(?:up|down)\s+to|went\s+(?:up|down)|shortened"
-    r"|delayed|brought\s+forward)\b",
-    re.IGNORECASE,
-)
-"""Words that say that a number was a different one before."""
-_GONE = re.compile(
-    r"\b(?:from|was|were|initially|originally|previously|instead of|than|under|over|below|least"
-    r"|most|within|goal of|target of|between|reach(?:ing)?|achiev(?:e|ing)|ensur(?:e|ing)"
-    r"|aim(?:ing)? for|by)\s(?:\w+\s)?$",
-    re.IGNORECASE,
-)
-"""Words before a number that is outdated, a bound, a wish or a difference."""
-_WISHED = re.compile(r"\b(?:goal|target(?:ing)?|aim(?:ing)?)\b", re.IGNORECASE)
-_IS_STEP = re.compile(
-    r"\s+(?:[a-z]+\s)?(?:increase|improvement|growth|raise|boost|gain|drop|reduction|decrease|cut|target|goal)s?\b"
-)
-"""Words after a difference or a wish: "a 12% salary increase", "an 85% coverage target"."""
-_DATED_ANEW = re.compile(
-    r"(?<!['’]s\s)(?<!\bis\s)\b(?:(?:now|new)(?:\s+(?:on|for|due|is))?"
-    r"|new\s+(?:\w+\s+){0,3}(?:deadline|date|day|schedule|time|target)\s+(?:of|is|for|on|to)"
-    r"|(?:mov(?:ed?|ing)|postponed?|rescheduled|pushed|changed|shifted|extended?|delayed|brought\s+forward)\b"
-    r"[^.;!?]{0,40}?\b(?:to|until|till|for|on|by))(?:\s+the)?\s*$",
-    re.IGNORECASE,
-)
-"""Words right before a date that changed: "new April 25", "moved to April 25"."""
-_FROM = re.compile(r"\bfrom\s(?:[a-z]+\s)?[$€£]?(\w[\w,:.]*\w|\w)(?:\s(\d{1,2})\b)?", re.IGNORECASE)
-_COUNTED_BEFORE = re.compile(
-    r"\b(?:reached|(?:increased|grown|grew|gone up|went up|risen|rose|dropped|fallen|reduced)\s+to)"
-    r"\s$"
-)
-"""Words between a counted noun and its number: "the number of mentees has grown to 7"."""
-_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_CODE_LINE = re.compile(r"[{};=]\s*$|\w\(\w*\)|```", re.MULTILINE)
-"""Signs of code; a part of a turn may have some without a fence around it."""
-_SENTENCE = re.compile(r"(?<=[.?!])\s+|\n+")
-_EMPTY = frozenset(
-    terms(
-        "trying want help need make sure working using use can know like also able think how get"
-        " give now recently already currently new understand improve complete implement optimize"
-        " update increase reduce reach ms px kb mb"
-    )
-)
-"""Words that do not tell the topic of a number."""
-_ABOUT, _MARK = 14, 6
-"""Number of words on either side of a number that tell its topic, and whether it changed."""
-
-
-class Quantity(NamedTuple):
-    """A number in a text.
-
-    Attributes:
-        units: terms of the counted noun; or only "date", "time", "share" or a currency sign.
-        value: the number as written, without separators of its digits.
-        about: terms around it.
-        is_changed: whether its words say that it was a different one before.
-        is_current: whether it is valid now: not "from 65%", and no bound, wish or difference.
-        was: the earlier value that its sentence states ("from 65% to 70%"), or "".
-    """
-
-    units: frozenset[str]
-    value: str
-    about: frozenset[str]
-    is_changed: bool
-    is_current: bool
-    was: str = ""
-
-
-@lru_cache(4096)
-def quantities(text: str) -> tuple[Quantity, ...]:
-    """Return the numbers in a text, except for those in code."""
-    return tuple(
-        quantity
-        for sentence in _SENTENCE.split(_CODE.sub("\n", text))
-        for match in _QUANTITY.finditer(sentence)
-        if (quantity := _quantity(sentence, match)) is not None
-    )
-
-
-def _quantity(sentence: str, match: re.Match[str]) -> Quantity | None:
-    groups = match.groupdict()
-    kind_named = next((kind for kind in ("date", "time", "money", "share") if groups[kind]), "")
-    kind_named = groups["money"].strip() if kind_named == "money" else kind_named
-    units = frozenset({kind_named}) if kind_named else frozenset(terms(groups["unit"] or "")[:2])
-    if not units and _COUNTED_BEFORE.search(sentence[: match.start()]):
-        units = frozenset(terms(sentence[: match.start()])[-_ABOUT:]) - _EMPTY
-    if not units:
-        return None
-    value = groups["date"] or groups["time"] or groups["number"]
-    end = match.end() if groups["date"] or groups["time"] else match.end("number")
-    behind = match.end("share") if groups["share"] else end
-    before, after = sentence[: match.start()].split(), sentence[end:].split()
-    about = terms(" ".join([*before[-_ABOUT:], *after[:_ABOUT]]))
-    marks = " ".join([*before[-_MARK:], "#", *after[: _MARK - 2]])
-    lead, text_before = " ".join(before[-4:]) + " ", sentence[: match.start()]
-    return Quantity(
-        units,
-        _plain(value),
-        frozenset(term for term in about if not term.isdigit()) - _EMPTY,
-        bool(_DATED_ANEW.search(text_before) if kind_named == "date" else _CHANGED.search(marks)),
-        not (
-            _GONE.search(lead)
-            or _WISHED.search(" ".join(before[-_ABOUT:]))
-            or _IS_STEP.match(sentence, behind)
-        ),
-        _was(" ".join(before[-_ABOUT:])),
-    )
-
-
-def _was(lead: str) -> str:
-    """Return the value after the last "from" of some words: a month with its day, or a number."""
-    from_match = [*_FROM.finditer(lead)][-1:]
-    words = [one for match in from_match for one in match.groups() if one]
-    is_value = any(any(char.isdigit() for char in word) for word in words)
-    return _plain("".join(words)) if is_value else ""
-
-
-def _plain(value: str) -> str:
-    word = value.casefold().replace(",", "").replace(" ", "")
-    return str(_COUNTS.index(word) + 1) if word in _COUNTS else word
-
-
-@lru_cache(16384)
-def updated_by(earlier: str, later: str) -> tuple[frozenset[str], ...]:
-    """Return the common terms of earlier numbers and the later ones that may replace them.
-
-    These are numbers of one unit with different values, where the later text says that the value
-    changed. A text replaces nothing if it repeats the earlier number, or if the earlier text has
-    the later number, too.
-    """
-    old, new = quantities(earlier), quantities(later)
-    old_values = {(unit, one.value) for one in old for unit in one.units}
-    new_values = {(unit, one.value) for one in new if one.is_current for unit in one.units}
-    return tuple(
-        one.about & other.about
-        for other in new
-        if other.is_changed and other.is_current
-        for one in old
-        if one.is_current and other.was in ("", one.value)
-        for units in [one.units & other.units]
-        if units and all((unit, other.value) not in old_values for unit in units)
-        if all((unit, one.value) not in new_values for unit in units)
-        if len(one.about & other.about) > 1
-    )

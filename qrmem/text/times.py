@@ -133,7 +133,7 @@ MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
     *("october", "november", "december"),
 )
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _COUNTS = {
     word: n
@@ -156,8 +156,8 @@ _TIME = re.compile(
     |this\s+(?:morning|afternoon|evening))\b
   | (?P<count>\d{{1,3}}|{_COUNT})\s+(?:of\s+)?(?P<unit>day|week|month|year)s?\s+ago\b
   | (?P<which>last|past|this|next|coming)\s+
-    (?P<what>week(?:end)?|month|year|{"|".join(_SEASONS)}|{"|".join(_DAYS)})\b
-  | (?<!every\s)(?<!each\s)(?P<weekday>{"|".join(_DAYS)})\b
+    (?P<what>week(?:end)?|month|year|{"|".join(_SEASONS)}|{"|".join(DAYS)})\b
+  | (?<!every\s)(?<!each\s)(?P<weekday>{"|".join(DAYS)})\b
   | (?:in|during|over|by|until|since)\s+(?:the\s+)?(?P<season>{"|".join(_SEASONS)})\b
   | in\s+(?P<ahead>\d{{1,3}}|{_COUNT})\s+(?:of\s+)?(?P<step>day|week|month|year)s?\b(?!\s+ago)
   | (?P<year>(?:19|20)\d\d)\b(?!-(?!(?:19|20)\d\d\b)(?:\d+-|\d{{4}}))
@@ -259,7 +259,7 @@ def _direction(match: re.Match[str], group: str) -> Direction:
 def _named_weekday(match: re.Match[str], said: date) -> _Days | None:
     if not match.group()[0].isupper():
         return None
-    day = _DAYS.index(match.group().lower())
+    day = DAYS.index(match.group().lower())
     both = [_day(_weekday(step, day, said)) for step in (-1, 1)]
     return _meant(both, _direction(match, "weekday"), said)
 
@@ -341,7 +341,7 @@ def _beside(step: int, what: str, said: date) -> _Days | None:
         years = [_months(said.year + n, _SEASONS[what], 3) for n in range(-2, 3)]
         now = next((days for days in years if days[0] <= said <= days[1]), years[2])
         return _next_to(years, step, said) if step else now
-    return _day(_weekday(step, _DAYS.index(what), said))
+    return _day(_weekday(step, DAYS.index(what), said))
 
 
 def _weekday(step: int, day: int, said: date) -> date:

@@ -110,6 +110,46 @@ def test_of_forty_dialogues_at_most_two_are_read_wrong(name: str) -> None:
             f"I am a senior producer in Leeds and it's now July 20. {LONG}",
             False,
         ),
+        ("The ferry leaves on 3 June at 10.", "The meeting moved to 9 on 3 June.", False),
+        ("The meeting is on 2 June at 10.", "The meeting moved to 9 on 3 June.", True),
+        ("The ferry to Oslo leaves on 3 June.", "The meeting in Oslo moved to 5 June.", False),
+        ("Keep me posted, James! Let me know.", "I won't quit. Gonna keep going.", False),
+        ("Her name is Samantha. I'll call her.", "I actually met Samantha in town.", False),
+        (
+            "Harry Potter is amazing.",
+            "Nope, but it's my first time. I'm here for the Harry Potter stuff.",
+            False,
+        ),
+        (
+            f"The start page of our harbour site loads in 120 ms for the guests. {LONG}",
+            f"The start page of our harbour site has now improved to 300 ms. {LONG}",
+            False,
+        ),
+        (
+            f"The start page of our harbour site loads in 300 ms for the guests. {LONG}",
+            f"The start page of our harbour site has now improved to 120 ms. {LONG}",
+            True,
+        ),
+        (
+            f"My Zotero library on whaling voyages has 45 sources by now. {LONG}",
+            f"I've added 5 sources to my Zotero library on whaling voyages. {LONG}",
+            False,
+        ),
+        (
+            f"The harbour socket timeout of the tide gauge is 5 seconds. {LONG}",
+            f"The harbour socket timeout of the tide gauge was raised to 60 seconds. {LONG}",
+            False,
+        ),
+        (
+            f"The harbour socket timeout of the tide gauge is 5 seconds. {LONG}",
+            f"The socket timeout of the tide gauge was raised from 5 to 60 seconds. {LONG}",
+            True,
+        ),
+        (
+            f"The refresh token of the gauge has a 7 day expiry. {LONG}",
+            f"The gauge gets a new refresh token 5 minutes before expiry. {LONG}",
+            False,
+        ),
     ],
 )
 def test_what_corrects_and_what_does_not(earlier: str, later: str, *, corrects: bool) -> None:
