@@ -82,8 +82,9 @@ STANDING = 0.3
 """Bonus for a part of a turn that states a lasting wish of the user."""
 STATED = 0.8
 """Bonus for statements of users about themselves, if they ask about themselves."""
-_SECOND = 0.8
-"""Factor on each further part of a turn that is already shown."""
+_SECOND, _SECOND_OF_ALL = 0.8, 0.5
+"""Factors on each further part of a turn that is already shown: usually, and for a summary, which
+needs more turns rather than more of each."""
 _STRETCHES, _SPREAD = 20, 0.9
 """Number of sections of the conversation, for prompts about the order of things, and the
 factor on each further part of a section."""
@@ -440,9 +441,10 @@ def best_first(parts: Iterable[TurnPart], asked: PromptTerms, last: int) -> Iter
     turns: Counter[int] = Counter()
     stretches: Counter[int] = Counter()
     stretch = max(1, -(-last // _STRETCHES)) if asked.is_spread else 0
+    further = _SECOND_OF_ALL if asked.is_of_all and not stretch else _SECOND
 
     def worth(part: TurnPart) -> float:
-        score = part.score * _SECOND ** turns[part.turn]
+        score = part.score * further ** turns[part.turn]
         return score * _SPREAD ** stretches[part.turn // stretch] if stretch else score
 
     waiting = [(-round(part.score, 4), part.turn, part.index, part) for part in parts]

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from qrmem.retrieval import turn_ranking
-from qrmem.retrieval.turn_ranking import Place, PromptTerms, _own_terms
+from qrmem.retrieval.turn_ranking import Place, PromptTerms, TurnPart, _own_terms, best_first
 from qrmem.text import times
 from qrmem.text.times import periods
 
@@ -87,3 +87,19 @@ def test_words_that_stand_in_different_turns_are_worth_what_they_name(
 ) -> None:
     rarity = {"need": 5.0, "pier": 4.0, "chain": 4.0}
     assert PromptTerms(prompt).share(rarity, 5.0, [["pier"], ["chain"]]) == share
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("What did the crane's repairs cost?", [1, 1, 2]),
+        ("Give me a summary of the crane's repairs.", [1, 2, 1]),
+        ("In which order did I mention the crane's repairs?", [1, 1, 2]),
+    ],
+)
+def test_a_summary_prefers_another_turn_to_more_of_the_same(
+    prompt: str, expected: list[int]
+) -> None:
+    parts = [TurnPart(1, 0, 1.0), TurnPart(1, 1, 0.9), TurnPart(2, 0, 0.6)]
+    ordered = best_first(parts, PromptTerms(prompt), last=2)
+    assert [part.turn for part in ordered] == expected
