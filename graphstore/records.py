@@ -65,6 +65,7 @@ class NameRow:
         forms: surface forms with their numbers of occurrences, in the order of `by_frequency`.
         entity_name: the entity's name.
         entity_type: the entity's type.
+        blocks: the requested blocks that have it, if the store reports them.
     """
 
     key: str
@@ -72,6 +73,7 @@ class NameRow:
     forms: tuple[tuple[str, int], ...] = ()
     entity_name: str = ""
     entity_type: str = ""
+    blocks: Collection[int] | None = field(default=None, compare=False)
 
     @property
     def surface(self) -> str:

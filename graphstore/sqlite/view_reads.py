@@ -35,7 +35,7 @@ _OF_ENTITIES = """
     CROSS JOIN document d ON d.num = s.document
 """
 _NAMES = """
-    SELECT n.key, e.key, e.name, e.type, (
+    SELECT n.num, n.key, e.key, e.name, e.type, (
         SELECT json_group_array(json_array(form, count)) FROM form WHERE form.name = n.num)
 """
 _ENTITY = "CROSS JOIN entity e ON e.num = n.entity"
@@ -46,30 +46,37 @@ def names(db: sqlite3.Connection, ns: str, wanted: NameFilter | None = None) -> 
     number = namespace_number(db, ns)
     if wanted is None:
         rows = db.execute(f"{_NAMES} FROM name n {_ENTITY} WHERE n.ns = ?", (number,))
-    else:
-        pick(db, _matching_names(db, number, wanted))
-        rows = db.execute(f"{_NAMES} FROM picked CROSS JOIN name n ON n.num = picked.num {_ENTITY}")
-    return sorted(map(_name, rows), key=attrgetter("key"))
+        return sorted((_name(row) for row in rows), key=attrgetter("key"))
+    blocks = _matching_names(db, number, wanted)
+    pick(db, blocks)
+    rows = db.execute(f"{_NAMES} FROM picked CROSS JOIN name n ON n.num = picked.num {_ENTITY}")
+    return sorted((_name(row, blocks[row[0]]) for row in rows), key=attrgetter("key"))
 
 
-def _matching_names(db: sqlite3.Connection, ns: int, wanted: NameFilter) -> set[int]:
-    """Return the numbers of the names that pass a filter."""
-    sql = "SELECT num FROM name WHERE ns = ? AND key >= ? AND key < ?"
-    numbers = {
-        num for norm in set(wanted.norms) for (num,) in db.execute(sql, (ns, *key_range(norm)))
-    }
-    entities = entity_numbers(db, ns, wanted.entities).values()
-    numbers.update(n for (n,) in rows_in(db, "SELECT num FROM name WHERE entity IN ({})", entities))
+def _matching_names(
+    db: sqlite3.Connection, ns: int, wanted: NameFilter
+) -> dict[int, Collection[int]]:
+    """Return the numbers of the names that pass a filter, with the requested blocks of each."""
+    blocks: defaultdict[int, list[int]] = defaultdict(list)
     sql = "SELECT name FROM name_block WHERE ns = ? AND block = ? LIMIT ?"
-    numbers.update(
-        name for pair in wanted.blocks.items() for (name,) in db.execute(sql, (ns, *pair))
-    )
-    return numbers
+    for block, most in wanted.blocks.items():
+        for (name,) in db.execute(sql, (ns, block, most)):
+            blocks[name].append(block)
+    found: dict[int, Collection[int]] = {**blocks}
+    sql = "SELECT num FROM name WHERE ns = ? AND key >= ? AND key < ?"
+    for norm in set(wanted.norms):
+        for (num,) in db.execute(sql, (ns, *key_range(norm))):
+            found.setdefault(num, ())
+    entities = entity_numbers(db, ns, wanted.entities).values()
+    for (num,) in rows_in(db, "SELECT num FROM name WHERE entity IN ({})", entities):
+        found.setdefault(num, ())
+    return found
 
 
-def _name(row: Sequence[Any]) -> NameRow:
-    key, entity, name, type_, forms = row
-    return NameRow(key, entity, by_frequency(dict(json.loads(forms))), name, type_)
+def _name(row: Sequence[Any], blocks: Collection[int] | None = None) -> NameRow:
+    _, key, entity, name, type_, forms = row
+    forms = by_frequency(dict(json.loads(forms)))
+    return NameRow(key, entity, forms, name, type_, blocks)
 
 
 def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entity]:

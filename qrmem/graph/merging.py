@@ -339,14 +339,14 @@ class AffectedNames:
             if (norm := split_key(row.key)[0]) in norms_wanted:
                 self._equal[norm].append(row.key)
                 touched.append(row)
-            for block in most.keys() & blocks_of(row.key):
+            for block in _blocks_in(row, most):
                 keys_by_block[block].append(row.key)
         for block, keys in keys_by_block.items():
             self._blocks[block] = keys if len(keys) <= MOST else None
+        # A full block was too large before, and still decides nothing.
+        small = {block for block, keys in keys_by_block.items() if len(keys) < most[block]}
         for row in rows:
-            own = own_block(row.key)
-            # A full block was too large before, and still decides nothing.
-            if own in most and len(keys_by_block[own]) < most[own]:
+            if not small.isdisjoint(_blocks_in(row, most)) and own_block(row.key) in small:
                 touched.append(row)
         return touched
 
@@ -372,7 +372,8 @@ class AffectedNames:
             for key, forms in self._added.items():
                 self._grown[key] = _with_occurrences(key, rows.get(key), forms)
             self.new = self._added.keys() - rows.keys()
-        rows |= {key: self._grown[key] for key in rows.keys() & self._grown.keys()}
+        for key in rows.keys() & self._grown.keys():
+            rows[key] = replace(self._grown[key], blocks=rows[key].blocks)
         for key in self.new:
             is_called = split_key(key)[0] in wanted.norms or key in wanted.entities
             if is_called or not wanted.blocks.keys().isdisjoint(blocks_of(key)):
@@ -403,11 +404,18 @@ class _Uses(Mapping[str, NameUse]):
         return len(self._rows)
 
 
+def _blocks_in(row: NameRow, wanted: Mapping[int, int]) -> Collection[int]:
+    """Return which of some requested blocks a name is in."""
+    return wanted.keys() & blocks_of(row.key) if row.blocks is None else row.blocks
+
+
 def _with_occurrences(key: str, row: NameRow | None, added: Mapping[str, int]) -> NameRow:
     """Return a name with more occurrences; a new name is its own entity until it is resolved."""
-    forms = Counter(dict(row.forms) if row else {})
+    if row is None:
+        return NameRow(key, key, by_frequency(added))
+    forms = Counter(dict(row.forms))
     forms.update(added)
-    return replace(row or NameRow(key, key), forms=by_frequency(forms))
+    return replace(row, forms=by_frequency(forms))
 
 
 def _partners(decisions: Sequence[MergeDecision]) -> Mapping[str, set[str]]:

@@ -93,9 +93,13 @@ class Judge:
         typed = [other for other in equal if other != key and split_key(other)[1]]
         if not kind and typed:
             return typed[0] if len(typed) == 1 else ""
-        if block is None or self._is_told_apart(key, block):
+        if block is None or kind in NUMERIC or self._is_told_apart(key, block):
             return ""
-        fitting = [other for other in block if self._may_stand_for(key, other, block)]
+        own = fullness(norm)
+        fuller = [other for other in block if fullness(split_key(other)[0]) > own]
+        fitting = [other for other in fuller if self._may_stand_for(key, other, block)]
+        if not fitting:
+            return ""
         block = self._without_rare_titles(key, block, fitting)
         fitting = [other for other in fitting if other in block]
         of_type = [other for other in fitting if kind and _is_of_type(other, kind, norm)]

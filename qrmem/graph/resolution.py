@@ -108,10 +108,9 @@ def resolution_of(
     """
     trees = _Trees(uses)
     trees.follow(decisions)
-    for key in sorted(parents, key=by_fullness, reverse=True):
-        if parents[key]:
-            is_equal = split_key(key)[0] == split_key(parents[key])[0]
-            trees.unite(key, parents[key], "exact" if is_equal else "alias")
+    for key in sorted(filter(parents.get, parents), key=by_fullness, reverse=True):
+        is_equal = split_key(key)[0] == split_key(parents[key])[0]
+        trees.unite(key, parents[key], "exact" if is_equal else "alias")
     trees.unite_similar(similar)
     return trees.resolution()
 
@@ -261,6 +260,13 @@ def _may_be_similar(first: str, second: str) -> bool:
 
 def _entity_row(uses: Sequence[NameUse]) -> EntityRow:
     """Return the entity of some names, with its canonical name, spelling and type."""
+    if len(uses) == 1:  # as most entities have
+        (use,) = uses
+        norm, kind = split_key(use.key)
+        is_spelled = normalise_name(use.surface) == norm
+        return EntityRow(
+            use.key, " ".join(use.surface.split()) if is_spelled else norm.title(), kind
+        )
     counts: dict[str, int] = defaultdict(int)
     types: dict[str, int] = defaultdict(int)
     for use in uses:

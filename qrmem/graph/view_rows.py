@@ -9,6 +9,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 
@@ -238,12 +239,11 @@ class _Times:
     def __init__(self, text: str, said_at: str) -> None:
         self._text = text
         self._said_at = said_at
-        self._sentences: list[tuple[str, set[str]]] | None = None
 
     def of(self, statement: Statement) -> Validity:
         """Return the validity of a statement."""
         validity = _given_validity(statement)
-        if any(validity) or not has_bounds(self._text):
+        if any(validity) or not self._bounded:
             return validity
         ends = statement.head, statement.tail
         sentence = self._sentence(statement.description, ends)
@@ -254,24 +254,28 @@ class _Times:
 
         If no sentence has a word of the description, only one may name both ends.
         """
+        both = {line for line in self._lines if all(end in line for end in ends)}
+        if both.isdisjoint(self._bounded):  # the usual case: the sentence states no validity
+            return ""
         words = set(terms(description)).difference(*map(terms, ends))
         score, is_own, _, sentence = max(
-            (
-                (len(words & own), all(end in line for end in ends), -len(line), line)
-                for line, own in self._lines()
-            ),
-            default=(0, False, 0, ""),
+            (len(words & own), line in both, -len(line), line)
+            for line, own in zip(self._lines, self._terms, strict=True)
         )
-        if not is_own:
-            return ""
-        both = {line for line, _ in self._lines() if all(end in line for end in ends)}
-        return sentence if score or len(both) == 1 else ""
+        return sentence if is_own and (score or len(both) == 1) else ""
 
-    def _lines(self) -> list[tuple[str, set[str]]]:
-        if self._sentences is None:
-            lines = (" ".join(self._text[a:b].split()) for a, b in sentences(self._text))
-            self._sentences = [(line, set(terms(line))) for line in lines]
-        return self._sentences
+    @cached_property
+    def _lines(self) -> list[str]:
+        return [" ".join(self._text[a:b].split()) for a, b in sentences(self._text)]
+
+    @cached_property
+    def _bounded(self) -> list[str]:
+        """The lines that may state a validity."""
+        return [*filter(has_bounds, self._lines)] if has_bounds(self._text) else []
+
+    @cached_property
+    def _terms(self) -> list[set[str]]:
+        return [set(terms(line)) for line in self._lines]
 
 
 class _Names:

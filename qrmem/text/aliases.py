@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from qrmem.text import listed
 from qrmem.text.numbers import canonical_number, designate_apart, numbers, roman
@@ -192,9 +193,23 @@ def is_alias(short: str, long: str) -> bool:
     return _is_initialled(a.core, b.core) or _is_acronym(a.acronym, b.words) or _is_part(a, b)
 
 
+class _Parts(NamedTuple):
+    """The parts of a normalised name that tell its blocks.
+
+    Attributes:
+        rest: words without titles and articles, as they are written.
+    """
+
+    titles: tuple[str, ...]
+    rest: tuple[str, ...]
+    words: tuple[str, ...]
+    core: tuple[str, ...]
+    generation: str
+
+
 @lru_cache(maxsize=MEMO_SIZE)
-def _parsed(name: str) -> _Name:
-    words = normalise_name(name).split()
+def _parts(norm: str) -> _Parts:
+    words = norm.split()
     if len(words) > 2 and words[0] in ("a", "an") and len(words[1]) > 1:
         words = words[1:]
     titles, rest = split_titles(words)
@@ -208,19 +223,25 @@ def _parsed(name: str) -> _Name:
         generation = _GENERATIONS[core.pop()]
     while len(core) > 1 and core[-1] in _COMPANY:
         core.pop()
+    return _Parts(titles, rest, parsed_words, tuple(core), generation)
+
+
+@lru_cache(maxsize=1 << 13)
+def _parsed(name: str) -> _Name:
+    titles, rest, words, core, generation = _parts(normalise_name(name))
     numerals = frozenset(i for i in range(len(core)) if rest[i] != core[i] and roman(rest[i]))
     place = len(normalise_name(name.partition(",")[2]).split()) if "," in name else 0
     joined = (word for word in name.split() if "-" in word.strip("-")) if "-" in name else ()
     compounds = tuple(frozenset(normalise_name(word).split()) for word in joined)
     return _Name(
         titles,
-        words=parsed_words,
-        core=tuple(core),
+        words=words,
+        core=core,
         generation=generation,
         numerals=numerals,
         place=place,
         compounds=compounds,
-        sex=sex(titles, tuple(core)),
+        sex=sex(titles, core),
         spelling=plain_spelling(core),
         numbers=numbers(core),
         acronym=_acronym(name),
@@ -240,13 +261,16 @@ def _are_two(a: _Name, b: _Name) -> bool:
 
 
 def core_of(name: str) -> tuple[str, ...]:
-    """Return a name's words without titles, generation and company form; numbers in digits."""
-    return _parsed(name).core
+    """Return a normalised name's words without titles, generation and company form.
+
+    Numbers are in digits.
+    """
+    return _parts(name).core
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """Return all words of a name except titles; numbers in digits."""
-    return _parsed(name).words
+    """Return all words of a normalised name except titles; numbers in digits."""
+    return _parts(name).words
 
 
 def plain_spelling(words: Sequence[str]) -> str:
@@ -256,6 +280,8 @@ def plain_spelling(words: Sequence[str]) -> str:
         text = unicodedata.normalize("NFD", text)
         text = "".join(c for c in text if not "\u0300" <= c <= "\u036f")
         text = unicodedata.normalize("NFC", text)
+    elif 1 not in map(len, words):  # the usual case
+        return text
     return _LONE_LETTERS.sub(r"\1", text)
 
 

@@ -87,7 +87,9 @@ def spells(form: str, key: str) -> bool:
 
 def best_form(key: str, forms: Iterable[tuple[str, int]]) -> str:
     """Return the most frequent form that spells a name, else one with its words, else any."""
-    norm = split_key(key)[0]
+    norm, forms = split_key(key)[0], [*forms]
+    if len(forms) == 1:
+        return forms[0][0]
     return min(
         forms,
         key=lambda f: (not spells(f[0], key), normalise_name(f[0]) != norm, -f[1], -len(f[0]), f),
