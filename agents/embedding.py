@@ -12,7 +12,7 @@ from qrmem.graph.name_parents import NUMERIC
 from qrmem.graphstore.protocol import GraphStore, NameRow
 from qrmem.llm.parallel import in_batches
 from qrmem.retrieval import scoring
-from qrmem.retrieval.similarity import vector_owner
+from qrmem.retrieval.scoring import vector_owner
 from qrmem.text.names import split_key
 from qrmem.types import Embedder, Event, Listener
 

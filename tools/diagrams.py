@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qrmem.agents import STRATEGIES, building
 from qrmem.agents.search.steps import search_graph
-from qrmem.agents.strategies import whole
+from qrmem.agents.strategies import one_reading
 
 ROOT = Path(__file__).parents[1]
 HEAD = """\
@@ -41,7 +41,7 @@ def _house() -> str:
 
 
 def _sections() -> Iterator[str]:
-    for name, strategy in {**STRATEGIES, whole.NAME: whole.STRATEGY}.items():
+    for name, strategy in {**STRATEGIES, one_reading.WHOLE_NAME: one_reading.WHOLE}.items():
         yield _section(f"ask: {name}", search_graph(strategy).get_graph().draw_mermaid())
     yield _section("add", building.build_graph().get_graph().draw_mermaid())
 

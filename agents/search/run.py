@@ -15,7 +15,7 @@ from qrmem.graphstore.codec import to_plain
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import BestEffortWriter
 from qrmem.llm.run import Run
-from qrmem.retrieval.similarity import EdgeScorer
+from qrmem.retrieval.scoring import EdgeScorer
 from qrmem.text.names import split_key
 from qrmem.text.sentences import sentences
 from qrmem.types import (

@@ -7,28 +7,25 @@ from qrmem.agents.search.run import Search
 from qrmem.agents.search.steps import Strategy, followed
 from qrmem.agents.strategies import (
     entity_trial,
-    fragment,
     graph_expansion,
     inner_loop,
+    one_reading,
     overview,
-    passages,
     raptor,
     reflection,
-    temp_mem,
-    whole,
 )
 
 STRATEGIES: Mapping[str, Strategy] = {
     "reflection": reflection.STRATEGY,
     "graph-expansion": graph_expansion.STRATEGY,
     "entity-trial": entity_trial.STRATEGY,
-    "fragment": fragment.STRATEGY,
+    "fragment": one_reading.FRAGMENT,
     "inner-loop": inner_loop.STRATEGY,
     "overview": overview.STRATEGY,
     "raptor": raptor.STRATEGY,
     "raptor-layered": raptor.LAYERED,
-    "temp-mem": temp_mem.STRATEGY,
-    "passages": passages.STRATEGY,
+    "temp-mem": one_reading.TEMP_MEM,
+    "passages": one_reading.PASSAGES,
 }
 """Names that a user may choose."""
 DEFAULT, WITHOUT_MODEL = "reflection", "passages"
@@ -54,14 +51,15 @@ async def run_strategy(run: Search) -> AsyncGenerator[Any, None]:
 async def strategy_of(run: Search) -> tuple[str, Strategy]:
     """Return the name of a run's strategy: of the interrupted run, chosen, or the default."""
     name = run.begun or run.options.strategy or await _default(run)
-    return name, whole.STRATEGY if name == whole.NAME else STRATEGIES[name]
+    is_whole = name == one_reading.WHOLE_NAME
+    return name, one_reading.WHOLE if is_whole else STRATEGIES[name]
 
 
 async def _default(run: Search) -> str:
     """Return the strategy if the user chose none; some options need a walk."""
     options = run.options
-    if await whole.fits(run):
-        return whole.NAME
+    if await one_reading.fits(run):
+        return one_reading.WHOLE_NAME
     if run.caller is not None and not options.is_walk and overview.is_about_all(options.question):
         return overview.NAME
     return WITHOUT_MODEL if run.reasoner.is_local and not options.is_walk else DEFAULT

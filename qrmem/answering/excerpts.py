@@ -10,8 +10,7 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from qrmem.answering.evidence import Clue, Evidence, Line, lines
-from qrmem.answering.query import WORD, Query, content, query
+from qrmem.answering.evidence import WORD, Clue, Evidence, Line, Query, content, lines, query
 from qrmem.extraction import vocabulary as voc
 from qrmem.retrieval.definitions import defines, identifiers
 from qrmem.text.boilerplate import boilerplate

@@ -5,11 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from qrmem.answering import excerpts
-from qrmem.answering.evidence import Clue, Evidence
-from qrmem.answering.query import content, names_in, query
+from qrmem.answering.evidence import Clue, Evidence, content, names_in, query
 from qrmem.errors import WindowTooSmall
-from qrmem.extraction.extractive_summary import read_with, summary
-from qrmem.extraction.rule_relations import statements
+from qrmem.extraction.sentence_reading import read_with, statements, summary
 from qrmem.types import (
     AskContext,
     Contribution,

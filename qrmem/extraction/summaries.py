@@ -10,8 +10,8 @@ from math import log
 from typing import Any
 
 from qrmem.errors import ModelOutputError
-from qrmem.extraction import extractive_summary
-from qrmem.extraction.extractive_summary import flat
+from qrmem.extraction import sentence_reading
+from qrmem.extraction.sentence_reading import flat
 from qrmem.llm.found_json import candidates
 from qrmem.llm.parallel import each
 from qrmem.llm.prompting import Caller, Kept
@@ -241,7 +241,7 @@ def extractive(
     whole = "\n".join(text.pieces)
     parts = [Segment(str(n), "", n, 0, len(p), p, 0) for n, p in enumerate(text.pieces)]
     room = max(24, min(limit, count(whole) // SHARE))
-    summary = extractive_summary.summary("", parts, count, room)
+    summary = sentence_reading.summary("", parts, count, room)
     if not summary:  # one sentence that is longer than the limit, or no sentence at all
         summary = " ".join(whole.split()[:room])
     surprises_found = surprises(whole, text.around) if surprising else ()

@@ -2,7 +2,7 @@
 
 For `add` and trees the real code runs dry: real prompts, counted as they would be sent,
 and a stub whose replies have the mean length of real replies (`qrmem.llm.forecast`). The usage of
-a question is estimated (`qrmem.memory.plan_ask`). Nothing is written, and no server is called.
+a question is estimated (`qrmem.memory.dry_run`). Nothing is written, and no server is called.
 """
 
 import math
@@ -24,9 +24,8 @@ from qrmem.llm.forecast import Dry, stage_plans, wall_time
 from qrmem.memory.add import Adder
 from qrmem.memory.add_state import FileIds, IngestState
 from qrmem.memory.ask import resolved
-from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store
+from qrmem.memory.dry_run import DIMENSION, DryModels, StubEmbedder, dry_store, plan_question
 from qrmem.memory.inspect import read_otherwise
-from qrmem.memory.plan_ask import plan_question
 from qrmem.memory.runtime import new_namespace
 from qrmem.memory.session import Session
 from qrmem.memory.summary_trees import TreePreset, require_known, run_build

@@ -13,8 +13,7 @@ from typing import Any
 
 from qrmem.errors import BadDocument, QrmemError, require_extra
 from qrmem.text.decoding import LEFT_OUT, ByteBudget, decode
-from qrmem.text.epub import open_book
-from qrmem.text.html import read_html
+from qrmem.text.markup import open_book, read_html
 from qrmem.text.normalise import normalise
 from qrmem.types import Part
 

@@ -210,7 +210,7 @@ def _read_text(
     decoded, encoding = decode(data, name)
     extra = {"encoding": encoding}
     if kind == "html" or (not kind and _HTML.match(decoded[:_HEADER].lstrip())):
-        from qrmem.text.html import read_html  # loads lxml, which a search does not need
+        from qrmem.text.markup import read_html  # loads lxml, which a search does not need
 
         return *read_html(decoded), extra
     text = normalise(decoded)

@@ -31,7 +31,7 @@ from qrmem.types import (
 from qrmem.types.documents import TreeNode, TreeTop
 from qrmem.types.turns import USER_KEY
 from qrmem.types.usage import UsageRow
-from qrmem.web.asking import MOST, note_length
+from qrmem.web.api import MOST, note_length
 from qrmem.web.entities import conversing, naming
 from qrmem.web.guard import own_document, own_user, own_where
 from qrmem.web.response_models import (

@@ -12,7 +12,7 @@ from graph.worlds import Part, answers_with, ask, memory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qrmem.agents.strategies.temp_mem import middle_left_out
+from qrmem.agents.strategies.one_reading import middle_left_out
 from qrmem.errors import UsageError
 from qrmem.retrieval.fragments import (
     Fragments,

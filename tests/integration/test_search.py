@@ -18,7 +18,7 @@ from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.protocol import EntityRow, MentionRow, ViewUpdate
 from qrmem.graphstore.sqlite.store import SqliteStore
 from qrmem.retrieval import EdgeScorer, Searcher, embed_segments
-from qrmem.retrieval.similarity import vector_owner
+from qrmem.retrieval.scoring import vector_owner
 from qrmem.text.words import CUT, terms
 from qrmem.types import Document, Hit, Segment
 

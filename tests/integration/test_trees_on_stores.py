@@ -11,7 +11,7 @@ from servers.openai_server import serving
 
 import qrmem
 from qrmem.errors import NotFound, QrmemError
-from qrmem.extraction.extractive_summary import flat
+from qrmem.extraction.sentence_reading import flat
 
 Opener = Callable[..., AbstractAsyncContextManager[qrmem.Memory]]
 STORES = ["memory", "file", pytest.param("neo4j", marks=pytest.mark.neo4j)]

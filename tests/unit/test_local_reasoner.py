@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qrmem.answering.evidence import Evidence
+from qrmem.answering.evidence import Evidence, query
 from qrmem.answering.excerpts import absent_names
 from qrmem.answering.local import LocalReasoner
-from qrmem.answering.query import query
 from qrmem.errors import WindowTooSmall
-from qrmem.extraction.extractive_summary import read, weight
-from qrmem.extraction.rule_relations import around
+from qrmem.extraction.sentence_reading import around, read, weight
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import AskContext, Mention, Passage, Reading, Reasoner, Segment, Verdict
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.extraction.extractive_summary import read
 from qrmem.extraction.rules_tagger import RulesTagger, tagged
+from qrmem.extraction.sentence_reading import read
 from qrmem.extraction.summaries import surprises
 
 DATA = Path(__file__).parent / "data"
