@@ -32,7 +32,7 @@ def main(data: Path, url: str, model: str, kept: Path, cases: int, page: Path = 
     told = []
     for preset in PRESETS:
         words = ["eval", "run", preset, "--data", str(folder), "--sample", str(cases), "--quiet"]
-        words += ["--system", "Prompt,Rules", "--embedder", "none", "--concurrency", "1"]
+        words += ["--system", "Prompt", "--embedder", "none", "--concurrency", "1"]
         with contextlib.redirect_stdout(io.StringIO()):
             qrmem([*words, "--model", model, "--base-url", url, "--out", str(kept / preset)])
         report = (kept / preset / "report" / "report.md").read_text(encoding="utf-8")

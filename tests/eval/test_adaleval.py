@@ -20,8 +20,7 @@ from qrmem.eval.preset import folder_of
 from qrmem.eval.registry import build
 from qrmem.eval.report.plots import Panel, panels
 from qrmem.eval.report.results import Results
-from qrmem.eval.systems.adaleval_prompting import best_answer, without_middle
-from qrmem.eval.systems.ordering import order
+from qrmem.eval.systems.adaleval_prompting import without_middle
 from qrmem.llm.tokenizers import open_tokenizer
 from tools import adaleval_small_model
 
@@ -286,7 +285,7 @@ def test_a_preset_without_usable_data_is_refused_on_one_line(
         (str(other), "line 1 has no field 'prompt'"),
     ):
         for action, *words in (("run", "--out", "r"), ("plan", "--model", "m")):
-            command = ["eval", action, "ada-leval-tsort", "--data", source, "--system", "Rules"]
+            command = ["eval", action, "ada-leval-tsort", "--data", source, "--system", "FragRel"]
             assert main([*command, *words]) == 2
             (line,) = capsys.readouterr().err.splitlines()
             assert told in line
@@ -296,7 +295,7 @@ def test_a_preset_without_usable_data_is_refused_on_one_line(
 
 def test_rates_of_following_and_copying_have_figures_beside_the_paper_s(data: Path) -> None:
     shutil.copy(data / "tsort" / "tsort_1k.jsonl", "tsort_2k.jsonl")
-    preset_run("ada-leval-tsort", Path.cwd(), "--system", "Prompt,Rules")
+    preset_run("ada-leval-tsort", Path.cwd(), "--system", "Prompt,BM25 (Max)")
     names = ("", "-figure-2-instruction-following", "-table-4-copied-examples")
     report = Path("r/report/report.md").read_text(encoding="utf-8")
     for name in names:
@@ -375,30 +374,6 @@ def test_our_strategies_and_baselines_answer_both(data: Path) -> None:
             assert all(found.mean("follows") is not None for found in results.systems.values())
 
 
-def test_rules_order_and_choose_without_a_model(data: Path) -> None:
-    results = run("tsort", data / "tsort" / "tsort_1k.jsonl", "--system", "ada-rules")
-    assert (value(results, "ada-rules", "strict") or 0) >= 0.5
-    assert value(results, "ada-rules", "follows") == 1.0
-
-
-def test_rules_find_the_answer_that_answers() -> None:
-    question = "How do I parse JSON in Python?\nMy json.loads call fails on a file object."
-    answers = [
-        "I have the same problem, thanks for any news?",
-        "Use CSS flexbox to centre a div in its parent.",
-        "json.loads takes text: pass json.load(f) the file object, and Python will parse the JSON.",
-    ]
-    assert best_answer(question, answers) == 2
-    assert best_answer(question, answers[::-1]) == 0
-
-
-def test_rules_put_paragraphs_back() -> None:
-    paragraphs = story().split("\n\n")[:18]
-    parts = ["\n\n".join(paragraphs[at : at + 3]) for at in range(3, 15, 3)]
-    shown = [parts[k] for k in (2, 0, 3, 1)]
-    assert order(shown, "\n\n".join(paragraphs[:3]), "\n\n".join(paragraphs[15:])) == [2, 4, 1, 3]
-
-
 def test_a_middle_that_is_cut_leaves_both_ends() -> None:
     count = open_tokenizer("builtin").count
     text = " ".join(f"w{n}" for n in range(400))
@@ -427,7 +402,7 @@ def test_the_right_answer_is_moved_and_the_others_keep_their_order(
 
 def test_the_first_cases_are_the_files_first(data: Path) -> None:
     file = data / "best" / "bestanswer_1k.jsonl"
-    results = run("bestanswer", file, "--system", "ada-rules", "--first", "2")
+    results = run("bestanswer", file, "--system", "bm25", "--first", "2")
     assert set(results.items) == {"bestanswer-0", "bestanswer-1"}
 
 
@@ -488,5 +463,6 @@ def test_an_item_that_is_none_is_named(tmp_path: Path, task: str, record: Any, t
 def test_other_questions_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     data = Path(__file__).parent / "data" / "hotpot.json"
     command = ["eval", "run", "hotpotqa", "--data", str(data), "--embedder", "none"]
-    assert main([*command, "--quiet", "--system", "ada-rules", "--out", "x"]) == 1
+    with in_thread(OpenAIServer()) as server:
+        assert main([*command, "--quiet", *model(server), "--out", "x"]) == 1
     assert "answers TSort and BestAnswer only" in capsys.readouterr().out

@@ -23,7 +23,7 @@ CODE = {"complete", "repocoder"}
 CHAT = {"fragment-chat", "memochat", "latest-chat"}
 RECALL = {name for name in ALL if name.startswith("recall")}
 """Systems for conversations alone."""
-ADA = {"ada-leval", "ada-rules", "ada-perplexity"}
+ADA = {"ada-leval", "ada-perplexity"}
 
 
 def test_a_system_for_code_says_so_of_other_questions(
