@@ -61,7 +61,7 @@ async def test_a_file_of_any_version_opens_and_answers(tmp_path: Path, version: 
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process to kill")
-async def test_a_file_whose_bringing_up_is_killed_is_as_it_was(tmp_path: Path) -> None:
+async def test_a_file_whose_migration_is_killed_is_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     path.write_bytes(gzip.decompress((DATA / "version-7.db.gz").read_bytes()))
     kills = 0
@@ -129,7 +129,7 @@ if __name__ == "__main__":
         KEPT.write_bytes(gzip.compress(made.read_bytes(), mtime=0))
 
 
-async def test_a_file_that_a_newer_qrmem_brings_up_while_it_is_open_is_left_alone(
+async def test_an_open_file_that_a_newer_qrmem_migrates_is_not_changed(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "m.db"

@@ -83,7 +83,7 @@ async def test_an_address_that_makes_no_sense_is_refused(uri: str) -> None:
         await open_store(uri, Settings())
 
 
-async def test_what_is_no_memory_is_refused_and_left_alone(tmp_path: Path) -> None:
+async def test_what_is_no_memory_is_refused_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("This is a text, and a rather long one. " * 200)
     (tmp_path / "short.db").write_bytes(b"\x00")
     (tmp_path / "folder.db").mkdir()
@@ -104,7 +104,7 @@ async def test_what_is_no_memory_is_refused_and_left_alone(tmp_path: Path) -> No
     assert len(_names(tmp_path)) == 5
 
 
-async def test_a_damaged_file_is_told_from_an_absent_one(tmp_path: Path) -> None:
+async def test_a_damaged_file_is_distinguished_from_an_absent_one(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     await _filled(path)
     path.write_bytes(path.read_bytes()[:100] + b"\xff" * 50_000)
@@ -133,7 +133,7 @@ async def test_a_page_that_is_damaged_is_found_by_looking_through_the_file(tmp_p
 
 
 @pytest.mark.parametrize(("version", "other"), [(VERSION + 1, "a newer"), (6, "an older")])
-async def test_a_file_of_another_version_is_refused_and_left_alone(
+async def test_a_file_of_another_version_is_refused_and_not_changed(
     tmp_path: Path, version: int, other: str
 ) -> None:
     path = tmp_path / "a.db"
@@ -205,7 +205,7 @@ async def test_a_memory_opened_for_reading_is_not_written(tmp_path: Path) -> Non
     assert path.read_bytes() == before
 
 
-async def test_a_reader_sees_what_a_writer_commits_meanwhile(tmp_path: Path) -> None:
+async def test_a_reader_sees_concurrent_commits(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     await _filled(path)
     writer = await _open(path)

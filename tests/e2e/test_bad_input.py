@@ -167,7 +167,7 @@ def test_a_memory_that_is_not_there_is_not_made_by_looking(qrmem: Shell) -> None
     assert not (qrmem.folder / "test.db").exists()
 
 
-def test_a_file_that_is_no_database_is_left_alone(qrmem: Shell) -> None:
+def test_a_file_that_is_no_database_is_not_changed(qrmem: Shell) -> None:
     qrmem.write("test.db", "this is a diary, not a database " * 50)
     qrmem.write("a.txt", GOOD)
     assert_one_line(qrmem("add", "a.txt"), 2, "not a")
@@ -202,7 +202,7 @@ def test_a_model_that_is_not_there_is_exit_4_and_loses_nothing(qrmem: Shell) -> 
     assert qrmem("search", "Babbage", "--json").json
 
 
-def test_ctrl_c_stops_at_once_and_the_same_command_goes_on(qrmem: Shell) -> None:
+def test_ctrl_c_stops_at_once_and_the_same_command_continues(qrmem: Shell) -> None:
     words = [
         f"In year {n} Anna Number{n} met Bernard Other{n} at Mill {n}. " * 12 for n in range(6000)
     ]
@@ -259,7 +259,7 @@ def test_a_place_where_no_memory_can_be_made_is_named(qrmem: Shell) -> None:
         assert_one_line(ran, ran.code, word)
 
 
-def test_what_is_broken_in_a_file_is_said_and_the_rest_is_read(qrmem: Shell) -> None:
+def test_broken_parts_of_a_file_are_reported_and_the_rest_is_read(qrmem: Shell) -> None:
     qrmem.write("book.epub", epub_file(c1=""))
     ran = qrmem("add", "book.epub")
     assert ran.code == 1, ran.err
@@ -297,14 +297,14 @@ def test_a_folder_is_no_place_to_write_to(qrmem: Shell, words: tuple[str, ...]) 
         assert_one_line(qrmem(*words, folder), 2, f"qrmem: {folder} is not a file")
 
 
-def test_a_port_that_there_is_not_is_wrong_use(qrmem: Shell) -> None:
+def test_an_impossible_port_is_wrong_use(qrmem: Shell) -> None:
     qrmem.write("note.txt", GOOD)
     assert qrmem("add", "note.txt").code == 0
     for command in (("view", "--no-browser"), ("serve",)):
         assert_one_line(qrmem(*command, "--port", "99999"), 2, "0 to 65535", "99999")
 
 
-def test_a_text_without_relations_is_told_in_numbers_that_are_right(qrmem: Shell) -> None:
+def test_counts_of_a_text_without_relations_are_right(qrmem: Shell) -> None:
     qrmem.write("note.txt", "x" * 1_234_567)
     ran = qrmem("add", "note.txt")
     assert ran.code == 0
@@ -328,7 +328,7 @@ def test_what_needs_a_chat_model_says_how_to_name_one(qrmem: Shell) -> None:
         (("chat", "recall", "Who?", "--user", " "), "--user: the name is empty"),
     ],
 )
-def test_wrong_words_are_told_in_plain_words(
+def test_wrong_words_are_reported_in_plain_words(
     qrmem: Shell, words: tuple[str, ...], says: str
 ) -> None:
     assert_one_line(qrmem(*words), 2, says)

@@ -158,7 +158,7 @@ def test_what_was_found_of_a_long_turn_is_printed_whole(qrmem: Shell) -> None:
     assert detail in qrmem("chat", "recall", prompt, "--session", "house").out
 
 
-def test_users_are_kept_recalled_listed_and_forgotten_apart(qrmem: Shell) -> None:
+def test_each_user_is_kept_recalled_listed_and_forgotten_separately(qrmem: Shell) -> None:
     qrmem("chat", "say", "user", "My boat is called Nell.", "--user", "ann")
     qrmem.write("ben.jsonl", lines([{"role": "user", "content": "My boat is called Brig."}]))
     qrmem("chat", "add", "ben.jsonl", "--user", "ben")
@@ -172,7 +172,7 @@ def test_users_are_kept_recalled_listed_and_forgotten_apart(qrmem: Shell) -> Non
     assert "Brig" not in qrmem("chat", "turns").out
 
 
-def test_time_words_are_told_with_the_days_that_they_mean(qrmem: Shell) -> None:
+def test_time_words_are_shown_with_the_days_that_they_mean(qrmem: Shell) -> None:
     said = {"role": "user", "content": "I saw Clara yesterday.", "at": "2026-04-02T09:00"}
     qrmem.write("log.jsonl", lines([said]))
     qrmem("chat", "add", "log.jsonl")
@@ -180,7 +180,9 @@ def test_time_words_are_told_with_the_days_that_they_mean(qrmem: Shell) -> None:
     assert "yesterday: 2026-04-01" in recalled
 
 
-def test_a_misspelled_session_or_namespace_is_told_with_those_that_there_are(qrmem: Shell) -> None:
+def test_an_error_about_a_misspelled_session_or_namespace_lists_the_existing_ones(
+    qrmem: Shell,
+) -> None:
     qrmem("chat", "say", "user", "The flight leaves on 3 May.", "--session", "trip")
     missed = qrmem("chat", "turns", "--session", "tripp")
     said = "there is no session 'tripp'; there are: trip\n"
@@ -195,7 +197,7 @@ def test_a_misspelled_session_or_namespace_is_told_with_those_that_there_are(qrm
     assert qrmem("trail", "--list").out == "no trail yet\n"
 
 
-def test_a_limit_that_no_turn_fits_is_told(qrmem: Shell) -> None:
+def test_a_warning_names_a_limit_that_no_turn_fits(qrmem: Shell) -> None:
     qrmem("chat", "say", "user", "The flight to Oslo leaves on 3 May, in the morning.")
     ran = qrmem("chat", "recall", "When?", "--tokens", "2")
     assert (ran.code, ran.out) == (0, "nothing to recall (limit: 2 tokens)\n")
@@ -262,7 +264,7 @@ def test_an_empty_value_hides_no_other_of_the_same_meaning(qrmem: Shell) -> None
     assert sails["speaker"] == "Ann"
 
 
-def test_a_log_of_nobody_is_not_taken_for_what_a_user_said(qrmem: Shell) -> None:
+def test_a_log_without_a_user_does_not_count_as_a_users_turns(qrmem: Shell) -> None:
     said = {"role": "user", "content": "Good morning."}
     first = ("chat", "add", "-", "--session", "s")
     assert qrmem(*first, "--user", "ann", stdin=json.dumps([said]).encode()).code == 0

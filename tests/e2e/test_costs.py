@@ -67,7 +67,9 @@ def test_the_plan_as_a_document_is_what_the_run_then_used(
     assert server.stats.tokens_in + server.stats.tokens_out == used
 
 
-def test_a_capped_add_says_how_to_go_on_and_goes_on(qrmem: Shell, server: OpenAIServer) -> None:
+def test_a_capped_add_says_how_to_continue_and_continues(
+    qrmem: Shell, server: OpenAIServer
+) -> None:
     book(qrmem)
     ran = qrmem("add", "book.md", "--max-calls", "3", *using(server))
     assert ran.code == 1
@@ -96,7 +98,7 @@ def test_a_cap_holds_for_reading_and_trees_together(qrmem: Shell, server: OpenAI
     assert qrmem("add", "book.md", "-m", "b.db", "--tree", *using(server)).code == 0
 
 
-def test_a_capped_rebuild_says_how_to_go_on_without_paying_again(
+def test_a_capped_rebuild_says_how_to_continue_without_paying_again(
     qrmem: Shell, server: OpenAIServer
 ) -> None:
     book(qrmem)

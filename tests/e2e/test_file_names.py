@@ -76,7 +76,7 @@ def test_a_user_takes_no_file_of_another_over_by_its_text(qrmem: Shell) -> None:
     assert _kept(qrmem) == {"n.txt": "a/n.txt"}
 
 
-def test_a_file_whose_name_is_no_text_is_not_said_to_be_gone(qrmem: Shell) -> None:
+def test_a_file_whose_name_is_not_text_is_not_reported_as_missing(qrmem: Shell) -> None:
     for name in (b"c/\xff\xfe.txt", b"c/a\x1b[31mb.txt"):
         qrmem.write(os.fsdecode(name), f"Nell is a boat of {len(name)} oars.")
     assert qrmem("add", "c").code == 0

@@ -40,7 +40,7 @@ def kill_after(shell: Shell, server: OpenAIServer, answers: int, *words: str) ->
     process.wait()
 
 
-def test_a_rebuild_that_is_killed_is_gone_on_with(qrmem: Shell) -> None:
+def test_a_killed_rebuild_is_continued(qrmem: Shell) -> None:
     path = book(qrmem, 3)
     with in_thread(OpenAIServer(behaviour=SLOW)) as server:
         using = ["--model", "test", "--base-url", server.url, "--quiet"]

@@ -77,7 +77,7 @@ def test_a_document_that_is_not_there_needs_no_consent(qrmem: Shell) -> None:
     assert "no document 'nope'" in refused(qrmem("delete", "nope"))
 
 
-def test_dropping_the_embedder_is_told_in_words(qrmem: Shell) -> None:
+def test_dropping_the_embedder_is_reported_in_words(qrmem: Shell) -> None:
     qrmem("add", "-", "-q", stdin=TEXT.encode())
     said = qrmem("reembed", "--embedder", "none")
     assert (said.code, said.out) == (
@@ -94,7 +94,7 @@ def test_only_near_names_are_offered(qrmem: Shell) -> None:
     assert "Lucian Ashby" in refused(qrmem("show", "Ash"))
 
 
-def test_what_narrows_a_search_is_told_as_it_was_given(qrmem: Shell) -> None:
+def test_filters_of_a_search_are_shown_as_given(qrmem: Shell) -> None:
     qrmem("add", "-", "-q", stdin=TEXT.encode())
     words = ("--where", "year=1851", "--where", "old=true")
     assert "the metadata year=1851, old=true" in refused(qrmem("search", "x", *words))
@@ -282,7 +282,7 @@ def test_a_plan_of_a_question_to_an_empty_memory_says_that_it_is_empty(qrmem: Sh
     assert "the memory is empty" in qrmem("plan", "ask", "Who?").out
 
 
-def test_a_window_of_nought_is_that_of_the_model(qrmem: Shell) -> None:
+def test_a_window_of_zero_is_that_of_the_model(qrmem: Shell) -> None:
     qrmem("add", "-", "-q", stdin=TEXT.encode())
     asked = qrmem("ask", "Whom did Ada Lovelace meet?", "--window", "0", "--json")
     assert asked.json["trail"]["window"] == 4096

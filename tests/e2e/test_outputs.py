@@ -159,7 +159,7 @@ async def test_a_full_disk_leaves_no_empty_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [page, graph, archive, data_set])
-async def test_a_full_disk_leaves_the_place_of_an_output_as_it_was(
+async def test_a_full_disk_leaves_an_existing_output_unchanged(
     write: Callable[[Memory, Path], Awaitable[None]], tmp_path: Path
 ) -> None:
     place = tmp_path / "outputs"

@@ -94,7 +94,7 @@ def test_a_model_that_talks_prose_stops_the_command_early_which_says_what_it_saw
         assert add(qrmem, server).code == 0
 
 
-def test_a_model_that_thinks_longer_than_a_reply_may_be_is_told_with_what_to_do(
+def test_an_error_about_a_model_that_thinks_too_long_says_what_to_do(
     qrmem: Shell,
 ) -> None:
     with serving(thought=700) as server:
@@ -161,7 +161,7 @@ def test_a_prompt_too_large_for_a_minute_is_shortened_or_the_window_is_named(
         assert server.stats.requests < 10
 
 
-def test_a_window_too_small_to_read_in_is_told_with_what_to_do(qrmem: Shell) -> None:
+def test_an_error_about_a_window_too_small_to_read_in_says_what_to_do(qrmem: Shell) -> None:
     with serving() as server:
         ran = add(qrmem, server, "--window", "900")
         assert ran.code == 2, ran.out + ran.err
@@ -215,7 +215,7 @@ def test_no_route_is_one_line(qrmem: Shell) -> None:
     assert_one_line(ran, 4, "127.0.0.1:9", "cannot be reached")
 
 
-def test_a_misspelt_variable_is_told_in_one_line(qrmem: Shell, read_sample: Shell) -> None:
+def test_a_misspelt_variable_is_reported_in_one_line(qrmem: Shell, read_sample: Shell) -> None:
     told = "qrmem: no setting is called QRMEM_WINDWO; did you mean QRMEM_WINDOW?\n"
     assert read_sample("status", QRMEM_WINDWO="900").err.startswith(told)
     assert told not in read_sample("status", "--quiet", QRMEM_WINDWO="900").err

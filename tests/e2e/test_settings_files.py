@@ -412,7 +412,7 @@ def test_a_folder_cannot_write_a_line_of_ours_by_its_name(qrmem: Shell) -> None:
         assert not any(line.startswith("none/") for line in shown), shown
 
 
-def test_a_pipe_that_takes_the_place_of_a_file_while_it_is_looked_at_is_not_waited_for(
+def test_a_pipe_that_replaces_a_file_during_the_check_is_not_waited_for(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "qrmem.toml"

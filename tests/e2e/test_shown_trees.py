@@ -56,7 +56,7 @@ def test_a_tree_is_shown_from_its_roots_down_to_a_depth(tmp_path: Path) -> None:
     assert usual == shell("tree", "show", "--depth", "2").out
 
 
-def test_what_grouped_the_nodes_is_said(tmp_path: Path) -> None:
+def test_a_tree_names_the_method_that_grouped_its_nodes(tmp_path: Path) -> None:
     """A tree of equal lines is runs in the order of the text, and does not pass for clusters."""
     shell = Shell(tmp_path)
     kept = [SUBJECTS[n % 4] for n in range(240)]
@@ -104,7 +104,7 @@ def test_a_surprise_is_marked_below_its_node_and_the_mark_is_explained(tmp_path:
     assert "!" not in shell("tree", "show", "--kind", "raptor").out
 
 
-def test_a_document_that_changed_is_said_to_need_its_tree_built_again(tmp_path: Path) -> None:
+def test_a_message_says_that_a_changed_document_needs_a_new_tree(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     written(shell, 2)
     assert shell("add", "book.txt", "--tree").code == 0

@@ -303,7 +303,7 @@ def test_a_question_is_asked_with_its_options_and_only_when_sent(
     assert server.stats.requests == before
 
 
-def test_what_goes_wrong_with_a_question_is_said(open_page: Any) -> None:
+def test_errors_about_a_question_are_reported(open_page: Any) -> None:
     go(open_page, "#/ask")
     open_page.fill("#question", "Who met Ada Lovelace?")
     open_page.click("text=Options")
@@ -388,7 +388,7 @@ def test_a_graph_is_zoomed_and_leads_to_entities(page: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["Ada Lovelace", "London"])
-def test_a_graph_that_comes_when_the_reader_has_gone_on_is_not_drawn(page: Any, name: str) -> None:
+def test_a_graph_that_arrives_after_the_reader_moved_on_is_not_drawn(page: Any, name: str) -> None:
     held: list[Any] = []
     page.route(re.compile(r"/graph\?"), lambda route: held.append(route))
     page.evaluate("name => { location.hash = `#/entities/${name}`; }", name)
@@ -552,7 +552,7 @@ def test_a_fact_is_changed_ended_deleted_and_restored_on_the_page(
     assert _facts(changing) == before
 
 
-def test_a_miss_is_said_and_a_name_that_is_none_is_searched_for(page: Any) -> None:
+def test_a_miss_is_reported_and_a_word_without_an_entity_is_searched_for(page: Any) -> None:
     assert "may be a miss" in go(
         page, "#/search/Which zebra crossed seven frozen rivers in London?"
     )
@@ -586,7 +586,7 @@ def test_a_segment_that_begins_within_a_line_is_running_text(page: Any) -> None:
     assert all("turn 12, segment 1" in text for text in shown)
 
 
-def test_what_is_not_there_is_said(page: Any) -> None:
+def test_absent_things_are_reported(page: Any) -> None:
     assert "no entity is called" in go(page, "#/entities/Zeus")
     assert "no document" in go(page, "#/documents/other")
 

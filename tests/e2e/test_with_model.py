@@ -112,7 +112,7 @@ def test_a_segment_whose_replies_are_of_no_use_fails_and_is_tried_again(qrmem: S
     assert qrmem("status").code == 0
 
 
-def test_a_verdict_that_cannot_be_read_is_told(qrmem: Shell) -> None:
+def test_an_unreadable_verdict_is_reported(qrmem: Shell) -> None:
     qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
     assert qrmem("add", "a.txt").code == 0
     with in_thread(OpenAIServer(faults=Faults(always="nonsense"))) as broken:
@@ -190,7 +190,7 @@ def test_orientation_reads_near_segments_again_once(qrmem: Shell, server: OpenAI
     assert oriented, "the first run reads segments again, the second does not"
 
 
-def test_a_model_that_is_set_later_is_told_who_read_the_memory(
+def test_the_status_says_who_read_a_memory_whose_model_was_set_later(
     qrmem: Shell, server: OpenAIServer
 ) -> None:
     book(qrmem, 1)

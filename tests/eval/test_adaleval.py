@@ -231,7 +231,7 @@ def test_perplexity_keeps_caps_and_needs_log_probabilities(
         assert main([*command, *words, "--out", "b"]) in (3, 4)
 
 
-def test_a_run_goes_on_where_it_stopped_and_is_replayed_with_no_server(data: Path) -> None:
+def test_a_run_continues_where_it_stopped_and_is_replayed_with_no_server(data: Path) -> None:
     file = str(data / "tsort" / "tsort_1k.jsonl")
     command = ["eval", "run", "tsort", "--data", file, "--embedder", "none", "--quiet"]
     said = [f"Answer: {order}" for order in ([4, 1, 3, 2], [1, 2, 3, 4], [2, 1], [1, 3, 2, 4])]
@@ -414,7 +414,7 @@ def written(path: Path, *records: Any) -> Path:
     return path
 
 
-def test_a_released_tsort_item_is_taken_apart(tmp_path: Path) -> None:
+def test_a_released_tsort_item_is_split_into_its_parts(tmp_path: Path) -> None:
     prompt = (
         "Sort them. Sample:\nBefore: x\nPart 1: y\nPart 2: z\nAfter: w\nAnswer: [2, 1]\n\n"
         "Before:\nIt began.\n\nPart 1:\nThen more.\n\nPart 2:\nAt first.\n\nAfter:\nThe end.\n\n"
@@ -453,7 +453,7 @@ def test_released_items_of_bestanswer_load() -> None:
         ("bestanswer", {"question": "q", "answer": "A1"}, "no field"),
     ],
 )
-def test_an_item_that_is_none_is_named(tmp_path: Path, task: str, record: Any, told: str) -> None:
+def test_an_invalid_item_is_named(tmp_path: Path, task: str, record: Any, told: str) -> None:
     from qrmem.errors import UsageError
 
     with pytest.raises(UsageError, match=f"line 1.*{told}"):

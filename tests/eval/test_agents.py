@@ -88,7 +88,7 @@ async def test_where_no_part_helps_and_nothing_is_forced_there_is_no_answer() ->
     assert not verdict.is_answerable
 
 
-async def test_a_choice_that_is_none_of_the_parts_is_none() -> None:
+async def test_a_choice_outside_the_parts_is_no_choice() -> None:
     _, actions = await walked(ScriptedModel(triage(7)), is_forced=False)
     assert actions == ["triage"]
 

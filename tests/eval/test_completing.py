@@ -127,7 +127,7 @@ def asked_by(system: str, data: str) -> list[str]:
         return [body["messages"][-1]["content"] for body in server.stats.bodies]
 
 
-def test_without_a_model_it_is_said_that_one_is_needed(
+def test_without_a_model_an_error_says_that_one_is_needed(
     data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("eval", "run", "fragrel-table-1", "--data", data, "--embedder", "none", "--out", "r")

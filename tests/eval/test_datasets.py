@@ -367,7 +367,7 @@ def test_a_file_without_records_is_refused(content: bytes, tmp_path: Path) -> No
         ({"question": "Q?", "answers": 7}, "'answers' is not a list of texts"),
     ],
 )
-def test_what_is_wrong_with_a_users_questions_is_told(
+def test_mistakes_in_a_users_questions_are_reported(
     question: object, told: str, tmp_path: Path
 ) -> None:
     (tmp_path / "corpus.jsonl").write_bytes((DATA / "plain" / "corpus.jsonl").read_bytes())
@@ -444,7 +444,7 @@ def test_repositories_are_among_the_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", ["[", '{"a":'])
-def test_json_that_is_nested_too_deeply_is_told(tmp_path: Path, start: str) -> None:
+def test_json_that_is_nested_too_deeply_is_reported(tmp_path: Path, start: str) -> None:
     (tmp_path / "deep.json").write_text(start * 100_000)
     with pytest.raises(UsageError, match="is not JSON: maximum recursion depth"):
         load("hotpotqa", tmp_path / "deep.json", Corpus())

@@ -21,7 +21,7 @@ def test_there_are_200_different_outputs() -> None:
 
 
 @pytest.mark.parametrize("one", OUTPUTS, ids=lambda one: f"{one['task']} {one['output'][:30]!r}")
-def test_an_output_is_read_as_was_said_beforehand(one: dict[str, Any]) -> None:
+def test_an_output_is_parsed_by_the_form_that_was_asked_for(one: dict[str, Any]) -> None:
     output = one["output"]
     if one["task"] == "bestanswer":
         n = one["n"]

@@ -98,7 +98,7 @@ def test_the_summary_baseline_reads_the_whole_text_and_reduces_it_to_the_window(
     assert joined, "summaries that do not fit the window together are summarised again"
 
 
-def test_what_a_paper_counts_and_everything_stand_apart(tmp_path: Path) -> None:
+def test_the_papers_counts_and_all_counts_are_separate(tmp_path: Path) -> None:
     """A call that shortens an answer is no call of the method."""
 
     def wordy(request: Mapping[str, Json]) -> str:

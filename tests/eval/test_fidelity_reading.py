@@ -156,7 +156,7 @@ def test_a_run_is_judged_by_its_own_set_of_prompts(tmp_path: Path) -> None:
         assert any("as MINE" in prompt for prompt in map(said_in, server.stats.bodies))
 
 
-def test_a_build_that_was_stopped_while_relations_were_merged_merges_them_when_it_goes_on(
+def test_a_build_that_was_stopped_while_relations_were_merged_merges_them_when_it_continues(
     tmp_path: Path,
 ) -> None:
     """Section 2.1: what a stop left out was never merged, and the memory's cost was lost."""

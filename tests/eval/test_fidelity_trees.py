@@ -165,7 +165,7 @@ def test_the_plan_of_trees_holds_what_is_then_used(
         assert least <= calls <= most, word
 
 
-def test_a_cap_within_a_tree_stops_the_run_and_the_next_one_goes_on(data: Path) -> None:
+def test_a_cap_within_a_tree_stops_the_run_and_the_next_one_continues(data: Path) -> None:
     only = ("--system", "RAPTOR", "--first", "1")
     with in_thread(OpenAIServer()) as server:
         assert run(server, data, *only, "--max-calls", "2") == 1

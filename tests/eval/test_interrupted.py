@@ -60,7 +60,7 @@ def results(out: Path) -> dict[tuple[str, str], tuple[str, str]]:
     return {key: (row.short, row.error) for key, row in read_results(out).rows.items()}
 
 
-def test_an_interrupted_run_goes_on_for_what_is_missing(
+def test_an_interrupted_run_continues_with_what_is_missing(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
     paid = run_whole(server, tmp_path / "whole")
@@ -80,7 +80,7 @@ def test_an_interrupted_run_goes_on_for_what_is_missing(
     assert server.stats.requests - 2 * paid <= 2, "only what was in flight may be paid twice"
 
 
-def test_a_killed_run_goes_on_for_what_is_missing(server: OpenAIServer, tmp_path: Path) -> None:
+def test_a_killed_run_continues_with_what_is_missing(server: OpenAIServer, tmp_path: Path) -> None:
     paid = run_whole(server, tmp_path / "whole")
     running = start(server, tmp_path / "r")
     wait_for_hanging(server, running)
@@ -111,7 +111,7 @@ def run_with_room(out: Path, limit: int) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_run_that_has_no_room_says_so_and_goes_on_when_it_has(tmp_path: Path) -> None:
+def test_a_run_that_has_no_room_says_so_and_continues_when_it_has(tmp_path: Path) -> None:
     short = run_with_room(tmp_path / "r", 3000)
     assert short.returncode == 4
     assert "rows.jsonl cannot be written" in short.stderr

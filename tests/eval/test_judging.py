@@ -78,7 +78,9 @@ async def test_the_judge_sees_question_reference_and_answer_fenced(folder: Path)
     assert first.count("</text>") == 2
 
 
-async def test_a_judge_goes_on_where_it_stopped_and_asks_for_what_is_missing(folder: Path) -> None:
+async def test_a_judge_continues_where_it_stopped_and_asks_for_what_is_missing(
+    folder: Path,
+) -> None:
     with pytest.raises(CapReached):
         await judge(folder, SETTINGS, means(Judge({"": rated(5)}), calls=1))
     assert len(ratings(folder)) == 1

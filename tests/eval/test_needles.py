@@ -67,7 +67,7 @@ def test_facts_stand_in_order_and_those_that_support_are_known(data: Path) -> No
     assert of_john.index("Mary moved") < of_john.index("John went") < of_john.index("Daniel went")
 
 
-def test_a_missing_task_and_a_wrong_depth_are_said(data: Path) -> None:
+def test_a_missing_task_and_a_wrong_depth_are_reported(data: Path) -> None:
     from qrmem.errors import UsageError
 
     with pytest.raises(UsageError, match=r"no file of task '7'.*; take tasks=\d"):
@@ -134,7 +134,7 @@ def test_the_page_of_runs_counts_cases_in_which_everything_was_shown(
         assert drawn.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_run_of_the_tool_goes_on_and_compares_in_each_cell(
+def test_a_run_of_the_tool_continues_and_compares_in_each_cell(
     data: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

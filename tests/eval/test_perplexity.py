@@ -90,7 +90,7 @@ def test_a_run_by_local_weights_needs_no_server(
     assert "more than the model's 64" in row.prediction.reason
 
 
-def test_weights_that_are_none_are_refused_on_one_line(tmp_path: Path) -> None:
+def test_invalid_weights_are_refused_on_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there are no weights at"):
         perplexity._opened(str(tmp_path / "nowhere"))
     pytest.importorskip("transformers", reason="needs the extra perplexity")

@@ -98,7 +98,7 @@ def test_a_plug_in_brings_a_data_set_a_system_a_metric_and_a_builder(installed: 
         assert line in listed[1]
 
 
-def test_what_a_builder_cannot_do_is_said(installed: Path) -> None:
+def test_a_builder_reports_what_it_cannot_do(installed: Path) -> None:
     wrong = {
         "riddle --data lines.txt": "did you mean riddles?",
         "riddles most=two --data lines.txt": "'two' is not a number",

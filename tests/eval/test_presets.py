@@ -98,7 +98,7 @@ def test_a_figure_is_drawn(data: str) -> None:
     assert main(["eval", "report", "r"]) == 0
 
 
-def test_an_axis_is_of_points_that_can_be_told_apart() -> None:
+def test_an_axis_has_points_that_differ() -> None:
     """Where every value is 0, the axis ended at 0.05 %."""
     assert limits(-0.055, 0.055) == (0.0, 10.0)
     assert limits(24.0, 27.0) == (24.0, 34.0)

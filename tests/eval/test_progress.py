@@ -16,7 +16,9 @@ def paid(calls: int, tokens: int, money: float | None) -> Event:
     return Event("paid", {"calls": calls, "tokens": tokens, "money": money})
 
 
-def test_results_time_left_calls_and_money_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_shows_results_time_left_calls_and_money(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with RunProgress(quiet=False) as progress:
         progress(Event("items", {"total": 4}))
         for event in (item(), item("no"), item(), paid(6, 1500, 0.0125)):

@@ -59,7 +59,7 @@ def test_systems_answer_with_no_model_and_the_report_says_what_was_run(
     assert error == ""
 
 
-def test_a_run_is_told_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_printed_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--system", "bm25,search", "--out", "r", "--json") == 0
     (told,) = json.loads(capsys.readouterr().out)
     assert list(told["systems"]) == ["bm25", "search"]
@@ -80,7 +80,7 @@ def test_the_first_items_can_be_left_out_and_their_passages_stay(
     assert "has no items to run: --skip 3 leaves none" in capsys.readouterr().err
 
 
-def test_a_run_goes_on_where_it_stopped() -> None:
+def test_a_run_continues_where_it_stopped() -> None:
     assert run("--system", "bm25,search", "--out", "whole") == 0
     assert run("--system", "bm25,search", "--out", "r") == 0
     kept = Path("r/rows.jsonl")
@@ -111,7 +111,7 @@ def test_every_commit_that_made_results_of_a_run_is_kept() -> None:
     assert f"commit {both}" in Path("r/report/report.md").read_text()
 
 
-def test_outside_a_checkout_no_commit_is_told() -> None:
+def test_outside_a_checkout_no_commit_is_named() -> None:
     assert run("--system", "bm25", "--out", "r") == 0
     file = Path("r/run.json")
     config = json.loads(file.read_text())
@@ -230,7 +230,7 @@ def test_wrong_words_are_refused(
         ("items.jsonl", b"", "items.jsonl lacks the item 'h1', which has a result: delete"),
     ],
 )
-def test_a_damaged_folder_is_told_in_words(
+def test_a_damaged_folder_is_reported_in_words(
     file: str, content: bytes, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--system", "bm25", "--out", "r") == 0
@@ -247,7 +247,7 @@ def test_the_folder_of_a_preset_is_no_run_to_compare(capsys: pytest.CaptureFixtu
     assert "p holds the runs of table-1, each in a folder: name one" in capsys.readouterr().err
 
 
-def test_every_score_of_passages_is_told_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_score_of_passages_is_labelled_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     case: dict[str, object] = {
         "id": "1",
         "question": "Where is Ann?",
@@ -260,7 +260,7 @@ def test_every_score_of_passages_is_told_to_be_one(capsys: pytest.CaptureFixture
     assert "the answers are passages. Scores of answers are for short" in capsys.readouterr().out
 
 
-def test_items_that_were_deleted_are_written_anew() -> None:
+def test_items_that_were_deleted_are_written_again() -> None:
     assert run("--system", "bm25", "--out", "r") == 0
     items = Path("r/items.jsonl")
     before = items.read_text()
@@ -376,7 +376,7 @@ def test_a_line_of_a_run_that_cannot_be_read_is_named(capsys: pytest.CaptureFixt
     assert len(rows("r")) == 3
 
 
-def test_a_memory_that_is_none_fails_its_items_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_memory_fails_only_its_own_items(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--system", "bm25", "--out", "r") == 0
     first = read_results(Path("r")).rows["bm25", "h1"].prediction.memory
     Path(f"r/memories/{first}.db").write_text("this is no memory")
@@ -402,7 +402,7 @@ def test_a_system_that_needs_a_model_says_so(
     assert not Path("r").exists(), "nothing is begun"
 
 
-def test_a_folder_that_holds_something_else_is_left_alone(
+def test_a_folder_that_holds_something_else_is_not_changed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Path("mine").mkdir()
@@ -476,7 +476,7 @@ def test_a_run_that_was_refused_at_its_first_call_leaves_the_folder_free(
     assert "settings.model was '', now 'm'" in capsys.readouterr().err
 
 
-def test_the_commit_of_a_checkout_that_the_package_only_lies_in_is_not_told(tmp_path: Path) -> None:
+def test_the_commit_of_a_checkout_around_the_package_is_not_named(tmp_path: Path) -> None:
     def git(*words: str) -> str:
         who = ("-c", "user.name=a", "-c", "user.email=a@b")
         return subprocess.run(

@@ -26,7 +26,7 @@ def test_nothing_scored_has_no_mean() -> None:
     assert difference({"a": 1.0}, {"b": 1.0}) is None
 
 
-def test_a_constant_gap_is_certain_and_no_gap_is_none() -> None:
+def test_a_constant_gap_is_certain_and_an_empty_one_has_no_interval() -> None:
     ours, theirs = scores([0.6] * 30), scores([0.5] * 30)
     found = difference(ours, theirs)
     assert found is not None

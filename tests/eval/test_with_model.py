@@ -83,7 +83,7 @@ def test_the_memory_is_built_once_for_all_that_share_it(server: OpenAIServer) ->
     assert first.share.calls == first.alone.calls / 2
 
 
-def test_a_cap_stops_the_run_and_a_higher_one_goes_on_for_what_is_missing(
+def test_a_cap_stops_the_run_and_a_higher_one_continues_with_what_is_missing(
     server: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(server, "--system", "keep-left", "--concurrency", "1", "--max-calls", "2") == 1
@@ -108,7 +108,7 @@ def test_a_server_that_goes_away_stops_the_run_and_keeps_what_is_done(
     assert len(Path("r/rows.jsonl").read_text().splitlines()) == 2
 
 
-def test_what_of_a_memory_was_not_read_is_said_and_read_again(
+def test_unread_parts_of_a_memory_are_reported_and_read_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     moods = ["bad"]

@@ -207,7 +207,7 @@ async def test_a_turn_whose_text_is_no_text_says_so() -> None:
             await memory.add_turn("user", 3)  # type: ignore[arg-type]
 
 
-async def test_a_time_that_is_none_is_refused() -> None:
+async def test_an_invalid_time_is_refused() -> None:
     async with opened() as memory:
         with pytest.raises(UsageError, match="not a time"):
             await memory.add_turn("user", "Hello.", at="yesterday")
@@ -387,7 +387,7 @@ async def test_a_plan_is_shown_with_the_day_that_lies_ahead() -> None:
     assert "(3 May: 2026-05-03)" in found.text
 
 
-async def test_time_words_are_told_with_their_days() -> None:
+async def test_time_words_are_shown_with_their_days() -> None:
     async with opened() as memory:
         await memory.add_turn("user", "I went sailing yesterday.", at="2026-05-08T10:00")
         await memory.add_turn("user", "I also sailed in June 2020.", at="2026-05-08T10:01")

@@ -67,7 +67,7 @@ def told(outcome: Outcome) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @pytest.mark.parametrize("failing", [1, 2, 3, 4])
-async def test_an_interrupted_run_goes_on_and_asks_nothing_twice(
+async def test_an_interrupted_run_continues_and_asks_nothing_twice(
     kind: str, failing: int, tmp_path: Path
 ) -> None:
     whole = ScriptedReasoner(answers_with("an island", "an island"), room=50)
@@ -135,7 +135,7 @@ async def opened(path: Path, **chosen: Any) -> AsyncIterator[qrmem.Memory]:
         yield memory
 
 
-async def test_the_same_call_goes_on_after_the_model_was_away(tmp_path: Path) -> None:
+async def test_the_same_call_continues_after_the_model_was_away(tmp_path: Path) -> None:
     path, saver = tmp_path / "m.db", InMemorySaver()
     asked: dict[str, Any] = {"strategy": "graph-expansion", "start": "entities"}
     question = "Whom did Captain Hale1 meet?"

@@ -216,7 +216,7 @@ async def test_what_needs_vectors_says_so(settings: dict[str, str]) -> None:
         )
 
 
-async def test_an_unknown_relation_is_refused_with_those_there_are() -> None:
+async def test_an_unknown_relation_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"'magic'.*structure, semantic, code"):
         await ask(
             await memory(*STORY),

@@ -86,7 +86,7 @@ async def test_the_unchanging_part_of_a_prompt_is_the_same_for_every_segment() -
 
 
 @pytest.mark.parametrize("mode", ["compact", "paper"])
-async def test_what_a_reply_lost_is_told_with_the_reply(mode: BuildMode) -> None:
+async def test_a_reply_names_what_it_lost(mode: BuildMode) -> None:
     broken = json.dumps({**READ, "entities": ["Ann Lee|PERSON", None]})
     model = Always(broken)
     made = await reasoner(model, mode).extract(segment(), Reading(attempt=6))
@@ -299,7 +299,7 @@ async def test_a_prompt_that_the_server_finds_too_long_is_packed_again() -> None
     assert size(model.requests[1]) < 0.9 * size(model.requests[0])
 
 
-async def test_a_server_that_takes_less_than_any_prompt_is_told_apart_from_a_small_window() -> None:
+async def test_a_server_that_takes_less_than_any_prompt_has_its_own_error() -> None:
     """Asking for a wider window would send the user the wrong way."""
     always = ScriptedModel(*[ContextExceeded("at most 900 tokens")] * 20)
     asking = reasoner(always)

@@ -95,7 +95,7 @@ async def test_a_name_of_another_passage_is_none_of_this_one() -> None:
     ],
     ids=["missing", "twice", "of no name in it", "empty", "of another number"],
 )
-async def test_what_cannot_be_told_of_a_passage_is_left_to_a_call_of_its_own(
+async def test_a_passage_that_a_shared_call_cannot_judge_gets_its_own_call(
     entries: list[dict[str, Any]],
 ) -> None:
     ann, bob = await reasoner(ScriptedModel(replied(*entries))).extract_together([ANN, BOB])

@@ -102,7 +102,7 @@ async def test_a_standing_wish_comes_back_for_a_prompt_without_its_words(session
         ("You should never put salt in my tea.", True),
     ],
 )
-def test_wishes_are_told_from_statements(text: str, expected: bool) -> None:
+def test_wishes_are_distinguished_from_statements(text: str, expected: bool) -> None:
     assert is_standing(text) is expected
 
 
@@ -119,7 +119,7 @@ def test_wishes_are_told_from_statements(text: str, expected: bool) -> None:
         ("Never put soup next to bread.", False),
     ],
 )
-def test_wishes_for_every_answer_are_told_from_others(text: str, expected: bool) -> None:
+def test_wishes_for_every_answer_are_distinguished_from_others(text: str, expected: bool) -> None:
     assert is_general(text) is expected
     assert is_standing(text)
 
@@ -224,7 +224,7 @@ async def test_turns_that_have_nothing_of_the_prompt_do_not_fill_the_room() -> N
         ("I have one condition.", False),
     ],
 )
-def test_what_health_forbids_is_told_from_other_things(text: str, expected: bool) -> None:
+def test_limits_of_health_are_distinguished_from_other_wishes(text: str, expected: bool) -> None:
     assert is_of_health(text) is expected
     assert is_standing(text) is expected
 
@@ -242,7 +242,9 @@ def test_what_health_forbids_is_told_from_other_things(text: str, expected: bool
         ("Bergen is wet.", False),
     ],
 )
-def test_statements_of_oneself_are_told_from_requests(text: str, expected: bool) -> None:
+def test_statements_about_oneself_are_distinguished_from_requests(
+    text: str, expected: bool
+) -> None:
     assert is_stated(text) is expected
 
 
@@ -294,7 +296,7 @@ async def test_prompts_whose_words_stand_in_several_short_turns_find_them() -> N
         ("what should we do?", False),
     ],
 )
-def test_prompts_about_the_whole_are_told_from_those_about_a_subject(
+def test_prompts_about_the_whole_are_distinguished_from_those_about_a_subject(
     prompt: str, expected: bool
 ) -> None:
     assert PromptTerms(prompt).is_of_conversation is expected
@@ -442,7 +444,7 @@ async def test_scores_stand_beside_turns_and_can_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), "much", True])
-async def test_a_score_that_is_none_is_refused_in_one_line(wrong: Any) -> None:
+async def test_an_invalid_score_is_refused_in_one_line(wrong: Any) -> None:
     async with opened() as memory:
         with pytest.raises(UsageError, match=r"^min_score must be [^\n]*$"):
             await memory.recall("Where is my boat?", min_score=wrong)

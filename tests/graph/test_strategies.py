@@ -247,7 +247,7 @@ async def test_documents_that_were_not_asked_for_are_never_read() -> None:
             }
 
 
-async def test_steps_are_told_as_they_happen_and_are_the_outcome_s() -> None:
+async def test_steps_are_reported_as_they_happen_and_equal_the_outcome_s() -> None:
     heard: list[Event] = []
     outcome = await ask(await memory(*CHAIN), ScriptedReasoner(), "Who hunts?", heard=heard)
     steps = [event.data["step"] for event in heard if event.kind == "step"]

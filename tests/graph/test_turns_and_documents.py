@@ -52,7 +52,7 @@ async def soon(awaited: Any) -> Any:
 
 
 @pytest.mark.parametrize("metadata", SOME, ids=str)
-async def test_a_conversation_goes_on_beside_documents_called_like_turns(
+async def test_a_conversation_continues_beside_documents_named_like_turns(
     place: str, metadata: dict[str, Any]
 ) -> None:
     async with qrmem.open(place, embedder="none") as memory:
@@ -124,7 +124,7 @@ async def test_an_archive_keeps_which_documents_are_turns(tmp_path: Path) -> Non
         assert await soon(memory.add_turn("user", "Yes.", session="a")) == "turn-00000003"
 
 
-async def test_when_numbers_are_used_up_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_says_when_numbers_are_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qrmem.retrieval.dialog.MOST_TURNS", 2)
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add_messages([("user", "One."), ("user", "Two.")])

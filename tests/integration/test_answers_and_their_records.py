@@ -90,7 +90,7 @@ class _FullBeforeMerging(ReferenceStore):
         return await super().apply(ns, revision, change)
 
 
-async def test_what_was_read_and_not_merged_is_told_and_made_up_for() -> None:
+async def test_segments_that_were_read_and_not_merged_are_reported_and_merged_later() -> None:
     store = _FullBeforeMerging()
     memory = Memory(store, SETTINGS)
     long = TEXT + " Nothing else was heard of them." * 200
@@ -200,7 +200,7 @@ async def test_a_graph_file_holds_every_entity(tmp_path: Path) -> None:
         assert await memory.graphml(str(tmp_path / "g.graphml")) == len(keys)
 
 
-def test_a_disk_that_fails_is_told_in_words() -> None:
+def test_a_failing_disk_is_reported_in_words() -> None:
     failed = error(sqlite3.SQLITE_IOERR | 3 << 8, "m.db")
     assert isinstance(failed, StoreUnavailable)
     assert "free some space" in str(failed)

@@ -227,7 +227,7 @@ async def test_an_archive_replaces_an_archive_and_nothing_else(
     assert names_in(tmp_path) == ["empty", "folder", "good.qrmem", "memory.db"]
 
 
-async def test_a_memory_that_changes_meanwhile_is_not_exported(
+async def test_a_memory_that_changes_during_an_export_is_not_exported(
     oracle: GraphStore, tmp_path: Path
 ) -> None:
     await fill(oracle, "n")
@@ -262,7 +262,7 @@ async def test_an_import_that_fails_leaves_nothing(
     assert list(await oracle.namespaces()) == ["n"]
 
 
-async def test_what_a_killed_import_left_is_begun_anew(
+async def test_what_a_killed_import_left_is_started_again(
     archive: Path, oracle: GraphStore, sqlite: GraphStore
 ) -> None:
     await load(oracle, "n", archive)
@@ -348,7 +348,7 @@ async def test_an_altered_archive_is_refused_whole(archive: Path, oracle: GraphS
         await _is_refused(oracle, archive, "cut or altered")
 
 
-async def test_what_is_no_archive_is_told_from_a_damaged_one(
+async def test_a_file_of_another_kind_is_distinguished_from_a_damaged_archive(
     oracle: GraphStore, tmp_path: Path
 ) -> None:
     for name, content in {
@@ -582,7 +582,7 @@ async def test_an_updated_document_leaves_nothing_of_its_old_text(tmp_path: Path
     assert archives[0] == archives[1]
 
 
-async def test_a_chat_model_s_summary_of_an_updated_document_is_written_anew(
+async def test_a_chat_model_s_summary_of_an_updated_document_is_written_again(
     tmp_path: Path,
 ) -> None:
     text = SAMPLE.read_text(encoding="utf-8")[:6_000]

@@ -80,7 +80,7 @@ async def test_a_search_beside_an_add_that_fails_is_refused() -> None:
         assert isinstance(found, NotFound)
 
 
-async def test_a_search_sees_the_memory_as_it_was_when_it_began(
+async def test_a_search_sees_the_memory_of_its_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "m.db")

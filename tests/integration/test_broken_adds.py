@@ -34,7 +34,7 @@ async def test_what_a_source_gave_before_it_broke_is_kept() -> None:
 
 
 @pytest.mark.parametrize("update", [False, True])
-async def test_a_document_that_is_deleted_while_others_are_added_is_added_anew(
+async def test_a_document_that_is_deleted_while_others_are_added_is_added_again(
     update: bool,
 ) -> None:
     async with qrmem.open("memory://") as memory:

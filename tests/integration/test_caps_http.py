@@ -43,7 +43,7 @@ async def built(path: Path, **settings: Any) -> tuple[Any, Stats]:
 
 @pytest.mark.parametrize("mode", ["compact", "paper"])
 @pytest.mark.parametrize("cap", [0, 1, 7])
-async def test_an_add_stops_at_its_cap_on_calls_and_goes_on_later(
+async def test_an_add_stops_at_its_cap_on_calls_and_continues_later(
     tmp_path: Path, mode: str, cap: int
 ) -> None:
     calm, stats = await built(tmp_path / "calm", mode=mode)
@@ -122,7 +122,7 @@ async def test_caps_are_settings_too_and_an_argument_beats_them(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("strategy", ["reflection", "graph-expansion", "entity-trial"])
-async def test_a_question_stops_at_its_cap_and_goes_on_from_there(
+async def test_a_question_stops_at_its_cap_and_continues_from_there(
     tmp_path: Path, strategy: str
 ) -> None:
     hard = "Why did the elephant of Skarrow weigh so much in Archangel?"
@@ -139,7 +139,9 @@ async def test_a_question_stops_at_its_cap_and_goes_on_from_there(
 
 
 @pytest.mark.parametrize("cap", [1, 2])
-async def test_embeddings_count_and_a_change_of_embedder_goes_on(tmp_path: Path, cap: int) -> None:
+async def test_embeddings_count_and_a_change_of_embedder_continues(
+    tmp_path: Path, cap: int
+) -> None:
     documents = [{"id": str(n), "text": f"Ahab met Pip in Port {n}. " * 30} for n in range(140)]
     async with serving() as server:
         path = str(tmp_path / "memory.db")

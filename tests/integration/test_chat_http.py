@@ -143,7 +143,7 @@ async def test_what_may_pass_is_tried_again_until_it_does(fault: str) -> None:
         ("error-200", 5, "upstream went away"),
     ],
 )
-async def test_the_last_failure_is_told_when_retries_are_used_up(
+async def test_the_last_failure_is_reported_when_retries_are_used_up(
     fault: str, tries: int, words: str
 ) -> None:
     async with (
@@ -159,7 +159,9 @@ async def test_the_last_failure_is_told_when_retries_are_used_up(
 
 
 @pytest.mark.parametrize(("fault", "least", "most"), [("429-after:7", 7, 8), ("429-date:9", 4, 10)])
-async def test_a_server_that_says_when_is_heeded(fault: str, least: float, most: float) -> None:
+async def test_a_server_that_says_when_to_retry_is_obeyed(
+    fault: str, least: float, most: float
+) -> None:
     async with serving(faults=Faults(script={1: fault})) as server, chatting(server) as chat:
         await chat.complete(request())
         waits: list[float] = chat.waits  # type: ignore[attr-defined]
@@ -208,7 +210,7 @@ async def test_a_dripping_reply_is_bounded_as_a_whole() -> None:
             await chat.complete(request())
 
 
-async def test_no_server_at_all_is_said_at_once_without_credentials() -> None:
+async def test_an_absent_server_is_reported_at_once_without_credentials() -> None:
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -225,7 +227,7 @@ async def test_no_server_at_all_is_said_at_once_without_credentials() -> None:
     assert "secret" not in str(caught.value)
 
 
-async def test_a_prompt_that_is_too_long_for_the_model_is_told_apart() -> None:
+async def test_a_prompt_that_is_too_long_for_the_model_has_its_own_error() -> None:
     async with serving(context=10) as server, chatting(server) as chat:
         with pytest.raises(ContextExceeded, match="10 tokens"):
             await chat.complete(request())
@@ -461,7 +463,7 @@ async def test_a_call_that_waits_to_be_sent_again_holds_up_no_other() -> None:
         "too long",
     ],
 )
-async def test_what_a_server_says_it_allows_in_a_minute_is_kept_to(
+async def test_the_rate_that_a_server_states_is_obeyed(
     headers: dict[str, str], settings: dict[str, Any], longest: float
 ) -> None:
     told: list[Event] = []

@@ -74,7 +74,7 @@ def _silent(event: Event) -> None:
     """Take an event and do nothing."""
 
 
-def test_ctrl_c_returns_when_the_call_has_let_go() -> None:
+def test_ctrl_c_returns_when_the_call_has_ended() -> None:
     told: list[str] = []
 
     async def slow(_: qrmem.Memory) -> None:

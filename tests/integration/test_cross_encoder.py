@@ -70,7 +70,7 @@ async def test_hits_have_the_order_of_the_model_s_scores(tmp_path: Path) -> None
         assert (await memory.recall("Which ship did the captain sail?")).tokens > 0
 
 
-async def test_a_model_that_classifies_leaves_the_order_as_it_was(tmp_path: Path) -> None:
+async def test_a_model_that_classifies_leaves_the_order_unchanged(tmp_path: Path) -> None:
     told: list[str] = []
 
     def listen(event: Event) -> None:

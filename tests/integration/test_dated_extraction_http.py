@@ -127,7 +127,7 @@ async def test_several_passages_in_one_call_have_their_own_dates() -> None:
     ],
 )
 @pytest.mark.parametrize("schema", ["", OWN])
-async def test_a_wrong_date_is_told_and_dropped_and_its_statement_is_kept(
+async def test_a_wrong_date_is_reported_and_dropped_and_its_statement_is_kept(
     dates: tuple[str, ...], kept: tuple[str, str], told: str, schema: Any
 ) -> None:
     # The rules would find the dates of the text, too: the names stand in no sentence with them.

@@ -66,7 +66,7 @@ async def test_a_server_that_takes_fewer_texts_at_once_is_given_fewer(
         assert server.stats.requests == 3 + 8 + 8 + 3
 
 
-async def test_a_text_that_a_server_does_not_take_is_told_with_what_to_do(
+async def test_an_error_about_a_text_that_a_server_refuses_says_what_to_do(
     embedder: Opened,
 ) -> None:
     async with serving(context=20) as server:
@@ -91,7 +91,7 @@ async def test_an_empty_text_does_no_harm(embedder: Opened) -> None:
     ("fault", "words"),
     [("nan", "NaN"), ("zeros", "zeros"), ("wrong-dimension", "31 numbers; the ones before had 32")],
 )
-async def test_vectors_that_are_none_are_refused(fault: str, words: str, embedder: Opened) -> None:
+async def test_invalid_vectors_are_refused(fault: str, words: str, embedder: Opened) -> None:
     async with serving(faults=Faults(script={2: fault})) as server:
         encoder = embedder(server)
         await encoder.embed(["first"])
@@ -105,7 +105,7 @@ async def test_a_failure_that_may_pass_is_tried_again(embedder: Opened) -> None:
         assert server.stats.requests == 3
 
 
-async def test_a_refused_key_is_told_at_once(embedder: Opened) -> None:
+async def test_a_refused_key_is_reported_at_once(embedder: Opened) -> None:
     async with serving(key="sk-right") as server:
         with pytest.raises(AccessRefused, match="401"):
             await embedder(server, api_key=Secret("sk-wrong")).embed(["a"])

@@ -103,7 +103,7 @@ async def test_one_bad_file_is_an_error_with_processes_too(tmp_path: Path) -> No
         await built(tmp_path, tmp_path / "a.txt", "processes:1")
 
 
-async def test_a_worker_that_dies_is_told_of_and_changes_nothing(
+async def test_a_worker_that_dies_is_reported_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone, _ = await built(tmp_path, texts(), "inline")
@@ -173,7 +173,7 @@ async def test_only_what_a_lost_worker_did_is_lost(harm: Callable[[int], Any]) -
         await crew.close()
 
 
-async def test_what_the_work_raises_is_raised_and_the_worker_goes_on() -> None:
+async def test_what_the_work_raises_is_raised_and_the_worker_continues() -> None:
     crew = Crew(1, hired)
     try:
         with pytest.raises(ValueError, match="not 5"):
@@ -184,7 +184,7 @@ async def test_what_the_work_raises_is_raised_and_the_worker_goes_on() -> None:
         await crew.close()
 
 
-async def test_workers_that_cannot_start_are_said_at_once() -> None:
+async def test_workers_that_cannot_start_are_reported_at_once() -> None:
     async def dies() -> Any:
         raise WorkerLost(is_cause=True)
 
@@ -208,7 +208,7 @@ def children(pid: int) -> set[int]:
     return {int(one) for one in found.read_text().split()} if found.exists() else set()
 
 
-def test_without_its_driver_no_worker_goes_on(tmp_path: Path) -> None:
+def test_without_its_driver_no_worker_continues(tmp_path: Path) -> None:
     """A driver that is killed leaves no process; the same command continues."""
     (tmp_path / "texts").mkdir()
     for n, text in enumerate(TEXTS * 25):

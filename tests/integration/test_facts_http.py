@@ -107,7 +107,7 @@ async def test_a_fact_is_corrected_by_a_later_turn() -> None:
         assert [turn.id for turn in later["fact-00000002-1"]] == ["turn-00000004"]
 
 
-async def test_what_fails_is_said_and_tried_again() -> None:
+async def test_a_failed_segment_is_reported_and_tried_again() -> None:
     told: list[Event] = []
     broken = OpenAIServer(answer=noting, faults=Faults(always="500"))
     async with broken as server, opened(server, listener=told.append, retries=0) as memory:

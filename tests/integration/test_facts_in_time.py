@@ -132,7 +132,7 @@ TURNS = [
 ]
 
 
-async def test_search_ask_and_recall_look_at_a_memory_as_it_was(memory: qrmem.Memory) -> None:
+async def test_search_ask_and_recall_see_the_memory_of_their_start(memory: qrmem.Memory) -> None:
     await memory.add_messages(TURNS)
     question = "Who has the spare keys?"
     hits = await memory.search(question, as_of="2026-02")

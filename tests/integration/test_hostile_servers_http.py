@@ -286,7 +286,7 @@ async def test_a_refusal_that_names_no_parameter_is_not_about_one(word: str) -> 
     [-5, 10**400, 2.5, True, 2**39, "3", None, float("nan")],
     ids=["negative", "huge", "half", "true", "too many", "text", "none", "nan"],
 )
-async def test_a_count_of_tokens_that_is_none_is_not_taken_for_one(counted: Any) -> None:
+async def test_an_invalid_count_of_tokens_is_ignored(counted: Any) -> None:
     rows = [{"index": 0, "embedding": [1.0, 0.0]}]
     body = json.dumps({"data": rows, "usage": {"prompt_tokens": counted}}).encode()
     async with OpenAIServer(behaviour=Behaviour(raw=lambda headers: answer(200, body))) as server:
@@ -407,7 +407,7 @@ async def test_an_error_in_an_answer_that_says_all_is_well_is_that_error(
     assert says in str(error)
 
 
-async def test_a_server_that_asks_for_a_day_is_given_up_and_that_is_said() -> None:
+async def test_a_server_that_asks_for_a_day_is_given_up_and_reported() -> None:
     busy = answer(429, b'{"error": {"message": "slow down"}}', retry_after="86400")
     async with asked(lambda headers: busy, retries=4) as (chat, server):
         error = await failure(chat)

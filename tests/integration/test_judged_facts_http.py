@@ -76,7 +76,7 @@ async def test_a_judged_statement_is_replaced_until_the_later_one_is_deleted(
         ["1|" + "replaces" * 9],
     ],
 )
-async def test_a_reply_that_says_nothing_of_a_pair_is_told_and_asked_again(
+async def test_a_reply_that_leaves_out_a_pair_is_reported_and_asked_again(
     items: list[str],
 ) -> None:
     async with OpenAIServer(answer=saying(*items)) as server, opened(server) as memory:
@@ -88,7 +88,7 @@ async def test_a_reply_that_says_nothing_of_a_pair_is_told_and_asked_again(
         assert (await memory.judge_facts(plan=True)).pairs == 1
 
 
-async def test_a_reply_that_is_no_json_is_told() -> None:
+async def test_a_reply_without_json_is_reported() -> None:
     async with OpenAIServer(answer=lambda _: "Rather not.") as server, opened(server) as memory:
         await memory.add_messages(TURNS, user="ann")
         report = await memory.judge_facts()

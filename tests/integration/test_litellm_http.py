@@ -141,7 +141,7 @@ async def test_a_question_is_answered_by_another_provider_and_priced(
 
 
 @pytest.mark.filterwarnings("default")
-async def test_the_words_of_another_provider_are_told_as_they_come(
+async def test_the_words_of_another_provider_are_streamed(
     provider: list[dict[str, Any]], tmp_path: Any
 ) -> None:
     path = await filled(str(tmp_path / "m.db"))

@@ -77,7 +77,7 @@ async def test_a_fact_at_the_end_of_a_long_text_is_found(encoder: SentenceEncode
     assert ended > whole + 0.05  # the encoder alone never reads that far
 
 
-async def test_the_event_loop_goes_on_while_texts_are_embedded(encoder: SentenceEncoder) -> None:
+async def test_the_event_loop_continues_while_texts_are_embedded(encoder: SentenceEncoder) -> None:
     turns = 0
 
     async def count() -> None:
@@ -92,7 +92,7 @@ async def test_the_event_loop_goes_on_while_texts_are_embedded(encoder: Sentence
     assert turns > 10
 
 
-async def test_a_model_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+async def test_an_absent_model_is_reported_as_missing(tmp_path: Path) -> None:
     opened = open_embedder(f"sentence-transformers:{tmp_path}", Settings())
     assert opened is not None
     with pytest.raises(MissingError, match="cannot be loaded"):

@@ -153,7 +153,7 @@ async def test_a_password_in_the_address_lets_in_and_is_in_no_log(
 @pytest.mark.parametrize(
     "variable", [{"ALL_PROXY": "nonsense://h"}, {"SSL_CERT_FILE": "/gone.pem"}]
 )
-async def test_an_environment_in_which_nobody_can_be_asked_is_told(
+async def test_an_environment_without_a_terminal_to_ask_is_reported(
     variable: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in variable.items():
@@ -163,7 +163,7 @@ async def test_an_environment_in_which_nobody_can_be_asked_is_told(
             await chat.complete(request("Ada met Charles."))
 
 
-async def test_a_model_name_that_cannot_be_sent_is_told_at_once() -> None:
+async def test_a_model_name_that_cannot_be_sent_is_reported_at_once() -> None:
     async with serving() as server, opened(server, model="m\udcff") as chat:
         with pytest.raises(UsageError, match="characters that cannot be sent"):
             await chat.complete(request("Ada met Charles."))
@@ -171,7 +171,7 @@ async def test_a_model_name_that_cannot_be_sent_is_told_at_once() -> None:
 
 
 @pytest.mark.parametrize("value", ["org-hunter2\n", "örg-hunter2"])
-async def test_a_variable_of_the_client_that_cannot_be_sent_is_told_at_once_and_not_shown(
+async def test_a_variable_of_the_client_that_cannot_be_sent_is_reported_without_its_value(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", value)
@@ -183,7 +183,7 @@ async def test_a_variable_of_the_client_that_cannot_be_sent_is_told_at_once_and_
     assert not [event for event in events if event.kind == "warning"], "it was tried again"
 
 
-async def test_retries_are_told_with_their_reason() -> None:
+async def test_retries_are_reported_with_their_reason() -> None:
     events: list[Event] = []
     faults = Faults(script={1: "503"})
     async with serving(faults=faults) as server:
@@ -241,7 +241,7 @@ async def test_the_probe_tells_what_is_wrong_with_a_bad_one() -> None:
         (["--rate", "429=often"], "NAME=SHARE is wanted"),
     ],
 )
-def test_a_slip_in_the_servers_options_is_told(
+def test_a_mistake_in_the_servers_options_is_reported(
     option: Sequence[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):

@@ -64,7 +64,7 @@ async def test_a_memory_built_in_neo4j_exports_the_bytes_of_one_built_elsewhere(
         await store.close()
 
 
-async def test_what_a_killed_import_left_in_neo4j_is_begun_anew(
+async def test_what_a_killed_import_left_in_neo4j_is_started_again(
     neo4j: Server, tmp_path: Path
 ) -> None:
     neo4j.clear()

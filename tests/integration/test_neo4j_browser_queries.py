@@ -81,7 +81,7 @@ async def test_no_query_is_warned_of_and_none_leaves_the_namespace(
             assert "lost an arm" not in str(records), query.title
 
 
-async def test_an_entity_is_found_by_a_part_of_its_name_and_what_is_said_of_it_told(
+async def test_an_entity_is_found_by_a_part_of_its_name_and_shown_with_its_statements(
     memory: qrmem.Memory, neo4j: Server
 ) -> None:
     told = await rows(memory, neo4j, "What is said of an entity", name="moby")
@@ -114,7 +114,7 @@ async def test_what_documents_say_of_the_same_two_stands_together(
     assert await rows(memory, neo4j, "Possible contradictions", name="Acushnet") == []
 
 
-async def test_a_trail_is_told_from_its_first_step(memory: qrmem.Memory, neo4j: Server) -> None:
+async def test_a_trail_is_shown_from_its_first_step(memory: qrmem.Memory, neo4j: Server) -> None:
     told = await rows(memory, neo4j, "A trail as a table")
     trail = await memory.trail()
     assert [row["step"] for row in told] == [step.n for step in trail.steps]
@@ -139,7 +139,7 @@ async def test_two_trails_of_a_question_stand_side_by_side(
     assert await rows(memory, neo4j, "Two trails of one question, side", question="Why?") == []
 
 
-async def test_the_chain_goes_on_from_where_it_is_asked_to(neo4j: Server) -> None:
+async def test_the_chain_continues_from_where_it_is_asked_to(neo4j: Server) -> None:
     neo4j.clear()
     settings = neo4j.settings.with_(namespace=NS, embedder="none", segment_tokens=16)
     async with qrmem.open(settings=settings) as memory:

@@ -60,7 +60,7 @@ async def test_nothing_on_the_port_is_out_of_reach() -> None:
     assert "does not answer" in str(error)
 
 
-async def test_a_scheme_that_is_none_is_wrong_use(neo4j: Server) -> None:
+async def test_an_unknown_scheme_is_wrong_use(neo4j: Server) -> None:
     address = urlsplit(neo4j.uri).netloc
     for scheme in ("http", "neo4js", "bolt+tls"):
         error = await _refusal(f"{scheme}://{address}", neo4j.settings)
@@ -128,7 +128,7 @@ async def test_a_port_that_speaks_something_else_is_named() -> None:
     assert "Bolt" in str(error)
 
 
-async def test_a_server_that_hangs_up_is_out_of_reach() -> None:
+async def test_a_server_that_closes_the_connection_is_out_of_reach() -> None:
     with _answering() as port:
         error = await _refusal(f"bolt://127.0.0.1:{port}", Settings())
     assert isinstance(error, StoreUnavailable)
@@ -178,7 +178,7 @@ async def test_a_password_of_special_characters_lets_in(neo4j: Server) -> None:
         neo4j.query("DROP USER odd")
 
 
-async def test_a_memory_of_a_newer_qrmem_is_left_alone(neo4j: Server) -> None:
+async def test_a_memory_of_a_newer_qrmem_is_not_changed(neo4j: Server) -> None:
     await (await open_store(neo4j.uri, neo4j.settings)).close()
     found = neo4j.query("MATCH (v:QrmemSchema) RETURN v.version")[0][0]
     neo4j.query("MATCH (v:QrmemSchema) SET v.version = 99")

@@ -133,7 +133,7 @@ async def test_the_command_gives_up_in_the_end_and_the_next_one_completes(
         assert found[part] == undisturbed[part], part
 
 
-async def test_the_command_goes_on_when_the_server_is_back_in_time(
+async def test_the_command_continues_when_the_server_is_back_in_time(
     own: Server, books: Path, undisturbed: dict[str, object]
 ) -> None:
     server = _started(own)

@@ -51,7 +51,7 @@ async def memory(neo4j: Server) -> AsyncIterator[qrmem.Memory]:
         yield opened
 
 
-async def test_reads_and_writes_go_on_after_edits_and_repair_restores(
+async def test_reads_and_writes_continue_after_edits_and_repair_restores(
     memory: qrmem.Memory, neo4j: Server
 ) -> None:
     neo4j.query(DELETE, name="Moby Dick")
@@ -88,7 +88,9 @@ async def test_a_merge_by_hand_is_kept_as_the_users_decision(
     assert (await memory.repair()).differences == ()
 
 
-async def test_an_entity_made_by_hand_is_told_and_goes(memory: qrmem.Memory, neo4j: Server) -> None:
+async def test_a_hand_made_entity_is_shown_and_can_be_deleted(
+    memory: qrmem.Memory, neo4j: Server
+) -> None:
     neo4j.query("CREATE (:Entity {ns: 'edited', name: 'By Hand'})")
     neo4j.query("CREATE (:Entity {ns: 'edited', name: 'With Key', key: 'with key|'})")
     done = await memory.repair()

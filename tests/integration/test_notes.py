@@ -88,7 +88,7 @@ def hostile() -> Contents:
     return Contents("[[t]]", documents, segments, entities, facts)
 
 
-def test_hostile_names_stay_in_the_folder_and_are_told_apart() -> None:
+def test_hostile_names_stay_in_the_folder_and_stay_distinct() -> None:
     notes = made_of(hostile())
     assert len(notes) == 1 + 2 * len(HOSTILE)
     assert len({name.casefold() for name in notes}) == len(notes)

@@ -106,7 +106,7 @@ async def test_a_failed_call_is_a_span_with_its_error() -> None:
     assert not added.status.is_ok
 
 
-async def test_the_logger_says_what_happens_to_whoever_listens(
+async def test_the_logger_reports_events_to_every_handler(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.DEBUG, logger="qrmem"):
@@ -154,7 +154,7 @@ asyncio.run(main())
 """
 
 
-def test_without_opentelemetry_and_without_logging_nothing_is_said() -> None:
+def test_without_opentelemetry_and_without_logging_nothing_is_reported() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120
     )

@@ -87,7 +87,7 @@ async def test_hipporag_results_become_a_memory_that_can_be_searched(memory: Mem
     assert (dict(status.states), status.problems) == ({"ok": 2}, ())
 
 
-async def test_a_passage_without_a_text_is_left_out_and_told(memory: Memory) -> None:
+async def test_a_passage_without_a_text_is_left_out_and_reported(memory: Memory) -> None:
     report = await _load(memory, "a.json", {"docs": [*DOCS, {"title": "x", "text": "  "}]})
     assert report.documents == 2
     assert report.left_out == ("record 3: it has no text",)
@@ -229,7 +229,7 @@ async def test_a_wrong_record_is_named_and_nothing_is_written(memory: Memory, na
     assert await memory.status() == before
 
 
-async def test_what_cannot_be_read_is_said(memory: Memory, tmp_path: Path) -> None:
+async def test_unreadable_parts_are_reported(memory: Memory, tmp_path: Path) -> None:
     write(tmp_path / "latin.tsv", "Bj\xf6rn\tknows\tAnn\ta".encode("latin-1"))
     for name, why in {
         "latin.tsv": "not UTF-8",
@@ -247,7 +247,7 @@ async def test_triples_for_a_memory_that_is_not_there_make_none(memory: Memory) 
     assert await memory.namespaces() == []
 
 
-async def test_an_import_that_was_stopped_goes_on(memory: Memory) -> None:
+async def test_an_import_that_was_stopped_continues(memory: Memory) -> None:
     store: Any = memory._session.store
 
     async def fail(*args: Any) -> None:

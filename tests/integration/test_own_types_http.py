@@ -116,7 +116,7 @@ async def test_what_does_not_fit_is_asked_for_once_more() -> None:
     assert "the head of WorksFor is Person, not COMPANY" in asked
 
 
-async def test_what_never_fits_is_kept_without_a_type_and_told() -> None:
+async def test_an_item_that_never_fits_is_kept_without_a_type_and_reported() -> None:
     wrong = read(
         "Ann Lee|Person|role=queen",
         "Acme Ltd|Company",

@@ -232,7 +232,7 @@ async def test_orientation_is_in_the_plan_of_a_question() -> None:
         assert spent(server.stats) - before in plan.tokens
 
 
-async def test_each_stage_has_its_model_and_an_unknown_price_is_said() -> None:
+async def test_each_stage_has_its_model_and_an_unknown_price_is_reported() -> None:
     models = {"reading": "gpt-5-nano", "summary": "my-own"}
     async with serving() as server, opened(server, stage_models=models) as memory:
         plan = await memory.plan(SAMPLE)
@@ -347,7 +347,7 @@ async def test_what_a_plan_writes_is_forgotten() -> None:
         _ = dry.vacuum  # type: ignore[attr-defined]
 
 
-async def test_a_tree_is_planned_before_it_is_built_and_what_is_there_is_not() -> None:
+async def test_a_tree_is_planned_before_it_is_built_and_existing_nodes_are_not() -> None:
     async with serving() as server, opened(server) as memory:
         both = await memory.plan(SAMPLE, tree=True)
         await memory.add(SAMPLE)

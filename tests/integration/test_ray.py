@@ -109,7 +109,7 @@ async def test_an_address_whose_work_is_lost_is_refused(
         await built("ray", tmp_path)
 
 
-def test_the_command_that_is_killed_goes_on(nodes: Nodes, tmp_path: Path) -> None:
+def test_the_command_that_is_killed_continues(nodes: Nodes, tmp_path: Path) -> None:
     folder = tmp_path / "texts"
     folder.mkdir()
     for n, text in enumerate(TEXTS * 12):

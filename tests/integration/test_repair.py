@@ -24,7 +24,7 @@ async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> qrmem.Memory
     return memory
 
 
-async def test_a_whole_memory_is_left_alone(memory: qrmem.Memory) -> None:
+async def test_a_whole_memory_is_not_changed(memory: qrmem.Memory) -> None:
     before = await memory.entities()
     done = await memory.repair()
     assert (done.differences, done.decisions, done.damaged) == ((), (), ())
@@ -47,7 +47,7 @@ async def test_a_merge_behind_the_memorys_back_is_kept_as_a_decision(memory: qrm
     await memory.close()
 
 
-async def test_a_name_of_two_types_is_told_once(memory: qrmem.Memory) -> None:
+async def test_a_name_of_two_types_is_listed_once(memory: qrmem.Memory) -> None:
     await memory.add([{"id": "c", "text": "The Ahab sank off Japan."}])
     await memory.add([{"id": "d", "text": "Captain Ahab saw Ahab. Ahab wept."}])
     store, ns = memory._session.store, memory._session.ns

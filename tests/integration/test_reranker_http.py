@@ -157,7 +157,7 @@ BROKEN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-async def test_without_an_answer_the_order_is_that_of_before_and_it_is_told_once(
+async def test_without_a_reply_the_order_stays_and_one_warning_says_so(
     tmp_path: Path, how: str
 ) -> None:
     told: list[str] = []
@@ -203,7 +203,7 @@ async def test_a_server_may_say_nothing_of_some(tmp_path: Path) -> None:
         assert ids(await memory.search(QUESTION, k=12)) == ["d11", "d10", *rest]
 
 
-async def test_caps_hold_it_back(tmp_path: Path) -> None:
+async def test_caps_limit_it(tmp_path: Path) -> None:
     told: list[str] = []
     prices = tmp_path / "prices.toml"
     prices.write_text(PRICES)
@@ -257,7 +257,7 @@ async def test_a_password_in_the_address_is_sent_and_never_shown(tmp_path: Path)
         assert "hunter2" not in told[0]
 
 
-async def test_an_address_that_is_none_is_refused_with_an_example(tmp_path: Path) -> None:
+async def test_an_invalid_address_is_refused_with_an_example(tmp_path: Path) -> None:
     async with qrmem.open(str(tmp_path / "m.db"), embedder="none") as memory:
         await memory.add(DOCUMENTS[:1])
         for wrong in ("ftp://host/rerank", "http://", "http://a b/rerank"):

@@ -60,7 +60,7 @@ async def plain_reply() -> ChatReply:
         return (await asked(chat, is_watched=False))[0]
 
 
-async def test_a_watched_reply_is_told_as_it_comes_and_is_the_same_reply() -> None:
+async def test_a_watched_reply_is_streamed_and_is_the_same_reply() -> None:
     expected = await plain_reply()
     async with serving() as server, chatting(server) as chat:
         reply, words = await asked(chat)
@@ -108,7 +108,7 @@ async def test_servers_that_stream_otherwise_or_not_at_all_are_understood(
 
 
 @pytest.mark.parametrize("fault", ["reset", "cut-body", "429", "500"])
-async def test_a_stream_that_breaks_off_begins_anew(fault: str) -> None:
+async def test_a_stream_that_breaks_off_starts_again(fault: str) -> None:
     async with serving(faults=Faults(script={1: fault})) as server, chatting(server) as chat:
         reply, words = await asked(chat)
         assert server.stats.requests == 2
@@ -201,7 +201,7 @@ async def test_log_probabilities_come_out_of_the_cache_as_they_went_in() -> None
 
 
 @pytest.mark.parametrize("words", [True, False])
-async def test_a_streamed_answer_tells_its_words_to_whoever_wants_them(words: bool) -> None:
+async def test_a_streamed_answer_sends_its_words_to_every_listener(words: bool) -> None:
     async with serving() as server:
         chosen = Settings(model="test", base_url=server.url, embedder="none")
         async with qrmem.open("memory://", settings=chosen) as memory:

@@ -63,7 +63,7 @@ async def test_every_segment_is_below_a_root_and_a_second_build_makes_nothing() 
 
 
 @pytest.mark.parametrize("kind", ["ilm", "raptor"])
-async def test_a_tree_that_grew_equals_one_made_at_once_and_makes_little_anew(
+async def test_a_grown_tree_equals_one_built_at_once_and_makes_few_new_nodes(
     kind: qrmem.types.documents.TreeKind,
 ) -> None:
     async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
@@ -164,7 +164,7 @@ def which() -> str:
     return "umap" if find_spec("umap") else "pca"
 
 
-async def test_what_is_too_alike_to_be_clustered_is_said_to_be_runs() -> None:
+async def test_nodes_too_similar_to_cluster_are_reported_as_runs() -> None:
     async with qrmem.open("memory://", embedder="none", segment_tokens=50) as memory:
         await memory.add({"id": "odd", "text": "Same line.\n\n" * 2000})
         await memory.build_tree(kind="raptor", preset="paper")
@@ -281,7 +281,7 @@ async def test_a_tree_answers_after_another_embedder_embedded_the_memory(
 
 
 @pytest.mark.parametrize("strategy", ["inner-loop", "raptor", "raptor-layered"])
-async def test_documents_without_a_tree_are_told_by_a_question_over_trees(
+async def test_a_question_over_trees_names_documents_without_a_tree(
     strategy: Strategy,
 ) -> None:
     said: list[str] = []
@@ -403,7 +403,7 @@ async def test_a_model_that_breaks_the_form_still_makes_a_tree(reply: str, tmp_p
         assert server.stats.answered == asked
 
 
-async def test_a_cap_stops_a_build_and_the_same_call_goes_on(tmp_path: Path) -> None:
+async def test_a_cap_stops_a_build_and_the_same_call_continues(tmp_path: Path) -> None:
     node = "(Summary): A keeper wrote.\n(Surprise): None"
     async for memory, server in built(replying(node, []), tmp_path):
         first = await memory.build_tree(max_calls=2)

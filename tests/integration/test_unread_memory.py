@@ -60,7 +60,7 @@ async def test_a_folder_of_nothing_but_bad_files_leaves_no_namespace(
     assert not await memory.namespaces()
 
 
-async def test_what_waits_to_be_read_is_told(memory: Memory) -> None:
+async def test_the_status_counts_segments_that_wait_to_be_read(memory: Memory) -> None:
     async with refusing(memory) as refused:
         with pytest.raises(AccessRefused):
             await refused.add({"id": "a", "text": TEXT})
@@ -68,7 +68,7 @@ async def test_what_waits_to_be_read_is_told(memory: Memory) -> None:
     await assert_nothing_is_found(memory, "nothing has been read yet .* run the same `add`")
 
 
-async def test_a_document_that_was_not_read_is_told_among_others_that_were(memory: Memory) -> None:
+async def test_a_message_names_the_document_that_was_not_read(memory: Memory) -> None:
     await memory.add({"id": "read", "text": TEXT})
     async with refusing(memory) as refused:
         with pytest.raises(AccessRefused):
@@ -94,7 +94,7 @@ async def test_an_answer_from_a_memory_that_is_half_read_says_so(memory: Memory)
     assert len([event for event in events if event.kind == "warning"]) == 1
 
 
-async def test_an_emptied_memory_is_told_to_be_empty(memory: Memory) -> None:
+async def test_an_emptied_memory_is_reported_as_empty(memory: Memory) -> None:
     await memory.add({"id": "a", "text": TEXT})
     await memory.delete("a")
     await assert_nothing_is_found(memory, "there is no document in namespace 'default'")

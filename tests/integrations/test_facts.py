@@ -58,7 +58,7 @@ async def test_a_client_lists_edits_ends_deletes_and_restores_facts() -> None:
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "\u0660", "00", "-0", "", "0:0"])
-async def test_an_id_that_no_fact_has_is_said_to_be_none(number: str) -> None:
+async def test_an_unknown_id_of_a_fact_is_reported(number: str) -> None:
     async with qrmem.open("memory://", embedder="none", model="") as memory:
         await memory.add([ANN])
         (first, *_) = await memory.facts()

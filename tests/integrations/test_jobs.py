@@ -91,7 +91,7 @@ def texts_in(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*.json") if "Lovelace" in path.read_text()]
 
 
-def test_a_job_goes_on_after_its_server_was_killed_and_pays_nothing_twice(
+def test_a_job_continues_after_its_server_was_killed_and_pays_nothing_twice(
     tmp_path: Path, model: OpenAIServer
 ) -> None:
     with running(tmp_path, *reading(model)) as (process, requests):
@@ -123,7 +123,7 @@ def test_a_job_goes_on_after_its_server_was_killed_and_pays_nothing_twice(
         assert memory.export(str(tmp_path / "killed.qrmem")).checksum == expected
 
 
-def test_a_job_that_is_cancelled_asks_no_more_and_the_same_one_goes_on(
+def test_a_job_that_is_cancelled_asks_no_more_and_the_same_one_continues(
     tmp_path: Path, model: OpenAIServer
 ) -> None:
     with running(tmp_path, *reading(model)) as (_, requests):
@@ -271,7 +271,7 @@ def test_one_server_runs_the_jobs_of_a_memory(tmp_path: Path, slow: OpenAIServer
         assert first.get(f"/jobs/{job['id']}").json()["state"] == "running"
 
 
-def test_a_file_that_is_no_job_stops_nothing(tmp_path: Path) -> None:
+def test_a_file_of_another_kind_among_the_jobs_stops_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "kept"
     folder.mkdir()
     for n, text in enumerate(("", "{", '{"job": "x"}', "[]", '{"job": "x", "texts": 3}')):

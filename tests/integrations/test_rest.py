@@ -224,7 +224,7 @@ def test_nobody_outside_is_let_in_without_a_token(command: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("command", ["serve", "mcp --http", "view --no-browser"])
-def test_a_port_that_is_taken_is_told_once(command: str, capsys: Any, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_once(command: str, capsys: Any, tmp_path: Path) -> None:
     import qrmem.cli
 
     at = str(tmp_path / "m.db")

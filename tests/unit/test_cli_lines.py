@@ -19,7 +19,9 @@ def retry(number: int) -> Event:
     return Event("warning", {"what": "retry", "message": f"refused {number}; trying again"})
 
 
-def test_of_many_retries_one_in_a_few_seconds_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_of_many_retries_is_reported_every_few_seconds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     now = [0.0]
     warnings = Warnings(quiet=False, clock=lambda: now[0])
     for number in range(20):
@@ -38,11 +40,11 @@ def test_of_many_retries_one_in_a_few_seconds_is_told(capsys: pytest.CaptureFixt
         ("openie", "openie"),
     ],
 )
-def test_who_read_is_told_in_words(recorded: str, told: str) -> None:
+def test_the_reader_is_named_in_words(recorded: str, told: str) -> None:
     assert reader(recorded) == told
 
 
-def test_every_other_warning_is_told_unless_it_has_no_words(
+def test_every_other_warning_is_shown_unless_it_is_empty(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for warnings in (Warnings(quiet=False), Warnings(quiet=True)):

@@ -126,7 +126,7 @@ def test_the_documents_say_of_every_setting_what_an_untrusted_file_may_do() -> N
     assert len({rule for rules in by_rule.values() for rule in rules}) == len(by_rule)
 
 
-def test_an_untrusted_file_may_name_the_sets_of_prompts_that_there_are() -> None:
+def test_an_untrusted_file_may_name_the_built_in_prompt_sets() -> None:
     folders = {one.name for one in (files("qrmem.prompts") / "templates").iterdir() if one.is_dir()}
     assert folders == set(PROMPT_SETS)
 
@@ -223,7 +223,7 @@ def test_a_wrong_settings_file_is_named(tmp_path: Path) -> None:
             Settings.from_env({}, file=file)
 
 
-def test_a_misspelt_name_is_told_with_the_setting_that_comes_near(tmp_path: Path) -> None:
+def test_an_error_about_a_misspelt_setting_names_the_nearest_one(tmp_path: Path) -> None:
     environ = dict.fromkeys(["QRMEM_WINDWO", "QRMEM_MODEL", "QRMEM_DATA", "WINDWO"], "1")
     assert misspelt(environ) == {"QRMEM_WINDWO": "QRMEM_WINDOW"}
     (tmp_path / "qrmem.toml").write_text("windwo = 1")

@@ -23,7 +23,7 @@ from qrmem.retrieval.definitions import defines, identifiers
         ("", []),
     ],
 )
-def test_a_name_of_code_is_told_by_how_it_is_written(question: str, names: list[str]) -> None:
+def test_a_name_in_code_is_recognised_by_its_spelling(question: str, names: list[str]) -> None:
     assert identifiers(question) == names
 
 
@@ -55,7 +55,7 @@ def test_a_name_of_code_is_told_by_how_it_is_written(question: str, names: list[
         ("cpp", "  void weigh(std::function<int()> f) const { call(f); }"),
     ],
 )
-def test_a_definition_is_told_from_a_use(language: str, line: str) -> None:
+def test_a_definition_is_distinguished_from_a_use(language: str, line: str) -> None:
     assert defines(f"# before\n{line}\n    after\n", "weigh", language)
     assert not defines(line, "eigh", language)
 

@@ -78,7 +78,7 @@ def test_the_encoding_is_found_and_recorded(encoding: str, recorded: str) -> Non
         ("港口管理员保管这本账簿已有三十一年，在此期间从未有人要求查看。", "utf-16-be"),
     ],
 )
-def test_other_encodings_are_told_by_their_bytes(text: str, encoding: str) -> None:
+def test_other_encodings_are_recognised_by_their_bytes(text: str, encoding: str) -> None:
     assert from_bytes(text.encode(encoding), "a.txt").text == text
 
 
@@ -414,7 +414,7 @@ def test_a_row_of_a_table_says_what_its_cells_are(name: str, data: bytes) -> Non
         (b'name,note\nNell,"first\n second"\n', "name: Nell; note: first second"),
     ],
 )
-def test_columns_without_names_are_set_apart_by_tabs(data: bytes, text: str) -> None:
+def test_columns_without_names_are_separated_by_tabs(data: bytes, text: str) -> None:
     assert from_bytes(data, "a.csv").text == text
 
 
@@ -534,7 +534,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         open_file(tmp_path / "pipe.txt")
 
 
-def test_a_pipe_in_the_place_of_a_gitignore_is_passed_over(tmp_path: Path) -> None:
+def test_a_pipe_named_gitignore_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n", encoding="utf-8")
     os.mkfifo(tmp_path / ".gitignore")
     assert [path.name for path in discover(tmp_path)] == ["a.py"]

@@ -28,7 +28,7 @@ def test_what_goes_the_other_way_is_never_taken_for_the_same() -> None:
     assert relation.description == "killed the man; ← killed the man"
 
 
-def test_near_duplicates_are_said_once_and_all_facts_are_kept() -> None:
+def test_near_duplicates_are_shown_once_and_all_facts_are_kept() -> None:
     facts = [
         fact("a", "b", "hunts the white whale"),
         fact("a", "b", "hunts the white whale again", 3),

@@ -209,7 +209,7 @@ def test_equal_scores_stay_equal(n: int, score: float, kind: str) -> None:
 
 @unhurried
 @given(scores_of, st.floats(0.01, 100))
-def test_scores_scale_with_what_they_are_made_of(alone: list[float], factor: float) -> None:
+def test_scores_scale_with_their_parts(alone: list[float], factor: float) -> None:
     relation = row(*range(len(alone)), w_rel=0.4)
     one, other = np.array(alone), np.array(alone) * factor
     assert np.allclose(environment(relation, one) * factor, environment(relation, other))

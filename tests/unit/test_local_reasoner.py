@@ -229,14 +229,14 @@ async def test_an_irregular_form_meets_its_verb(reasoner: LocalReasoner) -> None
     assert verdict.is_answerable
 
 
-async def test_what_is_missing_is_said(reasoner: LocalReasoner) -> None:
+async def test_missing_parts_are_reported(reasoner: LocalReasoner) -> None:
     verdict = await ask(reasoner, "How much did the elephant of Nobody Else weigh?", HARBOUR, TIDE)
     assert not verdict.is_answerable
     assert (verdict.answer, verdict.choice) == ("", None)
     assert "nothing read so far mentions 'elephant'" in verdict.reason
 
 
-async def test_a_word_of_many_letters_that_is_missing_is_said_once(reasoner: LocalReasoner) -> None:
+async def test_a_long_missing_word_is_reported_once(reasoner: LocalReasoner) -> None:
     verdict = await ask(reasoner, "谁教怪物读书？", HARBOUR)
     assert verdict.reason.count("谁教怪物读书") == 1
 
@@ -264,7 +264,7 @@ async def test_code_that_defines_what_is_asked_for_comes_first(reasoner: LocalRe
         ("Where is the Iron Cupboard?", []),
     ],
 )
-def test_a_name_that_stands_nowhere_is_said(question: str, absent: list[str]) -> None:
+def test_a_name_that_occurs_nowhere_is_reported(question: str, absent: list[str]) -> None:
     assert absent_names(question, [HARBOUR, TIDE, "The smith was old."]) == absent
 
 

@@ -209,7 +209,7 @@ async def test_a_cap_on_calls_is_reached_exactly_and_then_holds() -> None:
         await meter.complete(request())
 
 
-async def test_a_call_that_a_cap_holds_back_is_not_on_the_account() -> None:
+async def test_a_call_that_a_cap_refuses_costs_nothing() -> None:
     told: list[Event] = []
     meter = metered(Server(), caps=Caps(calls=1), listener=told.append)
     await meter.complete(request())
@@ -267,7 +267,7 @@ async def test_a_request_of_unknown_fate_counts_in_full() -> None:
     assert meter.budget.used == Amount(calls=1)
 
 
-async def test_an_excess_that_the_server_causes_is_told() -> None:
+async def test_an_excess_that_the_server_causes_is_reported() -> None:
     events: list[Event] = []
     reply = ChatReply("much", tokens_in=5000, tokens_out=5000)
     meter = metered(ScriptedModel(reply), listener=lambda event: events.append(event))
@@ -362,7 +362,7 @@ async def test_a_reply_is_kept_together_with_its_record_and_no_record_is_written
     assert outcomes(told) == [record.outcome for record in (*kept.calls, *sunk)]
 
 
-async def test_a_reply_that_came_is_kept_and_counted_where_the_run_is_given_up_meanwhile() -> None:
+async def test_a_reply_that_came_is_kept_and_counted_where_the_run_is_given_up() -> None:
     # The time ends while the reply, which comes at once, is written.
     kept, sunk = Kept(seconds=0.6), list[CallRecord]()
     meter = metered(
@@ -377,7 +377,7 @@ async def test_a_reply_that_came_is_kept_and_counted_where_the_run_is_given_up_m
     assert [record.outcome for record in (*kept.calls, *sunk)] == ["ok"]
 
 
-async def test_a_reply_is_kept_however_often_its_run_is_given_up_meanwhile() -> None:
+async def test_a_reply_is_kept_however_often_its_run_is_given_up() -> None:
     kept = Kept(seconds=0.05)
     meter = metered(ScriptedModel("fine"), cache=ReplyCache(kept.get, kept.put))
     run = asyncio.create_task(meter.complete(request()))
@@ -450,7 +450,7 @@ async def test_a_model_that_gives_nothing_to_read_is_not_asked_on_for_ever() -> 
     assert len(outcomes(told)) == UNKNOWN
 
 
-async def test_one_good_reply_buys_patience_and_starts_the_count_anew() -> None:
+async def test_one_good_reply_buys_patience_and_starts_the_count_again() -> None:
     replies = [*["no"] * 19, '{"names": []}', *["no"] * 59, '{"names": []}', *["no"] * 100]
     meter = metered(ScriptedModel(*replies))
     assert await answered(meter, 200) == 80 + PROVEN

@@ -58,7 +58,7 @@ def test_a_users_prices_stand_over_the_packages(tmp_path: Path) -> None:
         "=",
     ],
 )
-def test_prices_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
+def test_invalid_prices_are_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "prices.toml"
     file.write_text(text)
     with pytest.raises(UsageError, match=r"prices\.toml"):
@@ -185,7 +185,7 @@ async def is_replayed(path: Path, text: str) -> bool:
     return True
 
 
-async def test_a_recording_that_was_killed_in_mid_line_is_replayed_and_gone_on_with(
+async def test_a_recording_killed_in_mid_line_is_replayed_and_continued(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -213,7 +213,7 @@ async def test_a_tape_that_cannot_be_written_stops_no_run_and_leaves_what_was_th
     assert list(path.parent.iterdir()) == [path]
 
 
-async def test_a_stage_that_was_never_recorded_is_said_so(tmp_path: Path) -> None:
+async def test_a_stage_that_was_never_recorded_is_reported(tmp_path: Path) -> None:
     await recorded(tmp_path / "a.jsonl", "one")
     with pytest.raises(
         UsageError, match=r"this judge request: no such request was recorded .*window"
@@ -276,7 +276,7 @@ FORGED: dict[str, tuple[tuple[str, ...], Any]] = {
 
 
 @pytest.mark.parametrize("kind", FORGED)
-async def test_a_forged_cassette_is_refused_in_one_line_and_left_alone(
+async def test_a_forged_cassette_is_refused_in_one_line_and_not_changed(
     tmp_path: Path, kind: str
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -372,7 +372,7 @@ def test_the_chat_models_key_goes_to_no_other_server() -> None:
 @pytest.mark.parametrize(
     "url", ["nonsense", "ftp://host/v1", "http://", "http://[::1", "http://a b/v1", "http://a/\nv1"]
 )
-def test_a_base_url_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_base_url_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="base URL"):
         endpoint(Settings(base_url=url))
 

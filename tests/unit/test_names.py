@@ -232,7 +232,7 @@ def test_any_two_names_can_be_compared(first: str, second: str) -> None:
     assert not differ_in_number(first, first)
 
 
-def test_a_key_gives_back_what_it_was_made_of() -> None:
+def test_a_key_gives_back_its_parts() -> None:
     assert name_key("The Sea|Wall", "PLACE") == "sea wall|PLACE"
     assert split_key("sea wall|PLACE") == ("sea wall", "PLACE")
     assert split_key(name_key("Ahab", "")) == ("ahab", "")

@@ -22,7 +22,7 @@ def test_segments_in_a_row_with_the_same_trouble_share_a_line() -> None:
     ]
 
 
-def test_a_reason_that_names_its_document_is_not_told_twice() -> None:
+def test_a_reason_that_names_its_document_is_not_repeated() -> None:
     assert problem_lines([("a.txt", -1, "a.txt is empty")]) == ["problem:   a.txt is empty"]
 
 

@@ -113,7 +113,7 @@ def test_a_set_that_is_not_there_is_named() -> None:
         load_prompts("papre")
 
 
-def test_values_that_are_no_slots_are_named() -> None:
+def test_values_without_a_slot_are_named() -> None:
     with pytest.raises(PromptError, match="is filled with x: the slots of"):
         load_prompts()["query-entities"].user({"x": ""})
 

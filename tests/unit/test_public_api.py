@@ -25,7 +25,7 @@ from qrmem.types.options import AddOptions, AskOptions, RecallOptions
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_public_name_can_be_had() -> None:
+def test_every_public_name_can_be_imported() -> None:
     for name in qrmem.__all__:
         assert getattr(qrmem, name) is not None
     assert sorted(qrmem.__all__) == list(qrmem.__all__)
@@ -79,7 +79,7 @@ def test_both_open_functions_take_the_same_arguments() -> None:
     assert list(ours) == list(theirs)
 
 
-def test_dir_names_everything_that_can_be_had() -> None:
+def test_dir_lists_every_public_name() -> None:
     assert set(qrmem.__all__) | {"sync"} <= set(dir(qrmem))
     assert all(hasattr(qrmem, name) for name in dir(qrmem))
 

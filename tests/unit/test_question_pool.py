@@ -97,7 +97,7 @@ def test_a_seed_keeps_a_question_like_it_out() -> None:
     assert not QuestionPool(["Who lost a leg?"]).accept("Who lost a leg then?")
 
 
-def test_questions_in_another_script_are_told_apart() -> None:
+def test_questions_in_another_script_stay_distinct() -> None:
     pool = QuestionPool()
     assert pool.accept("Кто потерял ногу?")
     assert not pool.accept("Кто потерял ногу?")

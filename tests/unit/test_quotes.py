@@ -42,7 +42,7 @@ def test_what_is_not_there_is_dropped() -> None:
     assert cited("   ") == []
 
 
-def test_the_parts_around_an_elision_are_found_apart() -> None:
+def test_the_parts_around_an_elision_are_located_separately() -> None:
     assert cited("left the harbour in May ... The bell rang") == [
         "left the\nharbour in May",
         "The bell rang",

@@ -116,7 +116,7 @@ def test_an_echoed_schema_is_skipped_and_an_answer_inside_one_is_found() -> None
         parse_model(echoed, Reading)
 
 
-def test_valid_items_of_a_partly_bad_list_are_kept_and_the_rest_is_told() -> None:
+def test_valid_items_of_a_partly_bad_list_are_kept_and_the_rest_is_reported() -> None:
     parsed = parse_model('{"items": [{"name": "Ahab"}, {"kind": 3}, 7, {"name": "Pip"}]}', Reading)
     assert [item.name for item in parsed.value.items] == ["Ahab", "Pip"]
     assert parsed.repaired
@@ -327,7 +327,7 @@ def assert_read_or_refused(text: str) -> None:
             assert item.name in text
 
 
-def test_a_clean_reply_is_told_from_one_in_prose() -> None:
+def test_a_clean_reply_is_distinguished_from_one_in_prose() -> None:
     assert is_clean(f" {GOOD}\n")
     assert not is_clean(f"Sure: {GOOD}")
     assert not is_clean("42")

@@ -46,7 +46,7 @@ def test_a_surname_joins_the_only_full_name() -> None:
     assert (entity.key, entity.name, entity.type) == (CLAUDIO.key, "Claudio Ranieri", "PERSON")
 
 
-def test_a_first_name_that_fits_two_people_is_left_apart() -> None:
+def test_a_first_name_that_fits_two_people_joins_neither() -> None:
     assert are_one(resolve([MARY, MARY_BENNET]), MARY, MARY_BENNET)
     assert len(resolve([MARY, MARY_BENNET, MARY_KING]).entities) == 3
 
@@ -137,14 +137,14 @@ def test_the_canonical_name_is_the_longest_unless_it_is_rare() -> None:
     assert [e.name for e in found.entities.values()] == ["Ahab"]
 
 
-def test_a_users_word_unites_what_no_rule_would() -> None:
+def test_a_users_decision_unites_names_that_no_rule_would() -> None:
     dick, whale = use("Moby Dick"), use("the White Whale")
     found = resolve([dick, whale], [MergeDecision("Moby Dick", "White Whale", same=True)])
     assert are_one(found, dick, whale)
     assert [m.reason for m in found.merges] == ["user"]
 
 
-def test_a_users_word_keeps_apart_what_a_rule_would_unite() -> None:
+def test_a_users_decision_separates_names_that_a_rule_would_unite() -> None:
     apart = [MergeDecision("Claudio Ranieri", "Ranieri", same=False)]
     assert not are_one(resolve([RANIERI, CLAUDIO], apart), RANIERI, CLAUDIO)
     typed, untyped = use("Paris", "PLACE"), use("Paris")
@@ -399,7 +399,7 @@ def test_a_person_of_a_family_is_known_by_shorter_names(
     assert are_one(resolve(names), first, second)
 
 
-def test_a_given_name_that_others_bear_too_is_left_alone() -> None:
+def test_a_given_name_that_others_have_too_joins_nobody() -> None:
     jane = use("Jane", count=180)
     names = [jane, use("Jane Ford", count=19), use("Jane Hale")]
     assert not are_one(resolve(names), jane, names[1])

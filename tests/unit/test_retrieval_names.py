@@ -100,7 +100,7 @@ def test_every_weight_belongs_to_a_feature_and_none_counts_against_a_segment() -
 
 
 @pytest.mark.parametrize("at", [0, 40, 120, 300])
-def test_of_a_long_sentence_the_part_with_the_name_is_told(at: int) -> None:
+def test_a_long_sentence_is_shown_by_its_part_with_the_name(at: int) -> None:
     words = [f"word{n}" for n in range(60)]
     sentence = " ".join([*words[: at // 6], "Orla Venn", *words[at // 6 :]])
     told = _around(sentence, "Orla Venn")

@@ -96,7 +96,7 @@ def test_a_name_broken_over_two_lines_is_one_name() -> None:
     assert (mention.name, mention.forms, mention.count) == ("Ellen Ward", ("Ellen Ward",), 2)
 
 
-def test_figures_keep_their_unit_and_are_told_apart() -> None:
+def test_figures_keep_their_unit_and_stay_distinct() -> None:
     found = types("It is 7 kilometres, not 77 kilometres; it cost $5.4 million, or 45%.")
     assert found == dict.fromkeys(
         ["7 kilometres", "77 kilometres", "$5.4 million", "45%"], "NUMBER"

@@ -155,7 +155,7 @@ def test_a_file_that_is_no_schema_is_one_clear_line(tmp_path: Path, text: str, s
     assert "\n" not in str(caught.value)
 
 
-def test_a_pipe_in_the_place_of_a_schema_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_named_as_the_schema_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "own.toml")
     with pytest.raises(UsageError, match="a pipe or a device, not a file"):
         load_schema(tmp_path / "own.toml")

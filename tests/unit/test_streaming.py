@@ -33,7 +33,7 @@ def told(text: str, size: int) -> dict[str, str]:
     st.integers(1, 7),
     st.booleans(),
 )
-def test_text_fields_are_told_whatever_the_pieces(
+def test_text_fields_are_streamed_in_any_pieces(
     reply: dict[str, object], size: int, is_ascii: bool
 ) -> None:
     texts = {name: value for name, value in reply.items() if isinstance(value, str) and value}

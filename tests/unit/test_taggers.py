@@ -64,7 +64,7 @@ async def test_commas_and_blanks_around_a_name_are_no_part_of_it() -> None:
     await tagger.close()
 
 
-def test_a_request_that_fails_is_told_by_what_it_comes_from() -> None:
+def test_a_failed_request_is_reported_with_its_cause() -> None:
     error = ValueError("HTTPConnectionPool(host='localhost', port=9): Max retries exceeded")
     error.__cause__ = ConnectionRefusedError(111, "Connection refused")
     assert stanza_taggers._root(error) == "Connection refused"
@@ -218,7 +218,7 @@ async def test_the_settings_choose_the_tagger() -> None:
 
 
 @pytest.mark.parametrize("tagger", ["spacy", "rules:x", "corenlp:localhost", "Rules", ""])
-def test_a_tagger_that_there_is_not_is_refused(tagger: str) -> None:
+def test_an_unknown_tagger_is_refused(tagger: str) -> None:
     with pytest.raises(UsageError):
         open_tagger(Settings(tagger=tagger))
 

@@ -43,7 +43,7 @@ def test_time_words_are_resolved_against_the_day_they_were_said(
 
 
 @pytest.mark.parametrize("text", ["May I ask?", "They march on.", "31 February", "99999 years ago"])
-def test_what_is_no_time_is_none(text: str) -> None:
+def test_a_text_without_a_time_gives_none(text: str) -> None:
     assert periods(text, SAID) == []
 
 

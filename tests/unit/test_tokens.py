@@ -51,7 +51,7 @@ def test_a_text_fits_within_its_own_count(text: str) -> None:
 
 
 @given(TEXTS, TEXTS)
-def test_two_texts_together_count_little_more_than_apart(first: str, second: str) -> None:
+def test_two_texts_together_count_little_more_than_separately(first: str, second: str) -> None:
     assert TOKENIZER.count(first + second) <= TOKENIZER.count(first) + TOKENIZER.count(second) + 24
 
 

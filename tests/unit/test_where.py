@@ -91,7 +91,7 @@ def test_the_first_operator_of_a_word_counts() -> None:
     assert read("my tag has x y") == {"my tag": {"has": "x y"}}
 
 
-def test_a_choice_is_told_as_it_is_written() -> None:
+def test_a_choice_is_shown_as_it_is_written() -> None:
     where = {"year": {">=": 1851, "<": 1900}, "tag": {"has": "sea"}, "by": {"in": list("abcdefg")}}
     assert written(conditions(where)) == "year>=1851, year<1900, tag has sea, by in a,b,c,d,e,…"
     assert written(conditions({"old": True})) == "old=true"

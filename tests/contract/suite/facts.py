@@ -452,7 +452,7 @@ class FactsContract(Contract):
         (bob,) = await store.entities("n", ["Bob"])
         assert (bob.forms, bob.segments) == ((("Bob", 1),), (old[0].id,))
 
-    async def test_a_document_put_anew_is_as_if_it_had_never_been_there(
+    async def test_a_document_put_again_leaves_no_trace_of_its_earlier_text(
         self, store: GraphStore
     ) -> None:
         kept, given = text("k", "Ann met Bob. "), text("d", "Bob met Cy. ", "Ann ran. ")

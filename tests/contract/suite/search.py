@@ -261,9 +261,7 @@ class SearchContract(Contract):
         assert list(await store.owners("n", "segment", [b0.id, "unknown", a1.id])) == [a1.id, b0.id]
         assert list(await store.owners("n", "segment", [])) == []
 
-    async def test_new_vectors_take_the_place_of_all_that_the_owner_had(
-        self, store: GraphStore
-    ) -> None:
+    async def test_new_vectors_replace_all_vectors_of_their_owner(self, store: GraphStore) -> None:
         _, (one, two) = given = text("a", "one ", "two ")
         await add(store, "n", given)
         rows = np.arange(12, dtype=np.float32).reshape(4, 3)

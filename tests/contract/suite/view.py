@@ -237,7 +237,7 @@ class ViewContract(Contract):
         await apply(store, "n", change(segments, ["Ann", "Bob"]))
         assert await contents(store, "n") == before
 
-    async def test_a_row_takes_the_place_of_the_same_name_in_the_same_segment(
+    async def test_a_row_replaces_that_of_the_same_name_in_the_same_segment(
         self, store: GraphStore
     ) -> None:
         _, (segment, _) = await self._two_segments(store)

@@ -41,7 +41,7 @@ ODD_NAMES = (
 class WallsContract(Contract):
     """The same ids in two namespaces have nothing to do with each other."""
 
-    async def test_namespaces_whose_names_are_alike_are_apart(self, store: GraphStore) -> None:
+    async def test_namespaces_with_similar_names_are_separate(self, store: GraphStore) -> None:
         for number, ns in enumerate(ODD_NAMES):
             await add(store, ns, text("d", f"Ann{number} ran ", "Bob ran ", title=ns))
         assert list(await store.namespaces()) == sorted(ODD_NAMES)
@@ -125,7 +125,7 @@ class WallsContract(Contract):
         await apply(store, "n", ViewUpdate(clear=[segment.id]))
         assert [row.key for row in await store.names("n")] == [ODD_NAMES[0]]
 
-    async def test_writing_and_deleting_in_one_namespace_leaves_the_other_alone(
+    async def test_writing_and_deleting_in_one_namespace_does_not_change_the_other(
         self, store: GraphStore
     ) -> None:
         for ns in ("n", "m"):
