@@ -24,6 +24,8 @@ from qrmem.eval.systems.adaleval_prompting import without_middle
 from qrmem.llm.tokenizers import open_tokenizer
 from tools import adaleval_small_model
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 
 def story() -> str:
     """Return a story in which each paragraph begins with the last words of the one before."""
@@ -65,13 +67,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "threads.jsonl").write_text("\n".join(map(json.dumps, threads)))
     build("bestanswer", folder / "threads.jsonl", folder / "best", ("length=1k", "count=6"))
     return folder
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
 
 
 def run(task: str, file: Path, *words: str) -> Results:

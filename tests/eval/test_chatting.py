@@ -18,6 +18,8 @@ from qrmem.llm.prompting import TokenBudget
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import ChatReply, ChatRequest
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 Says = Callable[[ChatRequest], str]
 
 
@@ -61,13 +63,6 @@ def session(path: Path, turns: list[tuple[str, str]] = TURNS) -> Path:
     record = {"id": "session-0", "type": "retrospection", "conversations": said}
     path.write_text(json.dumps([record]))
     return path
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
 
 
 async def played(

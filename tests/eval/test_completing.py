@@ -24,17 +24,14 @@ SYSTEMS = "complete:rounds=0,complete,complete:alpha=0.5,repocoder,complete:orac
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "line_level_completion_2k_context_codex.test.jsonl"
+def data(own_folder: Path) -> str:
+    path = own_folder / "line_level_completion_2k_context_codex.test.jsonl"
     path.write_bytes((DATA / "repoeval_line.jsonl").read_bytes())
-    shop = tmp_path / "repositories" / "own_shop" / "shop"
+    shop = own_folder / "repositories" / "own_shop" / "shop"
     shop.mkdir(parents=True)
     (shop / "cart.py").write_text(CART)
     (shop / "item.py").write_text(ITEM)
-    return str(tmp_path)
+    return str(own_folder)
 
 
 def test_code_is_continued_and_the_hole_is_never_shown(data: str) -> None:

@@ -31,13 +31,10 @@ def _not_kept() -> Iterator[None]:
 
 @pytest.mark.parametrize("share", ["target_token", "10"])
 def test_what_the_package_leaves_is_read_within_the_window(
-    share: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    share: str, own_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "llmlingua.py").write_text(PACKAGE.format(share=share))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.chdir(tmp_path)
+    (own_folder / "llmlingua.py").write_text(PACKAGE.format(share=share))
+    monkeypatch.syspath_prepend(own_folder)
     words = ["eval", "run", "hotpotqa", "--data", HOTPOT, "--embedder", "none", "--quiet"]
     assert main([*words, "--system", f"llmlingua-2:model={share}", "--out", "r"]) == 0
     rows = read_results(Path("r")).rows.values()

@@ -11,14 +11,9 @@ from qrmem.eval import parse, preset_named, read_results
 from qrmem.eval.report.plots import Point, panels
 from qrmem.eval.systems.retrieval_baselines import Fragmented
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 DATA = Path(__file__).parent / "data"
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
 
 
 def run(what: str, data: Path | str, *words: str) -> int:

@@ -60,6 +60,18 @@ def results(out: Path) -> dict[tuple[str, str], tuple[str, str]]:
     return {key: (row.short, row.error) for key, row in read_results(out).rows.items()}
 
 
+def finish(server: OpenAIServer, folder: Path, paid: int) -> None:
+    """Run the command again: only what is missing is asked for, and the results are the same."""
+    before = results(folder / "r")
+    assert 5 <= len(before) < 12
+    again = start(server, folder / "r")
+    printed = again.communicate(timeout=120)[1]
+    assert again.returncode == 0, printed
+    assert f"{len(before)} were there" in printed
+    assert results(folder / "r") == results(folder / "whole")
+    assert server.stats.requests - 2 * paid <= 2, "only what was in flight may be paid twice"
+
+
 def test_an_interrupted_run_continues_with_what_is_missing(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -70,14 +82,7 @@ def test_an_interrupted_run_continues_with_what_is_missing(
     told = running.communicate(timeout=60)[1]
     assert running.returncode == 130
     assert "run the same command again to continue" in told
-    before = results(tmp_path / "r")
-    assert 5 <= len(before) < 12
-    again = start(server, tmp_path / "r")
-    told = again.communicate(timeout=120)[1]
-    assert again.returncode == 0, told
-    assert f"{len(before)} were there" in told
-    assert results(tmp_path / "r") == results(tmp_path / "whole")
-    assert server.stats.requests - 2 * paid <= 2, "only what was in flight may be paid twice"
+    finish(server, tmp_path, paid)
 
 
 def test_a_killed_run_continues_with_what_is_missing(server: OpenAIServer, tmp_path: Path) -> None:
@@ -86,14 +91,7 @@ def test_a_killed_run_continues_with_what_is_missing(server: OpenAIServer, tmp_p
     wait_for_hanging(server, running)
     running.kill()
     running.communicate(timeout=60)
-    before = results(tmp_path / "r")
-    assert 5 <= len(before) < 12
-    again = start(server, tmp_path / "r")
-    told = again.communicate(timeout=120)[1]
-    assert again.returncode == 0, told
-    assert f"{len(before)} were there" in told
-    assert results(tmp_path / "r") == results(tmp_path / "whole")
-    assert server.stats.requests - 2 * paid <= 2, "only what was in flight may be paid twice"
+    finish(server, tmp_path, paid)
 
 
 def run_with_room(out: Path, limit: int) -> "subprocess.CompletedProcess[str]":

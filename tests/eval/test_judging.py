@@ -46,10 +46,8 @@ SAYS = {"Marigold born": rated(8), "lighthouse": "I would rather not.", "": rate
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    out = tmp_path / "r"
+def folder(own_folder: Path) -> Path:
+    out = own_folder / "r"
     words = ["--data", HOTPOT, "--embedder", "none", "--system", "bm25", "--quiet"]
     assert main(["eval", "run", "hotpotqa", *words, "--out", str(out)]) == 0
     return out

@@ -11,14 +11,9 @@ import pytest
 from qrmem.cli import main
 from qrmem.eval import read_results
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 DATA = Path(__file__).parent / "data"
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
 
 
 def run(task: str, *words: str) -> int:

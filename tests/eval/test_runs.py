@@ -17,15 +17,10 @@ from qrmem.eval.report.tables import Table
 from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.running import _git_hash, _plain
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 DATA = Path(__file__).parent / "data"
 HOTPOT = str(DATA / "hotpot.json")
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
 
 
 def run(*words: str, task: str = "hotpotqa", data: str = HOTPOT) -> int:

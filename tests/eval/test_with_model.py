@@ -14,6 +14,8 @@ from servers.openai_server import OpenAIServer, in_thread
 from qrmem.cli import main
 from qrmem.eval import SYSTEMS, needs, parse, read_results
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 DATA = Path(__file__).parent / "data"
 HOTPOT = str(DATA / "hotpot.json")
 ALL = [name for name, _ in SYSTEMS.items()]
@@ -33,13 +35,6 @@ def test_a_system_for_code_says_so_of_other_questions(
     told = capsys.readouterr().out
     assert "not scored: repocoder, 3 items: UsageError: it continues code" in told
     assert not read_results(Path("r")).systems["bm25"].errors
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("QRMEM_MODEL", "QRMEM_EMBEDDER", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
