@@ -83,7 +83,7 @@ async def test_an_address_that_makes_no_sense_is_refused(uri: str) -> None:
         await open_store(uri, Settings())
 
 
-async def test_what_is_no_memory_is_refused_and_not_changed(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_memory_is_refused_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("This is a text, and a rather long one. " * 200)
     (tmp_path / "short.db").write_bytes(b"\x00")
     (tmp_path / "folder.db").mkdir()
@@ -336,7 +336,7 @@ async def test_processes_may_open_create_and_add_to_one_file_at_once(tmp_path: P
     await store.close()
 
 
-async def test_what_was_recorded_outlives_a_killed_process(tmp_path: Path) -> None:
+async def test_recorded_exchanges_outlive_a_killed_process(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     process = start("record", path)
     assert process.stdout is not None
@@ -404,7 +404,7 @@ async def test_namespaces_share_their_tables_and_a_deleted_one_leaves_nothing(
     await store.close()
 
 
-async def test_what_other_namespaces_hold_does_not_move_the_order(tmp_path: Path) -> None:
+async def test_other_namespaces_do_not_change_the_order(tmp_path: Path) -> None:
     store = await _open(tmp_path / "a.db")
     # Here "rare" is rare, and in the others together it is common.
     pieces = ["rare words ", *(f"common w{n} " for n in range(9)), "common common common words "]
@@ -449,7 +449,7 @@ async def test_a_deleted_document_is_not_in_the_log_of_an_open_memory_nor_in_a_r
         assert (await memory.search("Who wrote?"))[0].document_id == "kept"
 
 
-async def test_what_an_update_replaced_and_what_was_pruned_is_not_in_the_log(
+async def test_replaced_and_pruned_texts_are_not_in_the_log(
     tmp_path: Path,
 ) -> None:
     log = tmp_path / "a.db-wal"

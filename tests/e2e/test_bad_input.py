@@ -35,7 +35,9 @@ def assert_one_line(ran: Ran, code: int, *words: str) -> None:
         ("broken.pdf", b"%PDF-1.7 nothing", "broken.pdf"),
     ],
 )
-def test_what_is_no_text_is_refused(qrmem: Shell, name: str, content: bytes, word: str) -> None:
+def test_a_value_that_is_not_text_is_refused(
+    qrmem: Shell, name: str, content: bytes, word: str
+) -> None:
     qrmem.write(name, content)
     assert_one_line(qrmem("add", name), 2, word)
 
@@ -58,16 +60,14 @@ def test_a_server_without_a_model_is_an_error_that_says_so(
     "words",
     [("add", "nowhere.txt"), ("add", "empty.txt"), ("add", "-"), ("import", "good.txt")],
 )
-def test_what_is_refused_leaves_no_memory_where_there_was_none(
-    qrmem: Shell, words: tuple[str, ...]
-) -> None:
+def test_a_refusal_creates_no_memory(qrmem: Shell, words: tuple[str, ...]) -> None:
     qrmem.write("good.txt", GOOD)
     qrmem.write("empty.txt", b"")
     assert_one_line(qrmem(*words), 2)
     assert sorted(path.name for path in qrmem.folder.iterdir()) == ["empty.txt", "good.txt"]
 
 
-def test_what_is_refused_leaves_a_memory_that_was_there(qrmem: Shell) -> None:
+def test_a_refusal_leaves_an_existing_memory(qrmem: Shell) -> None:
     qrmem.write("good.txt", GOOD)
     assert qrmem("add", "good.txt").code == 0
     assert qrmem("delete", "--all", "--yes").code == 0
@@ -311,7 +311,7 @@ def test_counts_of_a_text_without_relations_are_right(qrmem: Shell) -> None:
     assert "(1,234,000 characters), where 1,234 and more are usual" in ran.err
 
 
-def test_what_needs_a_chat_model_says_how_to_name_one(qrmem: Shell) -> None:
+def test_an_error_about_a_missing_chat_model_says_how_to_name_one(qrmem: Shell) -> None:
     assert qrmem("chat", "say", "user", "My sister keeps bees.").code == 0
     assert_one_line(qrmem("chat", "extract"), 2, "--model", "QRMEM_MODEL")
 

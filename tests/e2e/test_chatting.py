@@ -106,7 +106,7 @@ def test_a_message_without_words_or_of_no_form_does_not_cost_the_log(qrmem: Shel
         (b'{"role": "user", "content": "x", "at": "noon"}', "is not a time"),
     ],
 )
-def test_what_is_no_log_is_refused(qrmem: Shell, content: bytes, says: str) -> None:
+def test_a_file_that_is_not_a_log_is_refused(qrmem: Shell, content: bytes, says: str) -> None:
     ran = qrmem("chat", "add", "-", stdin=content)
     assert ran.code == 2
     assert says in ran.err
@@ -150,7 +150,7 @@ def test_a_time_is_shown_with_its_zone(qrmem: Shell) -> None:
     ]
 
 
-def test_what_was_found_of_a_long_turn_is_printed_whole(qrmem: Shell) -> None:
+def test_the_found_part_of_a_long_turn_is_printed_whole(qrmem: Shell) -> None:
     detail = "The sauna " + "with its old and slow stove " * 14 + "needs a residual-current device."
     qrmem.write("long.jsonl", lines([{"role": "assistant", "content": detail}, *LOG[3:]]))
     qrmem("chat", "add", "long.jsonl", "--session", "house")

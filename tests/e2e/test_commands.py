@@ -44,7 +44,7 @@ def test_two_distant_segments_are_read_for_a_question_that_needs_both(read_sampl
         assert any(evidence in texts.get(segment, "") for segment in read), evidence
 
 
-def test_what_the_text_does_not_say_is_not_answered(read_sample: Shell) -> None:
+def test_a_question_without_an_answer_in_the_text_is_not_answered(read_sample: Shell) -> None:
     ran = read_sample("ask", "Where did Captain Zorblax keep the whale?", "--json")
     assert (ran.code, ran.json["status"]) == (0, "unanswerable")
     assert ran.json["reason"] == "not found in what was searched: Captain Zorblax"

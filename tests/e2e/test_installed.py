@@ -320,7 +320,7 @@ LATER = {
 
 
 @pytest.mark.timeout(900)
-def test_what_is_missing_is_named_with_its_extra_and_nothing_is_made(core: Installed) -> None:
+def test_a_missing_package_is_named_with_its_extra_and_nothing_is_created(core: Installed) -> None:
     for name in ("pdf", "docx", "xlsx", "pptx"):
         core.write(f"paper.{name}", "PK")
     for line, extra in EXTRAS.items():

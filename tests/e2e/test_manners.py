@@ -65,7 +65,7 @@ def test_a_command_that_lacks_something_says_what(qrmem: Shell) -> None:
     assert "qrmem tree takes build, show, not 'grow'" in refused(qrmem("tree", "grow"))
 
 
-def test_what_cannot_be_read_is_one_line(qrmem: Shell) -> None:
+def test_a_missing_file_gets_one_line(qrmem: Shell) -> None:
     said = qrmem("add", "nope.txt")
     assert (said.code, said.err) == (2, "qrmem: no such file or folder: nope.txt\n")
     assert "built-in rules" in qrmem("add", "-", stdin=TEXT.encode()).err

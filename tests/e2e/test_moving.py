@@ -83,7 +83,7 @@ def test_trails_move_with_all(qrmem: Shell) -> None:
     assert trail["id"].encode() not in (qrmem.folder / "plain.qrmem").read_bytes()
 
 
-def test_what_is_refused_is_one_line_with_what_to_do(qrmem: Shell, exported: bytes) -> None:
+def test_a_refusal_is_one_line_with_what_to_do(qrmem: Shell, exported: bytes) -> None:
     qrmem.write("good.qrmem", exported)
     qrmem.write("cut.qrmem", exported[:-200])
     qrmem.write("newer.qrmem", exported.replace(b'"version":1', b'"version":2'))

@@ -138,7 +138,7 @@ async def data_set(_: Memory, path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [page, graph, archive])
-async def test_what_a_killed_run_left_goes_and_what_another_writes_stays(
+async def test_files_of_a_killed_run_are_deleted_and_files_of_a_running_one_stay(
     write: Callable[[Memory, Path], Awaitable[None]], tmp_path: Path
 ) -> None:
     left, written = (tmp_path / f".made.{digit * 8}.part" for digit in "01")

@@ -78,7 +78,7 @@ def _again(folder: Path, line: str) -> Ran:
     return Shell(folder)(*shlex.split(line)[1:])
 
 
-def test_what_the_readme_shows_is_what_is_printed(qrmem: Shell) -> None:
+def test_the_readme_shows_what_is_printed(qrmem: Shell) -> None:
     text = (ROOT / "README.md").read_text()
     (block,) = re.findall(r"```console\n(\$ qrmem add.*?)```", text, re.DOTALL)
     added, asked = block.split("\n\n")

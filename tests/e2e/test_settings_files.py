@@ -134,7 +134,7 @@ def test_no_command_obeys_it_and_each_says_so_once(
     ],
     ids=["open", "sync"],
 )
-def test_nor_does_python(
+def test_python_obeys_no_untrusted_file_either(
     opening: str, qrmem: Shell, server: OpenAIServer, stranger: OpenAIServer
 ) -> None:
     own(qrmem, server)
@@ -259,7 +259,7 @@ def test_trust_is_kept_where_only_the_user_reads(qrmem: Shell) -> None:
     assert (nowhere.code, "set HOME" in nowhere.err) == (2, True)
 
 
-def test_what_init_writes_is_trusted_until_it_is_edited(qrmem: Shell) -> None:
+def test_the_file_of_init_is_trusted_until_it_is_edited(qrmem: Shell) -> None:
     said = qrmem("init")
     assert "qrmem trust" in said.out
     path = qrmem.folder / "qrmem.toml"
@@ -392,7 +392,7 @@ def test_a_stranger_s_memory_does_not_choose_the_embedder(
 @pytest.mark.parametrize(
     "named", ["sentence-transformers:evil/model", "contriever:/tmp/evil", "dot:contriever"]
 )
-def test_nor_a_model_that_is_loaded_from_a_path_or_a_hub(named: str, qrmem: Shell) -> None:
+def test_a_memory_cannot_choose_a_model_from_a_path_or_a_hub(named: str, qrmem: Shell) -> None:
     assert qrmem("add", "-", "-q", stdin=TEXT.encode()).code == 0
     with closing(sqlite3.connect(qrmem.folder / "test.db")) as db, db:
         assert db.execute("UPDATE namespace SET embedder = ?", (named,)).rowcount == 1

@@ -75,7 +75,7 @@ async def test_a_part_that_did_not_help_is_not_offered_again() -> None:
     assert actions == ["triage", "read", "back", "triage", "read"]
 
 
-async def test_where_no_part_helps_an_answer_is_forced_from_what_was_read_last() -> None:
+async def test_without_a_useful_part_an_answer_is_forced_from_the_last_reading() -> None:
     forced = json.dumps({"reasoning": "", "answer": "Corrin", "quotes": []})
     model = ScriptedModel(triage(2), judged(-1), triage(-1), forced)
     verdict, _ = await walked(model)
@@ -83,7 +83,7 @@ async def test_where_no_part_helps_an_answer_is_forced_from_what_was_read_last()
     assert "The inn is old." in shown(model.requests[3])
 
 
-async def test_where_no_part_helps_and_nothing_is_forced_there_is_no_answer() -> None:
+async def test_without_a_useful_part_and_without_force_there_is_no_answer() -> None:
     verdict, _ = await walked(ScriptedModel(triage(-1)), is_forced=False)
     assert not verdict.is_answerable
 

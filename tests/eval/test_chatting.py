@@ -108,7 +108,7 @@ async def test_memochat_takes_notes_after_ten_lines_and_two_stay() -> None:
     assert [made.replied for made in row.prediction.rounds] == [f"reply {n}" for n in range(1, 7)]
 
 
-async def test_what_memochat_asks_of_the_model_is_counted_by_what_for() -> None:
+async def test_calls_of_memochat_are_counted_by_purpose() -> None:
     chat = Chatter(memo=memos("1-10|All|Everything."), pick=notes(1))
     row = await played("memochat", chat)
     calls = {stage: used.calls for stage, used in row.prediction.usage.online.items()}
@@ -127,7 +127,7 @@ async def test_memochat_takes_notes_of_few_long_lines_too() -> None:
 @pytest.mark.parametrize(
     "said", ["no notes today", "", json.dumps({"memos": ["Bells|1-3", "99|a|b"]})]
 )
-async def test_of_notes_that_cannot_be_read_two_lines_stand_for_all(said: str) -> None:
+async def test_two_lines_report_all_unreadable_notes(said: str) -> None:
     chats = [Chatter(memo=lambda request: said, pick=notes(1)) for _ in range(2)]
     first, again = [await played("memochat", c, out=f"r{n}") for n, c in enumerate(chats)]
     note = chats[0].of("pick")[0].splitlines()[2]
@@ -138,7 +138,7 @@ async def test_of_notes_that_cannot_be_read_two_lines_stand_for_all(said: str) -
 
 
 @pytest.mark.parametrize("said", [notes(), notes(7, 0, -1), lambda request: "none of them"])
-async def test_where_no_note_is_picked_the_latest_lines_are_all(said: Says) -> None:
+async def test_without_a_picked_note_only_the_latest_lines_are_sent(said: Says) -> None:
     chat = Chatter(memo=memos("1-10|All|Everything."), pick=said)
     await played("memochat", chat)
     assert "Earlier:\n(nothing)" in chat.of("reply")[-1]
@@ -160,7 +160,7 @@ async def test_chat_memory_recalls_rounds_in_the_order_of_time() -> None:
     assert found.scores["recall@5"] == {"session-0": 1.0}
 
 
-async def test_what_is_latest_is_not_recalled_again() -> None:
+async def test_the_latest_turns_are_not_recalled_again() -> None:
     chat = Chatter()
     await played("fragment-chat", chat)
     earlier, latest = chat.of("reply")[-1].split("Latest rounds:")

@@ -30,7 +30,7 @@ def _not_kept() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("share", ["target_token", "10"])
-def test_what_the_package_leaves_is_read_within_the_window(
+def test_the_compressed_text_is_read_within_the_window(
     share: str, own_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (own_folder / "llmlingua.py").write_text(PACKAGE.format(share=share))

@@ -266,9 +266,7 @@ WRONG: tuple[Any, ...] = (None, 7, [], {}, "")
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_whatever_is_wrong_in_a_record_its_file_and_record_are_named(
-    name: str, tmp_path: Path
-) -> None:
+def test_an_error_in_a_record_names_its_file_and_record(name: str, tmp_path: Path) -> None:
     first, whole = first_record((DATA / name).read_text())
     refused = 0
     for place in list(places(first)):

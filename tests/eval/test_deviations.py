@@ -132,7 +132,7 @@ def test_a_setting_as_in_the_paper_is_no_deviation() -> None:
     assert not any("Algorithm 1" in line for line in of_fragrel)
 
 
-def test_what_is_advised_can_be_given_to_a_run() -> None:
+def test_advised_options_are_accepted_by_a_run() -> None:
     advised = {
         word for one in all_deviations() for word in re.findall(r"--[a-z-]+|QRMEM_\w+", one.why)
     }

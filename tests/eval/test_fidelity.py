@@ -366,7 +366,7 @@ def test_navigation_takes_one_node_between_two_readings(tmp_path: Path) -> None:
             assert {one["score"] for one in step["brought"]} == {taken["score"]}
 
 
-def test_what_is_found_first_fills_the_window_before_anything_is_added(tmp_path: Path) -> None:
+def test_the_first_hits_fill_the_window_before_anything_is_added(tmp_path: Path) -> None:
     """Section 2.2: only S_add is shortened; S_imp goes to the model as far as the window allows."""
     text = "Ada Holm kept the bell works of Corrin going through a hard and hungry winter. " * 8
     corpus = [{"_id": f"d{n}", "text": f"{text} It was {n}."} for n in range(1820, 1832)]

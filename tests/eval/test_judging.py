@@ -57,7 +57,7 @@ def means(chat: Judge, **options: int) -> RunOptions:
     return RunOptions(listener=silent, chat=chat, caps=Caps(**options))
 
 
-async def test_what_has_no_rating_is_missing_and_not_zero(folder: Path) -> None:
+async def test_an_answer_without_a_rating_is_missing_and_not_zero(folder: Path) -> None:
     made = await judge(folder, SETTINGS, means(Judge(SAYS)))
     assert sorted((r.item, r.rating) for r in made if r.rating) == [("h1", 8)]
     assert len(made) == 3

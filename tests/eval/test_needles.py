@@ -209,7 +209,7 @@ def test_a_background_is_read_in_its_own_encoding(data: Path) -> None:
     assert "The café in Ŷr closed early. The café" in case["text"]
 
 
-def test_what_is_named_twice_is_built_once(data: Path) -> None:
+def test_a_task_named_twice_is_built_once(data: Path) -> None:
     build("niah", data / "hay", data / "n", ("length=1k", "depths=50,50.0,0"))
     build("babilong", data, data / "b", ("tasks=1,qa1", "length=0k"))
     for file in (data / "n" / "niah.jsonl", data / "b" / "babilong.jsonl"):

@@ -90,7 +90,7 @@ async def test_what_a_preset_uses_lies_in_its_plan_on_any_server(
     await check(name, data, tmp_path)
 
 
-async def test_of_more_items_than_are_rehearsed_the_rest_lies_in_the_plan(
+async def test_the_plan_covers_items_that_are_not_rehearsed(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qrmem.eval.planning.REHEARSED", 1)

@@ -116,7 +116,7 @@ def test_outside_a_checkout_no_commit_is_named() -> None:
     assert "commit" not in Path("r/report/report.md").read_text()
 
 
-def test_what_can_be_run_is_listed_without_empty_brackets(
+def test_the_list_of_tasks_and_systems_has_no_empty_brackets(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["eval", "list"]) == 0
@@ -407,7 +407,7 @@ def test_a_folder_that_holds_something_else_is_not_changed(
     assert [path.name for path in Path("mine").iterdir()] == ["thesis.txt"]
 
 
-def test_where_only_rankings_are_wanted_nothing_is_answered() -> None:
+def test_for_rankings_alone_nothing_is_answered() -> None:
     assert run("--system", "bm25,search,fragment", "--retrieve", "--out", "r") == 0
     found = read_results(Path("r")).rows.values()
     assert all(row.prediction.ranked and row.prediction.is_ranking for row in found)

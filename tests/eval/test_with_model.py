@@ -62,7 +62,7 @@ def test_every_system_answers_every_item(server: OpenAIServer) -> None:
         assert results.systems[name].alone.calls > 0, "what was built before is counted apart"
 
 
-def test_what_is_counted_is_what_the_server_was_asked(server: OpenAIServer) -> None:
+def test_counts_are_those_of_the_requests_to_the_server(server: OpenAIServer) -> None:
     assert run(server, "--system", "bm25") == 0
     (found,) = read_results(Path("r")).systems.values()
     assert round(found.online.calls * 3) == server.stats.requests
@@ -244,7 +244,7 @@ def test_a_plan_sends_a_server_no_texts_to_embed(
     assert server.stats.connections == 0
 
 
-def test_what_a_server_embeds_counts_in_the_caps_and_in_no_system_s_costs(
+def test_embeddings_by_a_server_count_in_the_caps_and_in_no_system_s_costs(
     server: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     remote = ("--embedder", "openai:text-embedding-3-small", "--concurrency", "1")

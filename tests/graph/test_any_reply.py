@@ -120,7 +120,7 @@ NASTY = [
 
 
 @pytest.mark.parametrize("said", NASTY, ids=lambda said: said[1])
-async def test_what_no_database_takes_as_text_is_kept_all_the_same(
+async def test_a_reply_with_text_that_no_database_takes_ends_in_a_state(
     said: tuple[str, str], tmp_path: Path
 ) -> None:
     store = await open_store(str(tmp_path / "m.db"), Settings())

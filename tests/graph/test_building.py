@@ -239,7 +239,7 @@ async def test_a_segment_that_lost_a_part_of_a_reply_is_partial_until_it_is_read
         assert found[part] == expected[part]
 
 
-async def test_what_was_read_in_part_stays_if_nothing_better_comes() -> None:
+async def test_a_partial_reading_stays_if_no_better_one_comes() -> None:
     store = await store_with(3)
     await build_documents(deps(store, Lossy(("extract", "d0s1"))), ["d0"])
     before = await dump(store)
@@ -332,7 +332,9 @@ async def test_the_tagger_s_entities_are_united_with_the_reasoner_s() -> None:
     assert len(types) == len(made.mentions)
 
 
-async def test_what_a_tagger_fails_in_is_tagged_by_the_rules_marked_and_done_again() -> None:
+async def test_segments_that_a_tagger_fails_on_are_tagged_by_rules_and_marked_for_another_try() -> (
+    None
+):
     bob = Mention("Bob", "PERSON", ("Bob",))
     store = await store_with(2)
     heard: list[Event] = []

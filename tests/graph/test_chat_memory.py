@@ -39,7 +39,9 @@ async def test_a_short_history_goes_to_the_model_as_it_is() -> None:
         assert found.messages[0] == {"role": "user", "content": "My boat is called Nell."}
 
 
-async def test_what_left_the_recent_history_comes_back_by_relation_in_order_of_time() -> None:
+async def test_rounds_outside_the_recent_history_are_recalled_by_relation_in_order_of_time() -> (
+    None
+):
     async with opened() as memory:
         await memory.add_turn("user", "My boat is called Nell.", at="2026-01-01T10:00")
         await memory.add_turn("assistant", "A fine name for a cutter.", at="2026-01-01T10:01")
@@ -195,7 +197,7 @@ async def test_messages_of_langchain_and_langgraph_are_taken() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["one text", [1], [("user", 3)], [("", "x")], [("user", " ")]])
-async def test_what_is_no_message_is_refused(wrong: object) -> None:
+async def test_another_object_than_a_message_is_refused(wrong: object) -> None:
     async with opened() as memory:
         with pytest.raises(UsageError):
             await memory.add_messages(wrong)  # type: ignore[arg-type]
@@ -278,7 +280,7 @@ async def test_a_long_conversation_is_recalled_without_reading_it(
     assert len(read) < 400
 
 
-async def test_of_many_turns_that_match_only_the_best_ones_neighbours_are_looked_at(
+async def test_only_neighbours_of_the_best_matching_turns_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked_at: list[int] = []
@@ -356,7 +358,7 @@ async def test_what_was_said_at_the_time_that_the_prompt_names_comes_first() -> 
 
 
 @pytest.mark.parametrize("user", [None, "ann"])
-async def test_of_thousands_of_turns_those_of_a_named_month_are_found(user: str | None) -> None:
+async def test_turns_of_a_named_month_are_found_among_thousands(user: str | None) -> None:
     begin = datetime(2025, 1, 1, tzinfo=UTC)
     said = [
         {"role": "user", "content": f"I ate figs with guest{n}.", "at": begin + n * timedelta(0.2)}
@@ -370,7 +372,7 @@ async def test_of_thousands_of_turns_those_of_a_named_month_are_found(user: str 
             assert {turn.at[:7] for turn in found.related} == {"2025-05"}
 
 
-async def test_what_was_said_first_stands_first_whenever_it_was_kept() -> None:
+async def test_turns_are_in_the_order_in_which_they_were_said() -> None:
     async with opened() as memory:
         await memory.add_turn("user", "The boat got a new sail.", at="2026-05-02T10:00")
         await memory.add_turn("user", "The boat got a new mast.", at="2026-05-02T10:00")

@@ -84,7 +84,7 @@ async def test_an_answer_cites_file_and_lines(tree: Path) -> None:
         ("What does `paint` do?", "export function paint(x) {"),
     ],
 )
-async def test_what_a_name_means_is_quoted_from_its_definition(
+async def test_the_meaning_of_a_name_is_quoted_from_its_definition(
     tree: Path, strategy: Strategy, question: str, quote: str
 ) -> None:
     (tree / "pkg" / "__init__.py").write_text('__all__ = ["open_store", "read_bytes", "paint"]\n')
@@ -114,7 +114,7 @@ async def test_no_model_is_asked_about_code(tree: Path) -> None:
         assert report.usage.calls == 0
 
 
-async def test_what_is_not_read_is_counted_by_reason(tree: Path) -> None:
+async def test_skipped_files_are_counted_by_reason(tree: Path) -> None:
     (tree / ".gitignore").write_text("*.tmp.py\nbuild/\n!keep.tmp.py\n")
     (tree / "pkg" / ".gitignore").write_text("local.py\n")
     for name in ("a.tmp.py", "keep.tmp.py", "pkg/local.py", "local.py"):

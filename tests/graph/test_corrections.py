@@ -33,7 +33,7 @@ DENTIST = [
 
 
 @pytest.mark.parametrize("name", ["dialogues", "own_words"])
-def test_of_forty_dialogues_at_most_two_are_read_wrong(name: str) -> None:
+def test_at_most_two_of_forty_dialogues_are_read_wrong(name: str) -> None:
     wrong = []
     lines = (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]

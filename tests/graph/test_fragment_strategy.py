@@ -172,7 +172,7 @@ async def test_a_relation_may_be_any_object_that_is_called(relate: Relate, name:
         (lambda found: Links.both_ways(found.size + 1, []), "over 6 fragments, not 5"),
     ],
 )
-async def test_what_is_no_relation_is_refused_in_clear_words(relate: Relate, says: str) -> None:
+async def test_an_invalid_relation_is_refused_in_clear_words(relate: Relate, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         await ask(
             await memory(*STORY),
@@ -205,7 +205,7 @@ async def test_the_semantic_relation_relates_what_is_alike() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"relation": "semantic"}, {"score": "cosine"}])
-async def test_what_needs_vectors_says_so(settings: dict[str, str]) -> None:
+async def test_an_error_about_missing_vectors_says_so(settings: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="needs an embedder"):
         await ask(
             await memory(*STORY),

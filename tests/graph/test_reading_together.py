@@ -238,7 +238,7 @@ async def test_order_of_replies_and_concurrency_do_not_matter(concurrency: int) 
         assert await graph(store) == expected
 
 
-async def test_what_a_shared_call_left_out_is_asked_for_alone() -> None:
+async def test_a_segment_that_a_shared_call_left_out_gets_its_own_call() -> None:
     def without_the_second(request: ChatRequest) -> str | None:
         if not request.shared_with:
             return None

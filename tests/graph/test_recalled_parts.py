@@ -39,7 +39,7 @@ async def far_away(memory: "qrmem.Memory", rounds: int = 40) -> None:
     await memory.add_messages(said, session="ropes")
 
 
-async def test_of_a_long_turn_the_part_that_matters_is_shown() -> None:
+async def test_the_relevant_part_of_a_long_turn_is_shown() -> None:
     text = CARGO * 30 + WANTED + CARGO * 30
     async with opened() as memory:
         id = await memory.add_turn("assistant", text, session="old")
@@ -177,7 +177,7 @@ async def test_wishes_that_touch_the_prompt_come_before_newer_ones() -> None:
         assert wish in [turn.text for turn in found.related]
 
 
-async def test_of_wishes_about_other_things_instructions_come_before_preferences() -> None:
+async def test_instructions_come_before_preferences_among_other_wishes() -> None:
     async with opened() as memory:
         wish = "Always include a table when I ask about tides."
         await memory.add_turn("user", wish, session="old")
@@ -384,7 +384,7 @@ async def test_a_question_about_oneself_finds_a_statement_among_many_turns() -> 
         assert len(found.related) < 150
 
 
-async def test_what_held_before_comes_with_what_holds_now() -> None:
+async def test_earlier_facts_come_with_current_ones() -> None:
     async with opened() as memory:
         before, now = await with_lives(memory, "I live in Oslo.", "Actually, I moved to Bergen.")
         found = await memory.recall("Where do I live?", session="new")
@@ -393,7 +393,7 @@ async def test_what_held_before_comes_with_what_holds_now() -> None:
 
 
 @pytest.mark.parametrize("prompt", ["Can I have prawns?", "suggest a starter for me"])
-async def test_what_health_forbids_comes_before_other_wishes(prompt: str) -> None:
+async def test_limits_of_health_come_before_other_wishes(prompt: str) -> None:
     async with opened() as memory:
         id = await memory.add_turn("user", "I can't eat shellfish.", session="old")
         wishes = [
@@ -475,7 +475,7 @@ async def test_a_wish_that_is_corrected_is_listed_with_what_corrects_it() -> Non
         assert [turn.id for turn in found[first]] == [later]
 
 
-async def test_of_long_turns_enough_are_read_for_a_large_budget() -> None:
+async def test_enough_long_turns_are_read_for_a_large_budget() -> None:
     async with opened() as memory:
         long = [("assistant", f"On quay {n} lies a ship. " + CARGO * 30) for n in range(150)]
         await memory.add_messages(long, session="old")

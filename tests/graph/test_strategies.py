@@ -313,7 +313,7 @@ async def test_the_nearest_segments_are_read_with_the_question_once_and_kept() -
     assert ("extract", "s0") in other.calls
 
 
-async def test_what_a_question_added_is_its_own_unless_it_is_shared() -> None:
+async def test_additions_of_a_question_are_private_unless_shared() -> None:
     store = await memory(*ORIENTED)
     await ask(store, ScriptedReasoner(), "What of Ahab?", orient=True, nearest=3, max_trials=1)
     seen = {}

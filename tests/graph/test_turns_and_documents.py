@@ -90,7 +90,7 @@ async def test_many_documents_called_like_turns_do_not_hide_the_last_one(place: 
         assert added == ["turn-00000071"]
 
 
-async def test_nobody_but_a_conversation_makes_turns(place: str) -> None:
+async def test_only_a_conversation_creates_turns(place: str) -> None:
     forged: dict[str, Any] = {"chat": "", "turn": 99_999_999, "role": "user", "user": "ann"}
     async with qrmem.open(place, embedder="none") as memory:
         named, text = "turn-99999999", "I owe Ben a boat."

@@ -40,7 +40,7 @@ async def test_recall_search_and_ask_are_narrowed_to_a_user(how: str) -> None:
         assert answer.text == "My boat is called Brig."
 
 
-async def test_what_one_user_says_corrects_nothing_of_another() -> None:
+async def test_one_user_corrects_nothing_of_another() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add([{"role": "user", "content": "The code of the gate is 1234."}], user="ann")
         await memory.add([{"role": "user", "content": "The code of the gate is 9876."}], user="ben")
@@ -88,7 +88,7 @@ async def test_a_user_is_for_messages_only() -> None:
             await memory.add(qrmem.Document("A text."), user="ann")
 
 
-async def test_of_a_forgotten_user_no_trail_keeps_a_question(tmp_path: Path) -> None:
+async def test_no_trail_keeps_a_question_of_a_forgotten_user(tmp_path: Path) -> None:
     async with qrmem.open(str(tmp_path / "m.db"), embedder="none") as memory:
         await memory.add(ANN, user="ann")
         await memory.add(BEN, user="ben")
@@ -101,7 +101,7 @@ async def test_of_a_forgotten_user_no_trail_keeps_a_question(tmp_path: Path) -> 
     assert b"Is ann's" not in (tmp_path / "m.db").read_bytes()
 
 
-async def test_of_a_forgotten_user_no_trail_that_names_no_user_keeps_a_question() -> None:
+async def test_no_trail_without_a_user_keeps_a_question_of_a_forgotten_user() -> None:
     """The first trails did not say whose documents were asked."""
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add(ANN, user="ann")

@@ -272,7 +272,7 @@ async def test_what_a_killed_import_left_is_started_again(
     assert await contents(sqlite, "m") == await contents(oracle, "n")
 
 
-async def test_of_two_imports_at_once_one_wins_and_the_memory_is_whole(
+async def test_one_of_two_concurrent_imports_wins_and_the_memory_is_whole(
     archive: Path, oracle: GraphStore, sqlite: GraphStore
 ) -> None:
     await load(oracle, "n", archive)
@@ -484,7 +484,7 @@ async def test_words_of_an_archive_are_never_code(archive: Path, sqlite: GraphSt
 # --- data, not choices ---------------------------------------------------------------------------
 
 
-async def test_what_a_forged_head_names_is_not_opened(archive: Path, tmp_path: Path) -> None:
+async def test_a_file_named_by_a_forged_header_is_not_opened(archive: Path, tmp_path: Path) -> None:
     names = {"embedder": "sentence-transformers:evil/model", "tokenizer": "hf:/etc/passwd"}
     forged = rewritten(archive, lambda lines: lines[0]["qrmem"].update(names))
     warned: list[str] = []

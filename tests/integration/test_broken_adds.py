@@ -19,7 +19,7 @@ def letter(n: int) -> Document:
     return Document(f"Tobias Hale wrote letter {n} to Ellen Ward of Skarrow.", id=f"letter{n}")
 
 
-async def test_what_a_source_gave_before_it_broke_is_kept() -> None:
+async def test_documents_before_an_error_of_a_source_are_kept() -> None:
     def letters() -> Iterator[Document]:
         yield from map(letter, range(3))
         raise ConnectionError("the mailbox is gone")

@@ -89,7 +89,7 @@ async def test_a_refused_key_fails_at_once_and_is_never_shown() -> None:
 
 
 @pytest.mark.parametrize("fault", ["403", "404-model", "429-quota"])
-async def test_what_cannot_be_mended_by_waiting_is_not_tried_again(fault: str) -> None:
+async def test_permanent_errors_are_not_tried_again(fault: str) -> None:
     async with serving(faults=Faults(always=fault)) as server, chatting(server) as chat:
         with pytest.raises(AccessRefused):
             await chat.complete(request())
@@ -114,7 +114,7 @@ PASSING = "429 500 500-empty 502-html 503 reset refuse cut-body html no-choices 
 
 
 @pytest.mark.parametrize("fault", PASSING.split())
-async def test_what_may_pass_is_tried_again_until_it_does(fault: str) -> None:
+async def test_temporary_errors_are_tried_again_until_they_pass(fault: str) -> None:
     events: list[Event] = []
     async with (
         serving(faults=Faults(script={2: fault, 3: fault})) as server,
@@ -268,7 +268,7 @@ async def test_a_form_may_be_refused_with_any_status_that_servers_use(status: in
         assert len(server.stats.bodies) == 2
 
 
-async def test_what_one_client_finds_out_is_no_other_clients() -> None:
+async def test_one_client_does_not_use_what_another_negotiated() -> None:
     async with serving(forms=["text"]) as server, chatting(server) as first:
         await first.complete(structured_request())
         assert first.form == "text"
@@ -310,7 +310,7 @@ async def test_a_parameter_that_is_refused_is_left_out_from_then_on(name: str) -
 
 
 @pytest.mark.parametrize("status", [400, 500])
-async def test_where_there_is_no_system_role_the_users_message_begins_with_it(status: int) -> None:
+async def test_without_a_system_role_the_users_message_begins_with_its_text(status: int) -> None:
     async with serving(roles=False, refusal=status) as server, chatting(server) as chat:
         found = await ask(chat, request(), Names)
         await ask(chat, request("Stubb"), Names)

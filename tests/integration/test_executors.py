@@ -82,7 +82,7 @@ async def test_files_are_parsed_by_processes_in_their_order_with_the_same_proble
     assert len(first.problems) == 3
 
 
-async def test_what_a_source_gives_before_it_breaks_is_kept_with_processes_too(
+async def test_documents_before_an_error_of_a_source_are_kept_with_processes_too(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a.txt").write_text(TEXTS[0])
@@ -173,7 +173,7 @@ async def test_only_what_a_lost_worker_did_is_lost(harm: Callable[[int], Any]) -
         await crew.close()
 
 
-async def test_what_the_work_raises_is_raised_and_the_worker_continues() -> None:
+async def test_an_error_of_a_job_is_raised_and_the_worker_continues() -> None:
     crew = Crew(1, hired)
     try:
         with pytest.raises(ValueError, match="not 5"):

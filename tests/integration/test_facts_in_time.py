@@ -110,7 +110,7 @@ async def test_a_new_date_of_a_document_is_that_of_its_statements(memory: qrmem.
 
 
 @pytest.mark.parametrize("wrong", ["2026-02-31", "0000", "2018"])
-async def test_what_cannot_be_is_refused_and_changes_nothing(
+async def test_impossible_requests_are_refused_and_change_nothing(
     memory: qrmem.Memory, wrong: str
 ) -> None:
     fact = await at_acme(memory)
@@ -332,7 +332,7 @@ async def test_deleted_documents_leave_no_trace_in_what_supersedes_what(
     assert exported[0][2] == exported[1][2]
 
 
-async def test_what_lies_ahead_is_marked_and_ends_nothing_yet(memory: qrmem.Memory) -> None:
+async def test_a_future_fact_is_marked_and_ends_nothing_yet(memory: qrmem.Memory) -> None:
     await record_single(memory)
     await memory.delete("ann", "bob")
     await typed(memory, (LIVES[0], ("two", "Ann lives in Oslo from 2999 on.", "2026-01")))

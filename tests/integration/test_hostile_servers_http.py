@@ -351,7 +351,7 @@ async def test_no_more_tokens_come_from_a_cache_than_were_sent(cached: Any) -> N
         {"x_ratelimit_limit_requests": "1", "x_ratelimit_limit_tokens": "1"},
     ],
 )
-async def test_what_a_server_allows_holds_a_request_up_for_two_minutes_at_most(
+async def test_a_rate_limit_delays_a_request_for_two_minutes_at_most(
     said: dict[str, str],
 ) -> None:
     waits: list[float] = []

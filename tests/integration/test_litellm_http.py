@@ -179,7 +179,7 @@ def test_without_the_extra_the_message_says_how_to_get_it(
         ServerChatModel(Settings(model=MODEL))
 
 
-def test_with_a_server_of_ones_own_such_a_name_is_asked_there() -> None:
+def test_a_model_name_with_a_slash_goes_to_the_users_own_server() -> None:
     chosen = Settings(model=MODEL, base_url="http://127.0.0.1:9/v1")
     assert ServerChatModel(chosen).address == "http://127.0.0.1:9/v1"
     assert not is_elsewhere(chosen)

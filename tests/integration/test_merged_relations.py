@@ -63,7 +63,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     return open_memory
 
 
-async def test_what_a_model_merged_is_shown_and_goes_with_its_document(
+async def test_relations_merged_by_a_model_are_shown_and_deleted_with_their_document(
     opened: Opened, tmp_path: Path
 ) -> None:
     async with opened() as memory:

@@ -103,7 +103,7 @@ async def test_merged_names_come_with_the_reason(memory: qrmem.Memory, neo4j: Se
     )
 
 
-async def test_what_documents_say_of_the_same_two_stands_together(
+async def test_statements_about_the_same_pair_are_together(
     memory: qrmem.Memory, neo4j: Server
 ) -> None:
     found = await rows(memory, neo4j, "Possible contradictions")

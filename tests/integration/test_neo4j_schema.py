@@ -100,7 +100,7 @@ READABLE = {
 }
 
 
-async def test_what_the_machine_alone_reads_has_one_prefix(neo4j: Server) -> None:
+async def test_labels_that_only_qrmem_reads_share_one_prefix(neo4j: Server) -> None:
     """A person who clicks on a node sees what a person can read, and `qrmem_…` after it."""
     neo4j.clear()
     async with qrmem.open(settings=neo4j.settings.with_(namespace="n")) as memory:

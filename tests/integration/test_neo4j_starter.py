@@ -57,7 +57,7 @@ def test_the_last_port_is_waited_for_while_something_that_ends_holds_it(
     assert starter._port(0, port) == port
 
 
-def test_of_two_that_fetch_the_jars_at_once_the_first_stays(
+def test_the_first_of_two_concurrent_downloads_of_the_jars_stays(
     starter: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def slow(maven: str, into: Path) -> None:

@@ -262,7 +262,7 @@ async def test_an_import_that_was_stopped_continues(memory: Memory) -> None:
     assert (await memory.status()).problems == ()
 
 
-async def test_what_is_read_in_is_embedded(tmp_path: Path) -> None:
+async def test_imported_extractions_are_embedded(tmp_path: Path) -> None:
     write(tmp_path / "a.json", json.dumps({"docs": DOCS}).encode())
     store = ReferenceStore()
     embedder = HashEmbedder(8)

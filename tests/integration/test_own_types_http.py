@@ -95,7 +95,7 @@ async def test_types_and_properties_are_read_shown_and_asked_for(mode: str) -> N
         assert said in asked
 
 
-async def test_what_does_not_fit_is_asked_for_once_more() -> None:
+async def test_items_that_do_not_fit_are_asked_for_once_more() -> None:
     wrong = read(
         "Ann Lee|Person|born=long ago",
         "Acme Ltd|Company",
@@ -174,7 +174,7 @@ async def test_a_closed_schema_leaves_the_rest_out_and_says_how_much() -> None:
     assert "Leave out entities and relations that are of none of these types" in asked
 
 
-async def test_of_several_values_all_are_kept_the_last_one_last() -> None:
+async def test_all_values_are_kept_and_the_last_one_is_last() -> None:
     def say(request: Mapping[str, Any]) -> str:
         year = re.findall(r"in (\d{4})", request["messages"][-1]["content"])[-1]
         return json.dumps(read(f"Ann Lee|Person|born={year}", "Paris|PLACE"))
@@ -196,7 +196,7 @@ async def test_without_a_model_a_type_of_the_same_name_applies() -> None:
         assert report.warnings == ("no chat model is set, which the schema's own types need",)
 
 
-async def test_what_was_read_otherwise_is_counted_with_what_reading_it_again_costs(
+async def test_the_status_counts_segments_read_with_other_settings_and_the_cost_of_rereading(
     tmp_path: Path,
 ) -> None:
     path = str(tmp_path / "m.db")
@@ -270,7 +270,9 @@ properties = { since = { type = "int" } }
 """
 
 
-async def test_what_later_statements_end_is_ended_in_graphml_and_in_notes(tmp_path: Path) -> None:
+async def test_statements_ended_by_later_ones_are_ended_in_graphml_and_in_notes(
+    tmp_path: Path,
+) -> None:
     later = read(
         *("Ann Lee|Person|born=1990", "Bell Works|Company"),
         relations=("Ann Lee|is employed there|Bell Works|WorksFor",),

@@ -75,7 +75,7 @@ async def test_a_large_text_is_represented_by_a_part_of_it(
 
 
 @pytest.mark.parametrize("calls", [10, 24])
-async def test_of_a_large_text_that_was_stopped_the_rest_is_planned(
+async def test_the_plan_of_a_stopped_large_text_has_only_the_rest(
     calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qrmem.memory.plan.SAMPLE", 5_000)
@@ -333,7 +333,7 @@ def test_a_plan_reads_a_store_and_changes_nothing_of_it() -> None:
     assert own == {*_FORGOTTEN.split(), *_REFUSED.split(), *_READS.split()}
 
 
-async def test_what_a_plan_writes_is_forgotten() -> None:
+async def test_writes_of_a_plan_are_discarded() -> None:
     store = ReferenceStore()
     await store.create_namespace("ns", NamespaceInfo("ns", "builtin", 600))
     await store.put_cache_entry("ns", "reply", "a", {"kept": True})

@@ -14,7 +14,7 @@ PRICES = 'date = "2031-01-01"\n[models."test"]\ninput = 10.0\noutput = 40.0\ncac
 
 
 @pytest.mark.parametrize(("mode", "least"), [("compact", 0.1), ("paper", 0.2)])
-async def test_what_a_server_had_cached_is_in_the_ledger_and_costs_less(
+async def test_tokens_that_a_server_had_cached_are_in_the_ledger_and_cost_less(
     tmp_path: Path, mode: BuildMode, least: float
 ) -> None:
     prices = tmp_path / "prices.toml"

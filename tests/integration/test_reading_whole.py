@@ -29,7 +29,7 @@ async def read_by(memory: qrmem.Memory, trail: qrmem.Trail) -> list[str]:
     return [s.document_id for s in await memory._session.store.segments("default", ids)]
 
 
-async def test_what_fits_is_read_whole_in_order_and_the_trail_says_so(memory: qrmem.Memory) -> None:
+async def test_a_text_that_fits_is_read_whole_and_the_trail_says_so(memory: qrmem.Memory) -> None:
     answer = await memory.ask("Who sold the mill to whom?")
     assert answer.trail.strategy == "whole"
     assert "all 3 segments fit the window" in answer.trail.steps[0].reason
@@ -46,7 +46,7 @@ async def test_a_named_strategy_walks(memory: qrmem.Memory) -> None:
     assert answer.trail.strategy == "reflection"
 
 
-async def test_what_does_not_fit_is_walked(memory: qrmem.Memory) -> None:
+async def test_a_text_that_does_not_fit_is_read_by_a_walk(memory: qrmem.Memory) -> None:
     text = " ".join(f"Captain Hale{n} met Doctor Reed{n} in Port Anvil{n}." for n in range(300))
     await memory.add({"id": "long", "text": text})
     assert (await memory.ask("Who sold the mill?")).trail.strategy == "reflection"

@@ -87,7 +87,9 @@ async def test_a_record_that_is_damaged_is_named_by_its_document_and_can_be_read
         assert await memory.entities() == before
 
 
-async def test_what_no_text_says_goes_and_what_is_missing_comes_back(memory: qrmem.Memory) -> None:
+async def test_repair_removes_unsupported_rows_and_restores_missing_ones(
+    memory: qrmem.Memory,
+) -> None:
     before = await memory.entities()
     store, ns = memory._session.store, memory._session.ns
     (segment, *_) = await store.segments(ns, documents=["a"])

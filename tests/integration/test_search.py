@@ -292,7 +292,7 @@ async def test_one_segment_is_found() -> None:
     assert ids(await Searcher(store, "test").search("Chess")) == ["chess"]
 
 
-async def test_what_is_added_later_is_found_by_the_same_searcher() -> None:
+async def test_later_documents_are_found_by_the_same_searcher() -> None:
     store = await store_of({"chess": PAGES["chess"]})
     searcher = Searcher(store, "test")
     assert await searcher.search("lighthouse") == []

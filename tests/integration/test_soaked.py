@@ -39,7 +39,7 @@ async def lost_turn(model: Model) -> None:
 
 
 @pytest.mark.parametrize("harm", [deleted, back, other_text, lost_turn])
-async def test_what_is_lost_or_back_is_seen(
+async def test_the_soak_model_notices_lost_and_restored_rows(
     harm: Callable[[Model], Awaitable[None]], tmp_path: Path
 ) -> None:
     model = Model(str(tmp_path / "m.db"), seed=5)

@@ -324,7 +324,7 @@ async def test_a_trail_loses_the_words_of_a_deleted_document() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["raptor", "inner-loop"])
-async def test_what_a_model_thinks_aloud_stands_in_no_answer_and_no_summary(
+async def test_reasoning_text_is_in_no_answer_and_no_summary(
     strategy: Strategy,
 ) -> None:
     def thinking(request: Mapping[str, Any]) -> str:

@@ -107,9 +107,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", SAID)
-async def test_whatever_a_model_says_the_tree_is_whole_and_paid_once(
-    opened: Opener, name: str
-) -> None:
+async def test_the_tree_is_whole_and_paid_once_for_any_reply(opened: Opener, name: str) -> None:
     async with (
         serving(answer=replying(SAID[name], [])) as server,
         opened(model="test", base_url=server.url) as memory,

@@ -13,7 +13,7 @@ from qrmem.graphstore.sqlite import OpenMode, SqliteStore
 SETTINGS = Settings(embedder="none")
 
 
-async def test_its_file_goes_when_it_is_closed(tmp_path: Path) -> None:
+async def test_an_unused_file_is_deleted_on_close(tmp_path: Path) -> None:
     async with qrmem.open(str(tmp_path / "m.db"), settings=SETTINGS) as memory:
         with pytest.raises(UsageError):
             await memory.add(str(tmp_path / "nowhere.txt"))
@@ -22,7 +22,7 @@ async def test_its_file_goes_when_it_is_closed(tmp_path: Path) -> None:
         await qrmem.open(str(tmp_path / "m.db"), create=False, settings=SETTINGS)
 
 
-async def test_its_file_stays_where_another_program_has_it_open(tmp_path: Path) -> None:
+async def test_a_file_stays_while_another_program_has_it_open(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     async with qrmem.open(str(path), settings=SETTINGS):
         other = await SqliteStore.open(path, OpenMode())
@@ -30,7 +30,7 @@ async def test_its_file_stays_where_another_program_has_it_open(tmp_path: Path) 
     await other.close()
 
 
-async def test_its_file_stays_once_something_came(tmp_path: Path) -> None:
+async def test_a_file_stays_once_something_was_stored(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     async with qrmem.open(str(path), settings=SETTINGS) as memory:
         await memory.add(qrmem.Document("Ada Lovelace met Charles Babbage.", id="d"))

@@ -185,7 +185,7 @@ def test_what_is_outside(server: str, is_outside: bool) -> None:
     assert web_fetch._is_outside(server) is is_outside
 
 
-async def test_what_is_too_large_or_too_slow_is_given_up(
+async def test_too_large_or_slow_replies_are_given_up(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bomb = gzip.compress(bytes(101_000_000), 1)
@@ -197,7 +197,7 @@ async def test_what_is_too_large_or_too_slow_is_given_up(
         await web_fetch.fetched(pages.has("/slow", PAGE, "text/html"))
 
 
-async def test_what_an_agent_or_a_client_sends_is_a_text_and_never_fetched(pages: Pages) -> None:
+async def test_input_of_an_agent_or_a_client_is_text_and_never_fetched(pages: Pages) -> None:
     page = pages.has("/boats", PAGE, "text/html")
     async with library.open("memory://", embedder="none") as memory:
         (add_text,) = library.tools(memory, ["add_text"])

@@ -135,7 +135,7 @@ async def test_a_turn_that_cannot_be_kept_is_an_error_and_no_number_is_given_twi
         ("trees", (), {"kind": "x"}, "kind is 'x'; choose one of ilm, raptor"),
     ],
 )
-async def test_what_no_turn_or_document_can_have_is_refused_by_readers(
+async def test_impossible_ids_are_refused_by_readers(
     method: str, given: tuple[Any, ...], options: dict[str, Any], says: str
 ) -> None:
     async with qrmem.open("memory://", embedder="none") as memory:

@@ -101,7 +101,7 @@ async def test_a_wrong_argument_comes_back_as_text(
         assert said in content
 
 
-async def test_what_ends_a_call_is_marked_as_an_error() -> None:
+async def test_an_error_that_ends_a_tool_call_is_marked_as_one() -> None:
     memory = sync.open("memory://", embedder="none")
     memory.add(TEXTS)
     search, entity = tools(memory, ["search_memory", "look_up_entity"])
@@ -153,7 +153,7 @@ async def test_a_retriever_refuses_to_find_nothing() -> None:
         await retriever.ainvoke("engine", k=0)
 
 
-async def test_what_a_tool_keeps_is_found_by_the_next() -> None:
+async def test_a_later_tool_call_finds_what_an_earlier_one_stored() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         kept, said, search, recall = tools(
             memory, ["add_text", "add_turn", "search_memory", "recall_conversation"]

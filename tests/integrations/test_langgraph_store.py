@@ -177,7 +177,7 @@ def test_a_query_ranks_within_the_namespace(memory: sync.Memory) -> None:
     assert store.search((), query="ferry", filter={"rank": 2})[0].key == "job"
 
 
-def test_what_is_not_indexed_is_kept_and_not_ranked(memory: sync.Memory) -> None:
+def test_an_item_outside_the_index_is_stored_and_not_ranked(memory: sync.Memory) -> None:
     store = MemoryStore(memory, fields=["text"])
     store.put(("n",), "a", {"text": "apples", "other": "pears"})
     store.put(("n",), "b", {"text": "pears"}, index=False)
@@ -214,7 +214,7 @@ def test_a_value_and_a_key_of_control_characters_are_kept(memory: sync.Memory) -
         assert found == [("n", "a", {"v": "\x1b"}), ("n", "\x1b", {"v": 1}), ("n", " ", {"v": 2})]
 
 
-def test_what_cannot_be_kept_is_an_error(memory: sync.Memory) -> None:
+def test_values_that_cannot_be_stored_are_errors(memory: sync.Memory) -> None:
     with pytest.raises(UsageError, match="not kept: "):
         MemoryStore(memory).put(("n",), "k" * 1000, {"v": 1})
 

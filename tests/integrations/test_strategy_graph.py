@@ -119,7 +119,7 @@ async def test_a_wrong_option_is_refused_when_the_graph_is_built(options: Any, s
             strategy_graph(memory, **options)
 
 
-def test_what_is_no_memory_is_refused_when_a_graph_or_a_toolset_is_built() -> None:
+def test_another_object_than_a_memory_is_refused_by_graphs_and_toolsets() -> None:
     not_open: Any = "book.db"
     with pytest.raises(UsageError, match="not str"):
         strategy_graph(not_open)

@@ -80,7 +80,7 @@ def test_a_group_is_one_call_where_its_first_segment_stands() -> None:
     ]
 
 
-def test_what_is_left_of_a_group_is_read_alone_as_it_was_before_the_stop() -> None:
+def test_the_rest_of_a_stopped_group_is_read_alone() -> None:
     assert names(calls(tasks("a", "c"), SHARED)) == [["a.0"], ["c.0"]]
 
 
@@ -88,6 +88,6 @@ def test_a_segment_that_this_phase_does_not_read_is_not_waited_for() -> None:
     assert names(calls(tasks("a", "c"), SHARED, {"a.0", "c.0", "z.0"})) == [["a.0", "c.0"]]
 
 
-def test_what_is_tried_again_is_read_alone() -> None:
+def test_a_segment_that_is_tried_again_is_read_alone() -> None:
     again = tasks("a", attempt=6) + tasks("b", "c")
     assert names(calls(again, SHARED)) == [["a.0"], ["b.0"], ["c.0"]]

@@ -240,7 +240,7 @@ LONG_SUM = "def f():\n    return (\n" + "        'part' +\n" * 1200 + "        '
 """A sum of strings over many lines: each line nests one level deeper than the next."""
 
 
-def test_what_nests_deeper_than_python_s_stack_is_covered() -> None:
+def test_trees_deeper_than_python_s_stack_are_covered() -> None:
     nodes = Cover(outline(LONG_SUM, "python"), LONG_SUM).of(40, 90)
     assert sum(nodes.values()) == len("".join(LONG_SUM[40:90].split()))
 

@@ -206,14 +206,14 @@ def test_an_imported_name_leads_to_its_module_only() -> None:
     assert led(texts, "pkg/e.py") == {("pkg/b.py", "f")}
 
 
-def test_of_several_candidates_all_are_meant_unless_there_are_too_many() -> None:
+def test_all_candidates_count_unless_there_are_too_many() -> None:
     texts = {"a.py": "x.go()\n"} | {f"m{n}.py": "def go(): pass\n" for n in range(3)}
     assert led(texts, "a.py") == {(f"m{n}.py", "go") for n in range(3)}
     texts |= {f"m{n}.py": "def go(): pass\n" for n in range(9)}
     assert led(texts, "a.py") == set()
 
 
-def test_what_everybody_calls_relates_nobody() -> None:
+def test_a_function_that_everybody_calls_relates_nobody() -> None:
     texts = {"a.py": "def log(): pass\n"}
     texts |= {f"m{n}.py": "from a import log\nlog()\n" for n in range(HUB)}
     assert led(texts, "m0.py") == {("a.py", "log")}

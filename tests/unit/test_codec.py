@@ -49,7 +49,7 @@ def test_a_record_with_all_that_it_can_hold_comes_back_equal() -> None:
     assert loads(dumps(document), Document) == document
 
 
-def test_what_holds_its_default_is_left_out() -> None:
+def test_fields_with_their_default_are_left_out() -> None:
     assert to_plain(Contribution("s", "extraction", tagger="rules")) == {
         "segment_id": "s",
         "kind": "extraction",

@@ -24,7 +24,7 @@ def test_days_months_and_years_are_dates(given: str) -> None:
     "given",
     ["2026-02-31", "0000", "2026-13", "2026-5-3", "26", "soon", "2026-05-03T10:00"],
 )
-def test_what_is_no_date_is_refused_in_one_line(given: str) -> None:
+def test_an_invalid_date_is_refused_in_one_line(given: str) -> None:
     with pytest.raises(UsageError) as refused:
         checked(given, "valid_from")
     assert str(refused.value).startswith(f"valid_from {given!r} is not a date: write it as 2026")

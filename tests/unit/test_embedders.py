@@ -98,7 +98,7 @@ def test_rows_become_unit_length_float32() -> None:
         ([[1.0], [1.0, 2.0]], "not lists of numbers"),
     ],
 )
-def test_what_is_no_vector_is_refused_in_clear_words(rows: list[list[float]], words: str) -> None:
+def test_an_invalid_vector_is_refused_in_clear_words(rows: list[list[float]], words: str) -> None:
     with pytest.raises(ModelUnavailable, match=words):
         unit_rows(rows, count=1, dimension=2, name="e")
 

@@ -8,7 +8,7 @@ def test_code_keeps_its_lines_and_their_indentation() -> None:
     assert excerpt(text, "lines 3-5") == ["def f(x):", "    return x"]
 
 
-def test_of_long_code_the_first_lines_are_shown() -> None:
+def test_long_code_is_shown_by_its_first_lines() -> None:
     text = "".join(f"x{n} = {n}\n" for n in range(20))
     assert excerpt(text, "lines 1-20") == [*(f"x{n} = {n}" for n in range(8)), "…"]
     (line,) = excerpt("y = '" + "z" * 300 + "'", "line 7")

@@ -112,7 +112,7 @@ def test_a_stray_control_character_is_blanked_and_nothing_else_is_lost() -> None
         (b"\xef\xbb\xbf", "no text|is empty"),
     ],
 )
-def test_what_is_no_text_is_refused_in_one_line(data: bytes, reason: str) -> None:
+def test_a_value_that_is_not_text_is_refused_in_one_line(data: bytes, reason: str) -> None:
     with pytest.raises(BadDocument, match=reason) as caught:
         from_bytes(data, "thing.txt")
     assert "\n" not in str(caught.value)
@@ -290,7 +290,7 @@ def test_a_chapter_that_is_listed_often_is_read_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["a.epub", "a.docx"])
-def test_what_unpacks_to_more_than_a_document_may_hold_is_refused(
+def test_a_file_that_unpacks_to_more_than_a_document_may_hold_is_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qrmem.text.decoding.ByteBudget.__init__.__defaults__", (1_000_000,))
@@ -322,7 +322,7 @@ def test_front_matter_does_not_say_whose_a_document_is() -> None:
 
 
 @pytest.mark.parametrize("page", ["---\nOnce upon a time\n---\nthe end", "text\n---\na: b\n---\n"])
-def test_what_is_no_front_matter_stays_in_the_text(page: str) -> None:
+def test_other_marks_at_the_start_stay_in_the_text(page: str) -> None:
     assert from_bytes(page.encode(), "note.md").text.rstrip() == page.rstrip()
 
 

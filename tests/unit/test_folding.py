@@ -23,7 +23,7 @@ def test_there_is_one_relation_for_each_unordered_pair() -> None:
     assert relations[0].segments == ("s0", "s4")
 
 
-def test_what_goes_the_other_way_is_never_taken_for_the_same() -> None:
+def test_opposite_relations_are_never_merged() -> None:
     (relation,) = fold([fact("a", "b", "killed the man"), fact("b", "a", "killed the man")])
     assert relation.description == "killed the man; ← killed the man"
 

@@ -217,7 +217,7 @@ def test_scores_scale_with_their_parts(alone: list[float], factor: float) -> Non
 
 @unhurried
 @given(st.integers(2, 30), st.floats(0.05, 0.95))
-def test_what_is_nearer_is_related_more(n: int, w_rel: float) -> None:
+def test_nearer_fragments_are_related_more(n: int, w_rel: float) -> None:
     first = dense(row(*range(n), w_rel=w_rel))[0]
     assert (np.diff(first) < 0).all()
 
@@ -263,7 +263,7 @@ def test_relations_may_be_listed() -> None:
     assert FragmentSettings().relations == ("structure",)
 
 
-def test_what_must_not_be_seen_is_nobody_s_surroundings() -> None:
+def test_hidden_fragments_surround_no_other() -> None:
     relation = Structure(np.zeros(4, dtype=np.int64), np.arange(4), 0.5)
     alone, seen = np.array([0.1, 0.9, 0.2, 0.3]), np.array([1.0, 0.0, 1.0, 1.0])
     found = environment(relation, alone, counts=seen)

@@ -155,7 +155,7 @@ async def test_a_summary_holds_sentences_of_the_document_in_their_order(
     assert len(seen) > 3
 
 
-def test_what_a_sentence_weighs_does_not_hang_on_the_order_in_which_a_set_gives_its_words() -> None:
+def test_the_weight_of_a_sentence_does_not_depend_on_the_order_of_a_set() -> None:
     sentence = read("Nothing was said of it.").sentences[0]
     likes = [[f"{letter}word{n}" for n in range(12)] for letter in "abcdefghijklmnop"]
     spread = Counter({word: n + 2 for words in likes for n, word in enumerate(words)})
@@ -289,7 +289,7 @@ async def test_options_that_nothing_supports_are_not_chosen_even_if_forced(
             assert "choosing one needs a chat model" in verdict.reason
 
 
-async def test_where_no_option_stands_out_the_passages_are_shown(reasoner: LocalReasoner) -> None:
+async def test_without_a_clear_option_the_passages_are_shown(reasoner: LocalReasoner) -> None:
     text = "Mirabel Stone built the Marigold. Mirabel Stone built the Albatross."
     context = AskContext("Which ship did Mirabel Stone build?", ("the Marigold", "the Albatross"))
     assert not (await reasoner.judge(context, passages(text))).is_answerable

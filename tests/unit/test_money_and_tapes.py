@@ -224,7 +224,7 @@ async def test_a_stage_that_was_never_recorded_is_reported(tmp_path: Path) -> No
         await Replayer(tmp_path / "empty.jsonl").complete(request("one"))
 
 
-async def test_what_is_no_cassette_is_refused(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_cassette_is_refused(tmp_path: Path) -> None:
     for text in ("", "{}", '{"cassette": 99, "model": "m"}', '{"cassette": 1, "model": "m"}\n[]'):
         (tmp_path / "a.jsonl").write_text(text)
         with pytest.raises(UsageError, match=r"a\.jsonl is not a cassette"):
@@ -384,7 +384,7 @@ def test_a_key_that_can_be_none_is_refused_before_it_is_sent_and_not_shown(key: 
     assert key not in str(refused.value)
 
 
-def test_what_was_copied_with_a_line_end_is_the_same_without() -> None:
+def test_a_copied_line_end_changes_nothing() -> None:
     where = endpoint(Settings(base_url=" http://h:1/v1\r\n", api_key=Secret("sk-1\r\n")))
     assert (where.url, where.key) == ("http://h:1/v1", Secret("sk-1"))
 

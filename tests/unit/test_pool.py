@@ -48,7 +48,7 @@ async def test_everything_is_done_once(concurrency: int) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 2, 5])
 @pytest.mark.parametrize("items", [(5,), (5, 6, 7), (18, 19), tuple(range(1, 20))])
-async def test_what_fails_once_is_done_later_however_many_fail_together(
+async def test_segments_that_fail_once_are_read_later_even_if_many_fail(
     items: tuple[int, ...], concurrency: int
 ) -> None:
     work = Work(silent_for(*items, times=1))
@@ -97,7 +97,7 @@ async def test_another_error_ends_everything() -> None:
     assert len(work.done) < 40
 
 
-async def test_what_was_answered_before_may_fail_at_first() -> None:
+async def test_a_server_that_answered_before_may_fail_at_first() -> None:
     work = Work(silent_for(0, times=1))
     await each([0], work, concurrency=2, was_answered=True)
     assert work.done == [0]

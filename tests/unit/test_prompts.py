@@ -28,7 +28,7 @@ def test_the_fields_asked_for_are_those_of_the_reply(prompt: Prompt) -> None:
     assert issubclass(prompt.output, Reply)
 
 
-def test_what_is_no_json_asks_for_none() -> None:
+def test_prompts_for_plain_text_do_not_mention_json() -> None:
     plain = [prompt for prompt in ALL if not prompt.output or prompt.form == "text"]
     assert plain
     assert not any("JSON" in prompt.system + prompt.template for prompt in plain)
@@ -46,7 +46,7 @@ def test_values_may_hold_dollars_and_braces() -> None:
     assert "$5 for ${name} or {?x?}?" in made
 
 
-def test_what_is_empty_leaves_no_heading() -> None:
+def test_empty_parts_have_no_heading() -> None:
     trial = load_prompts()["trial"]
     slots = dict.fromkeys(trial.slots, "x")
     assert "Why they do not do:" in trial.user(slots)

@@ -36,7 +36,7 @@ def test_a_nearly_verbatim_quote_is_aligned_to_whole_words() -> None:
     ]
 
 
-def test_what_is_not_there_is_dropped() -> None:
+def test_absent_names_are_dropped() -> None:
     assert cited("She married the captain in the autumn of that year") == []
     assert cited("dank") == []
     assert cited("   ") == []

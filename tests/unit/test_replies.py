@@ -74,7 +74,7 @@ def test_every_unreadable_fault_is_refused_with_the_raw_reply(way: str) -> None:
         'It could be {"items": [{"name": "Nobody"}]}.\n</think>\n' + GOOD,
     ],
 )
-def test_what_a_model_thinks_aloud_is_no_answer(text: str) -> None:
+def test_reasoning_text_is_not_part_of_an_answer(text: str) -> None:
     assert names(text) == ["Ahab"]
 
 
@@ -103,7 +103,7 @@ OWN = '{"reasoning": "the passage only quotes an order", "action": -1, "answer":
     ],
     ids=["fence", "prose", "lines", "thoughts", "inside a field"],
 )
-def test_what_a_reply_quotes_decides_nothing(text: str) -> None:
+def test_quotations_in_a_reply_decide_nothing(text: str) -> None:
     read = parse_model(text, JudgeReply).value
     assert (read.action, read.answer) == (-1, "")
 
@@ -196,7 +196,7 @@ def test_a_reply_that_breaks_off_keeps_whole_items_and_no_half_names(
     assert parsed.problems == ("the reply breaks off",)
 
 
-def test_what_is_whole_keeps_its_empty_lists_however_it_is_spelt() -> None:
+def test_a_whole_reply_keeps_its_empty_lists_in_any_spelling() -> None:
     parsed = parse_model("{'action': -1, 'quotes': []", Verdict)
     assert parsed.value == Verdict(action=-1)
     assert parse_model("{'items': []}", Reading).value.items == []

@@ -158,7 +158,7 @@ def test_a_refused_alias_is_not_pushed_to_another_name() -> None:
     assert len(found.entities) == 3
 
 
-def test_what_the_user_united_takes_aliases_of_either_name() -> None:
+def test_names_united_by_the_user_take_aliases_of_either() -> None:
     fuller = use("Fitzwilliam Darcy", "PERSON")
     lover = use("Elizabeth's lover")
     found = resolve(
@@ -167,7 +167,7 @@ def test_what_the_user_united_takes_aliases_of_either_name() -> None:
     assert are_one(found, MR_DARCY, fuller, lover)
 
 
-def test_what_the_user_united_keeps_the_aliases_that_it_had() -> None:
+def test_names_united_by_the_user_keep_their_aliases() -> None:
     nell, short, miss = use("Nell Sayle", "PERSON"), use("Nell", "PERSON", 42), use("Miss Sayle")
     ellen = use("Ellen Sayle", "PERSON")
     found = resolve(
@@ -295,7 +295,7 @@ def test_a_bare_surname_is_the_man_of_that_surname_not_his_sister() -> None:
     assert entity_of(found, "Brill") == "Brill"
 
 
-def test_of_two_of_one_surname_the_one_named_far_more_often_is_meant() -> None:
+def test_a_surname_means_the_person_who_is_named_far_more_often() -> None:
     found = people(("Joel Hexam", 60), ("Miles Hexam", 3), ("Mr. Hexam", 20), ("Hexam", 200))
     assert entity_of(found, "Hexam") == entity_of(found, "Mr. Hexam") == "Joel Hexam"
     found = people(("Joel Hexam", 6), ("Miles Hexam", 3), ("Hexam", 200))

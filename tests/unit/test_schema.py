@@ -73,7 +73,7 @@ def test_a_checksum_follows_what_is_asked_for() -> None:
     assert Schema([model("Sailor", born=(int | None, None))]).checksum != same.checksum
 
 
-def test_what_the_store_calls_its_own_is_known() -> None:
+def test_types_reserved_by_the_store_are_known() -> None:
     assert {*LABELS, *TYPES, "QrmemSchema", "TreeNode"} == OF_THE_STORE
 
 

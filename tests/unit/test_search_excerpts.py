@@ -67,7 +67,7 @@ async def test_a_table_of_contents_is_marked_and_comes_last() -> None:
     assert "(contents)" in hit_lines(2, table)[0]
 
 
-async def test_of_code_whole_lines_are_shown_from_the_definition_on(tmp_path: Path) -> None:
+async def test_code_is_shown_in_whole_lines_from_the_definition_on(tmp_path: Path) -> None:
     body = "".join(f"    total += {n}\n" for n in range(6))
     code = f"import os\n\ntotal = 0\n\ndef first_step():\n{body}\ndef sail_home(ship):\n{body}"
     (tmp_path / "ship.py").write_text(code, encoding="utf-8")
@@ -116,7 +116,7 @@ async def test_excerpts_of_code_begin_at_the_definition_and_share_no_line(tmp_pa
     assert all(one[1] <= other[0] for one, other in pairwise(spans))
 
 
-def test_what_is_counted_stands_in_the_singular_where_it_is_one() -> None:
+def test_a_count_of_one_is_in_the_singular() -> None:
     assert [counted(n, "entities") for n in (1, 2)] == ["1 entity", "2 entities"]
     assert [counted(n, "calls") for n in (0, 1, 1000)] == ["0 calls", "1 call", "1,000 calls"]
 

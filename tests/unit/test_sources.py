@@ -36,7 +36,9 @@ GOOD: dict[str, Any] = {"text": "Ada met Babbage.", "title": "A", "id": "a"}
         ({"id": 7}, "id must be text"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_by_name(changes: dict[str, Any], word: str) -> None:
+def test_values_that_cannot_be_stored_are_refused_by_name(
+    changes: dict[str, Any], word: str
+) -> None:
     with pytest.raises(BadDocument) as caught:
         identified(Document(**{**GOOD, **changes}))
     assert word in str(caught.value)

@@ -40,13 +40,13 @@ def test_the_same_tail_an_earlier_or_undated_one_ends_nothing() -> None:
     assert not endings([lives("rome", "2025"), lives("oslo", "2025", 1)], SINGLE)
 
 
-def test_what_is_valid_later_counts_even_if_it_was_said_before() -> None:
+def test_a_later_validity_counts_even_if_it_was_said_before() -> None:
     old, new = lives("rome", "2026", since="2010"), lives("oslo", "2025", 1, since="2020")
     assert endings([old, new], SINGLE)[place_of(old)].since == "2020"
     assert len(endings([old, new], SINGLE)) == 1
 
 
-def test_what_was_over_when_it_was_said_ends_nothing() -> None:
+def test_a_statement_about_the_past_ends_nothing() -> None:
     assert not endings([lives("rome", "2025"), lives("oslo", "2026", 1, until="2019")], SINGLE)
 
 
@@ -85,7 +85,7 @@ statements = st.lists(
 
 
 @given(statements, st.data())
-def test_whatever_is_said_no_statement_ends_itself_and_order_does_not_count(
+def test_no_statement_ends_itself_and_order_does_not_count(
     facts: list[Fact], data: st.DataObject
 ) -> None:
     judged = [(place_of(a), place_of(b)) for a in facts for b in facts if data.draw(st.booleans())]

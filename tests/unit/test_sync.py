@@ -44,7 +44,7 @@ def test_a_process_ends_that_was_forked_or_left_a_stream(script: str, said: str)
     assert (ended.stdout, ended.stderr) == (said, "")
 
 
-def test_what_the_memory_calls_cannot_wait_for_it() -> None:
+def test_a_coroutine_on_the_memory_s_loop_cannot_wait_for_it() -> None:
     with sync.open("memory://", embedder="none") as memory:
 
         async def search(_: object) -> None:

@@ -70,7 +70,7 @@ def test_a_failed_request_is_reported_with_its_cause() -> None:
     assert stanza_taggers._root(error) == "Connection refused"
 
 
-async def test_one_that_was_never_asked_is_not_ended_either() -> None:
+async def test_an_unused_server_is_not_ended() -> None:
     engine = Engine()
     await ExternalTagger(engine, timeout=5).close()
     assert engine.log == []
@@ -114,7 +114,7 @@ async def test_one_segment_that_takes_too_long_does_not_spoil_the_next() -> None
     await tagger.close()
 
 
-async def test_who_gives_up_while_it_starts_leaves_the_start_to_the_others() -> None:
+async def test_a_cancelled_start_is_left_to_the_other_callers() -> None:
     engine = Engine(("Ann", "PERSON"))
     may_start = threading.Event()
     engine.start = lambda: (may_start.wait(10), None)[1]  # type: ignore[method-assign]

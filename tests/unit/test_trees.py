@@ -75,7 +75,7 @@ def test_clusters_are_made_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> Non
     assert seen == {1}
 
 
-async def test_what_is_made_is_kept_while_the_rest_is_made(
+async def test_finished_nodes_are_stored_while_others_are_built(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = ReferenceStore()

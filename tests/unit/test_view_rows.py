@@ -138,7 +138,7 @@ def test_a_fact_finds_its_end_by_any_form() -> None:
     ]
 
 
-def test_what_a_refused_question_added_is_left_out() -> None:
+def test_additions_of_a_refused_question_are_left_out() -> None:
     mentions = (Mention("Ahab"), Mention("leg", question="What was lost?"))
     statements = (
         Statement("Ahab", "leg", "lost", question="What was lost?"),

@@ -55,7 +55,7 @@ def test_terms_of_a_text_without_its_title_s_are_those_of_counted_ones() -> None
         assert _own_terms(all_terms, title) == expected
 
 
-def test_what_stands_beside_a_turn_counts_as_its_definition_has_it() -> None:
+def test_the_context_of_a_turn_counts_as_its_definition_says() -> None:
     draw = random.Random(5)
     for _ in range(50):
         numbers = [n for n in range(1, 40) if draw.random() < 0.7]

@@ -65,7 +65,7 @@ def test_a_segment_larger_than_the_room_takes_nobody_elses_place() -> None:
     assert ids(packed(imp[1:], add, room=300).read) == ["a", "c"]
 
 
-def test_of_equal_scores_the_earlier_segment_stays() -> None:
+def test_among_equal_scores_the_earlier_segment_stays() -> None:
     add = [PackingCandidate(segment("b", 5), 0.50001), PackingCandidate(segment("a", 2), 0.5)]
     assert ids(packed([], add, room=100).read) == ["a"]
     assert ids(packed([], add[::-1], room=100).read) == ["a"]

@@ -22,7 +22,7 @@ from qrmem.retrieval.wishes import is_general, is_instruction, is_standing, undo
         "I don't want you to mention the fog.",
     ],
 )
-def test_what_a_user_takes_back_or_orders_is_a_wish(text: str) -> None:
+def test_a_withdrawal_or_an_instruction_is_a_wish(text: str) -> None:
     assert is_standing(text)
     assert is_instruction(text)
 
@@ -75,7 +75,7 @@ def test_what_a_user_likes_or_eats_is_a_wish(text: str) -> None:
     "text",
     ["I always want two options for glazes.", "I don't want emojis in texts about boats."],
 )
-def test_what_a_user_always_or_never_wants_is_a_preference(text: str) -> None:
+def test_a_sentence_with_always_or_never_is_a_preference(text: str) -> None:
     assert is_standing(text)
     assert not is_instruction(text)
     assert not is_general(text)

@@ -155,7 +155,7 @@ class FactsContract(Contract):
         (info,) = await store.documents("n")
         assert info.digest == hashlib.sha256(document.text.encode()).hexdigest()
 
-    async def test_what_is_to_be_new_replaces_nothing(self, store: GraphStore) -> None:
+    async def test_a_new_document_replaces_nothing(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
         await store.put_documents("n", [text("d", "One. ")], only_new=True)
         with pytest.raises(StoreConflict, match="'d'"):
@@ -291,7 +291,7 @@ class FactsContract(Contract):
             await store.put_documents("m", [(document, segments)])
         assert await contents(store, "n") == await contents(store, "m")
 
-    async def test_of_documents_put_together_all_are_kept_or_none(self, store: GraphStore) -> None:
+    async def test_documents_put_together_are_all_stored_or_none(self, store: GraphStore) -> None:
         document, segments = good = text("a", "Cy ran. ")
         await add(store, "n", text("d", "A. "))
         before = await contents(store, "n")

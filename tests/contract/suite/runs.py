@@ -72,7 +72,7 @@ class RunsContract(Contract):
         await store.put_cache_entry("n", "reply", "k", {"x": 1}, calls=calls[1:])
         assert list(await store.calls("n")) == calls
 
-    async def test_what_is_kept_under_a_key_is_replaced_whole(self, store: GraphStore) -> None:
+    async def test_a_cached_value_is_replaced_whole(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
         assert await cached_value(store, "n", "reply", "k") is None
         await store.put_cache_entry("n", "reply", "k", {"a": [1, {"b": None}], "c": "ü\ud800"})
@@ -101,7 +101,7 @@ class RunsContract(Contract):
         assert list(await store.cache_entries("n", "reply", asked)) == expected
         assert list(await store.cache_entries("m", "reply", asked)) == []
 
-    async def test_what_is_kept_can_be_forgotten_by_its_key(self, store: GraphStore) -> None:
+    async def test_cached_values_can_be_deleted_by_their_key(self, store: GraphStore) -> None:
         for ns in ("n", "m"):
             await add(store, ns, text("d" + ns, "one "))
             for key in ("a", "ä" * 5000, "c"):
@@ -125,7 +125,9 @@ class RunsContract(Contract):
         left = {kind: len(await store.cache_keys("n", kind)) for kind in kinds}
         assert left == dict.fromkeys(kinds, 3) | {"fold": 2}
 
-    async def test_what_is_kept_goes_with_any_of_its_segments(self, store: GraphStore) -> None:
+    async def test_a_cached_value_is_deleted_with_any_of_its_segments(
+        self, store: GraphStore
+    ) -> None:
         _, (a, b) = given = text("d", "one ", "two ")
         await add(store, "n", given)
         await store.put_cache_entry("n", "reply", "one", {"x": 1}, segments=[a.id])

@@ -165,7 +165,7 @@ class ViewContract(Contract):
         assert list(await facts_of(store, "n", ["b"])) == expected[1:]
         assert list(await facts_of(store, "n", [])) == []
 
-    async def test_what_lies_around_entities_is_found_at_once(self, store: GraphStore) -> None:
+    async def test_the_surroundings_of_entities_are_found_at_once(self, store: GraphStore) -> None:
         _, (first, second) = await self._two_segments(store)
         mentions = [MentionRow(first.id, name, ((name, 1),)) for name in ("a", "b", "c", "d")]
         mentions.append(MentionRow(second.id, "a", (("a", 1),)))
@@ -221,7 +221,7 @@ class ViewContract(Contract):
         assert list(await store.questions("n", [second.id, first.id])) == expected
         assert list(await store.questions("n", [])) == []
 
-    async def test_what_is_cleared_is_gone_and_can_be_written_again(
+    async def test_a_cleared_segment_is_gone_and_can_be_written_again(
         self, store: GraphStore
     ) -> None:
         _, segments = given = text("d", "Ann met Bob why? ", "Ann ran ")
