@@ -13,6 +13,7 @@ from pathlib import Path
 
 import qrmem
 from qrmem.cli import Exit, output
+from qrmem.cli.lines import report_lines
 from qrmem.cli.progress import Progress
 from qrmem.config import Settings
 from qrmem.errors import UsageError, page
@@ -74,7 +75,7 @@ async def _run(settings: Settings, source: str | Path, questions: Sequence[str])
     with Progress(quiet=False, first=first) as progress:
         async with qrmem.open(settings=settings, listener=progress) as memory:
             report = await memory.add(source, update=True)
-            print("\n".join(output.report_lines(report)))
+            print("\n".join(report_lines(report)))
             # The memory of an earlier run may hold other documents; they are left out.
             documents = {*report.added, *report.updated, *report.unchanged, *report.resumed}
             for question in questions:

@@ -67,8 +67,8 @@ async def add(arguments: Namespace) -> int:
             quiet=arguments.quiet,
         )
     quiet = arguments.quiet and report.is_complete
-    lines = output.report_lines(report, place(arguments.memory, arguments.namespace))
-    output.print_result(arguments, report, lines, quiet=quiet)
+    shown = lines.report_lines(report, place(arguments.memory, arguments.namespace))
+    output.print_result(arguments, report, shown, quiet=quiet)
     stopped = report.stopped
     if tree_report is not None:
         stopped = tree_report.stopped

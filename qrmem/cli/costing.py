@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qrmem.cli import output
-from qrmem.cli.output import already_read, problem_lines, safe, shortened
+from qrmem.cli.lines import already_read, problem_lines
+from qrmem.cli.output import safe, shortened
 from qrmem.cli.parsed_arguments import ask_options, opened, question_of, settings_of, sources_of
 from qrmem.errors import NotFound
 from qrmem.text.numbers import counted

@@ -1,13 +1,17 @@
-"""Lines for `show`, `status`, `list`, `export` and `import`."""
+"""Lines for `add`, `show`, `status`, `list`, `export` and `import`."""
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from qrmem.cli.output import problem_lines, reader, safe, shortened, usage_line
+from qrmem.cli.output import LOCAL, reader, readers, safe, safe_line, shortened, usage_line
+from qrmem.errors import install
 from qrmem.graphstore.protocol import EntityCount
 from qrmem.text.numbers import counted
 from qrmem.types import (
+    AddReport,
     Archived,
     DocumentInfo,
     Entity,
@@ -22,6 +26,114 @@ from qrmem.types.turns import CHAT_KEY, FACT_KEY, USER_KEY, turn_number
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
+
+_GONE = 20
+"""Documents whose files are gone: how many a command names."""
+_PROBLEMS = 20
+"""Lines about problems at most: nobody reads more, and `--json` has all."""
+
+
+def report_lines(report: AddReport, at: str = "") -> list[str]:
+    """Say what an `add` did.
+
+    Args:
+        at: options that lead a command to this memory; see `qrmem.errors.place`.
+    """
+    names = (
+        ("added", report.added),
+        ("updated", report.updated),
+        ("resumed", report.resumed),
+        ("unchanged", report.unchanged),
+    )
+    parts = [f"{len(ids)} {word}" for word, ids in names if ids]
+    lines = [f"documents: {', '.join(parts) or 'none'}"]
+    states = ", ".join(f"{n} {state}" for state, n in sorted(report.states.items()))
+    lines.append(
+        f"segments:  {report.read} read in {report.seconds:.1f} s"
+        + (f", {report.reused} reused" if report.reused else "")
+        + f"; in these documents {states or 'none'}"
+    )
+    changed = report.added or report.updated or report.resumed
+    if not report.read and not changed and not report.problems:
+        lines = [already_read(report.readers)]
+    if set(report.readers) - {report.reader} and not report.reader.startswith(LOCAL):
+        by, now = readers(report.readers), reader(report.reader)
+        price = "`qrmem plan add … --rebuild` says what reading again costs"
+        lines.append(f"read by:   {by}, not by {now}; {price}")
+    if report.usage.calls:
+        lines.append(f"cost:      {usage_line(report.usage)}")
+    if report.passed_over:
+        reasons = ", ".join(f"{count} {why}" for why, count in sorted(report.passed_over.items()))
+        lines.append(f"skipped:   {reasons}")
+    if report.left_out:
+        what = counted(report.left_out, "entities and relations")
+        lines.append(f"left out:  {what} have none of the schema's types (the schema is closed)")
+    if report.boilerplate:
+        are = "1 segment is" if report.boilerplate == 1 else f"{report.boilerplate} segments are"
+        lines.append(
+            f"no names:  {are} only headings, contents, an index or a licence, without entities"
+        )
+    if report.gone:
+        lines += _gone_lines(report.gone, at)
+    if report.unparsed:
+        shown = ", ".join(report.unparsed[:3]) + (" …" if len(report.unparsed) > 3 else "")
+        lines.append(f"not parsed completely: {len(report.unparsed)} ({shown})")
+        if find_spec("tree_sitter") is None:
+            lines.append(
+                f"all languages but Python need the extra `code`: {install('code')}; then add them"
+                " again with --rebuild"
+            )
+    return lines + problem_lines(report.problems)
+
+
+def _gone_lines(ids: Sequence[str], at: str) -> list[str]:
+    """Name documents whose files no longer exist, and the command that deletes them."""
+    shown = shlex.join(ids[:_GONE])
+    ends = " --" if any(id.startswith("-") for id in ids) else ""
+    first = f" (the first {_GONE}; --json has all)" if len(ids) > _GONE else ""
+    kept, it = f"{len(ids)} documents are kept whose files no longer exist", "them"
+    if len(ids) == 1:
+        kept, it = "1 document is kept whose file no longer exists", "it"
+    return [
+        f"no file:   {kept}; to delete {it}{first}:",
+        safe(f"           qrmem delete{at}{ends} {shown}"),
+    ]
+
+
+def already_read(names: Sequence[str]) -> str:
+    """Say that every document was read already, and by which reader."""
+    by = f" (by {readers(names)})" if names else ""
+    return f"already read{by}; `--rebuild` reads it again"
+
+
+def problem_lines(problems: Sequence[tuple[str, int, str]]) -> list[str]:
+    """List problems with their places; consecutive segments with the same problem share a line."""
+    runs: list[tuple[str, int, int, str]] = []
+    for document, index, reason in problems:
+        if runs and runs[-1][0::3] == (document, reason) and runs[-1][2] + 1 == index:
+            runs[-1] = (document, runs[-1][1], index, reason)
+        else:
+            runs.append((document, index, index, reason))
+    lines = [
+        f"problem:   {_place(document, first, last, reason)}{shortened(reason)}"
+        for document, first, last, reason in runs[:_PROBLEMS]
+    ]
+    if len(runs) > _PROBLEMS:
+        lines.append(f"problem:   … and {len(runs) - _PROBLEMS} more lines (--json has all)")
+    return lines
+
+
+def _place(document: str, first: int, last: int, reason: str) -> str:
+    """Return the place of a problem; "" if its reason names the place."""
+    if first < 0 and document in reason:
+        return ""
+    return f"{safe_line(document + _span(first, last))}: "
+
+
+def _span(first: int, last: int) -> str:
+    if first < 0:
+        return ""
+    return f" segment {first}" if first == last else f" segments {first}-{last}"
 
 
 def status_lines(status: MemoryStatus) -> list[str]:

@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import NotFound, QrmemError, UsageError, missing_extra
-from qrmem.integrations.toolset import READING, Toolset, trail_text
+from qrmem.integrations.tool_texts import trail_text
+from qrmem.integrations.toolset import READING, Toolset
 from qrmem.types.shown import one_line
 
 if TYPE_CHECKING:

@@ -22,7 +22,14 @@ from qrmem.graphstore.protocol import GraphStore
 from qrmem.io.sources import PassedOver, Refused, Source, documents
 from qrmem.llm.parallel import in_batches
 from qrmem.llm.run import Run
-from qrmem.memory.add_state import FileIds, IngestState, Tally, is_described_anew, is_one_document
+from qrmem.memory.add_state import (
+    FileIds,
+    IngestState,
+    Tally,
+    is_described_anew,
+    is_one_document,
+    worker_losses,
+)
 from qrmem.memory.inspect import low_yields
 from qrmem.memory.runtime import Models, caps_of
 from qrmem.retrieval.turn_ranking import PART_TOKENS
@@ -125,7 +132,8 @@ class Adder:
         if not self._tally.stopped:
             is_update = self._options.update
             self._tally.gone = await self._file_ids.gone(source, is_update=is_update)
-        return self._report(time.monotonic() - began)
+        seconds = time.monotonic() - began
+        return self._tally.report(self._run.usage, self._run.reasoner.name, seconds)
 
     async def _settle_names(self) -> None:
         """Resolve names that an earlier, killed update left unresolved.
@@ -470,33 +478,3 @@ class Adder:
             states = await self._states(document_id)
             self._tally.states.update(states)
             self._tally.read -= states["pending"]
-
-    def _report(self, seconds: float) -> AddReport:
-        tally = self._tally
-        return AddReport(
-            added=tuple(tally.added),
-            updated=tuple(tally.updated),
-            unchanged=tuple(tally.unchanged),
-            read=tally.read,
-            reused=tally.reused,
-            states=dict(tally.states),
-            problems=tuple(tally.problems),
-            usage=self._run.usage,
-            seconds=seconds,
-            resumed=tuple(tally.resumed),
-            stopped=tally.stopped,
-            warnings=tuple(tally.warnings),
-            passed_over=dict(tally.passed_over),
-            unparsed=tuple(dict.fromkeys(tally.unparsed)),
-            reader=self._run.reasoner.name,
-            readers=tuple(sorted(tally.readers)),
-            left_out=tally.left_out,
-            boilerplate=tally.boilerplate,
-            gone=tally.gone,
-        )
-
-
-def worker_losses(count: int) -> str:
-    """Return a message about lost workers."""
-    were = "1 worker was" if count == 1 else f"{count} workers were"
-    return f"{were} lost during the run; the work was repeated"

@@ -16,7 +16,7 @@ from qrmem.graphstore.relations import folded_key
 from qrmem.io.sources import FileDocument, Source
 from qrmem.io.web_fetch import is_address
 from qrmem.text.code.languages import CODE_KEY
-from qrmem.types import Document, DocumentInfo, Segment
+from qrmem.types import AddReport, Document, DocumentInfo, Segment, Usage
 from qrmem.types.turns import USER_KEY, turn_number
 
 
@@ -269,6 +269,30 @@ class Tally:
     unparsed: list[str] = field(default_factory=list)
     gone: tuple[str, ...] = ()
 
+    def report(self, usage: Usage, reader: str, seconds: float) -> AddReport:
+        """Return the report of the run."""
+        return AddReport(
+            added=tuple(self.added),
+            updated=tuple(self.updated),
+            unchanged=tuple(self.unchanged),
+            read=self.read,
+            reused=self.reused,
+            states=dict(self.states),
+            problems=tuple(self.problems),
+            usage=usage,
+            seconds=seconds,
+            resumed=tuple(self.resumed),
+            stopped=self.stopped,
+            warnings=tuple(self.warnings),
+            passed_over=dict(self.passed_over),
+            unparsed=tuple(dict.fromkeys(self.unparsed)),
+            reader=reader,
+            readers=tuple(sorted(self.readers)),
+            left_out=self.left_out,
+            boilerplate=self.boilerplate,
+            gone=self.gone,
+        )
+
 
 def is_one_document(source: object) -> bool:
     """Return whether a source is a single document, so that a problem with it is an error."""
@@ -280,3 +304,9 @@ def is_one_document(source: object) -> bool:
 def is_described_anew(document: Document, stored: DocumentInfo) -> bool:
     """Return whether title or metadata differ from the stored ones, with the same text."""
     return (stored.title, dict(stored.metadata)) != (document.title, dict(document.metadata))
+
+
+def worker_losses(count: int) -> str:
+    """Return a message about lost workers."""
+    were = "1 worker was" if count == 1 else f"{count} workers were"
+    return f"{were} lost during the run; the work was repeated"

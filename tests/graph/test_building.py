@@ -10,7 +10,7 @@ from fakes import HashEmbedder, ScriptedReasoner
 
 import qrmem
 from qrmem.agents import BuildDeps, build_documents
-from qrmem.cli.output import report_lines
+from qrmem.cli.lines import report_lines
 from qrmem.errors import (
     AccessRefused,
     CapReached,

@@ -6,7 +6,7 @@ import pytest
 
 import qrmem
 from qrmem.errors import UsageError
-from qrmem.integrations.toolset import recalled_text
+from qrmem.integrations.tool_texts import recalled_text
 
 SAID = [
     ("The rabbit is called Fern.", "Fern eats only hay.", "What does the rabbit eat?", "hay"),

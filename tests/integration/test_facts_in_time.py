@@ -17,7 +17,7 @@ from qrmem.errors import NotFound, UsageError
 from qrmem.graph.merging import merge_documents
 from qrmem.graph.superseding import judged_pairs, pair_key
 from qrmem.graphstore.reads import facts_of
-from qrmem.integrations.toolset import facts_text, hits_text
+from qrmem.integrations.tool_texts import facts_text, hits_text
 from qrmem.types import Contribution, LedgerRow, Statement
 
 ANN = {

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from qrmem.cli import output
-from qrmem.cli.output import citation_line, problem_lines
+from qrmem.cli.lines import problem_lines
+from qrmem.cli.output import citation_line
 from qrmem.types import Citation
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from qrmem.cli import output
-from qrmem.integrations.toolset import answer_text, recalled_text, trail_text
+from qrmem.integrations.tool_texts import answer_text, recalled_text, trail_text
 from qrmem.types import Answer, Citation, Hit, Recalled, Step, Trail, Turn, Usage
 
 FOREIGN = "a\x1b[2Jb\x9b31mc\u202ed\u2066e\ud800f"
