@@ -36,6 +36,18 @@ if TYPE_CHECKING:
 Scripted = str | ChatReply | Exception | Callable[[ChatRequest], str | ChatReply]
 
 
+class WordTokenizer:
+    """Counts words; a cut keeps whole words."""
+
+    name = "words"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def cut(self, text: str, limit: int) -> str:
+        return " ".join(text.split()[:limit])
+
+
 class ScriptedModel:
     """Answers from a list and remembers what it was asked; an answer too few or too many fails."""
 

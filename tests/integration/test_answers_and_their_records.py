@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,18 +29,25 @@ async def memory() -> AsyncIterator[Memory]:
         yield opened
 
 
-async def test_an_answer_survives_a_store_that_is_locked(tmp_path: Path) -> None:
-    path = tmp_path / "m.db"
+@asynccontextmanager
+async def locked(
+    path: Path, events: list[Event]
+) -> AsyncIterator[tuple[Memory, sqlite3.Connection]]:
+    """Yield a memory, and the connection that keeps its file locked until it rolls back."""
     async with qrmem.open(str(path), settings=SETTINGS) as memory:
         await memory.add({"id": "a", "text": TEXT})
-    events: list[Event] = []
     store = await SqliteStore.open(str(path), OpenMode(timeout=0.05))
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    async with Memory(store, SETTINGS, events.append) as memory:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        async with Memory(store, SETTINGS, events.append) as memory:
+            yield memory, other
+
+
+async def test_an_answer_survives_a_store_that_is_locked(tmp_path: Path) -> None:
+    events: list[Event] = []
+    async with locked(tmp_path / "m.db", events) as (memory, other):
         answer = await memory.ask("Who lost his leg?")
         other.execute("ROLLBACK")
-        other.close()
         with pytest.raises(NotFound):
             await memory.trail()
     assert "Captain Ahab" in answer.text
@@ -47,14 +55,8 @@ async def test_an_answer_survives_a_store_that_is_locked(tmp_path: Path) -> None
 
 
 async def test_an_oriented_answer_survives_a_store_that_is_locked(tmp_path: Path) -> None:
-    path = tmp_path / "m.db"
-    async with qrmem.open(str(path), settings=SETTINGS) as memory:
-        await memory.add({"id": "a", "text": TEXT})
     events: list[Event] = []
-    store = await SqliteStore.open(str(path), OpenMode(timeout=0.05))
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    async with Memory(store, SETTINGS, events.append) as memory:
+    async with locked(tmp_path / "m.db", events) as (memory, other):
         answer = await memory.ask("Who lost his leg?", orientation="local")
         assert "Captain Ahab" in answer.text
         assert "1 passage read again" in answer.trail.steps[0].reason
@@ -62,7 +64,6 @@ async def test_an_oriented_answer_survives_a_store_that_is_locked(tmp_path: Path
         assert len(warnings) == 1
         assert "locked" in warnings[0]
         other.execute("ROLLBACK")
-        other.close()
         await memory.ask("Who lost his leg?", orientation="local")
     assert len([e for e in events if e.kind == "warning"]) == 1
 

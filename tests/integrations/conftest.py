@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def listening(command: Sequence[str], environment: Mapping[str, str]) -> Iterato
         process.wait(WAIT)
 
 
-def wait(process: subprocess.Popen[str], port: int) -> None:
+def wait(process: subprocess.Popen[Any], port: int) -> None:
     latest = time.monotonic() + WAIT
     while time.monotonic() < latest and process.poll() is None:
         with socket.socket() as probe:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from integrations.conftest import Served
+from integrations.conftest import Served, wait
 from servers.openai_server import Behaviour, OpenAIServer, in_thread
 
 from qrmem import sync
@@ -45,11 +45,7 @@ def hurried(tmp_path: Path) -> Iterator[tuple[int, Path]]:
     command = [sys.executable, "-c", HURRIED, "serve", "--memory", at, "--port", str(port)]
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
         try:
-            for _ in range(600):
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.1)
+            wait(process, port)
             yield port, log
         finally:
             process.terminate()
@@ -226,11 +222,7 @@ def test_a_client_of_mcp_that_says_hello_again_and_again_leaves_nothing(tmp_path
     says = {"accept": "application/json, text/event-stream"}
     with subprocess.Popen([*command, "--port", str(port)], env=os.environ) as process:
         try:
-            for _ in range(600):
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.1)
+            wait(process, port)
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
 
                 def greet(times: int) -> None:

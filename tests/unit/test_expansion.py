@@ -1,4 +1,5 @@
 import pytest
+from fakes import WordTokenizer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,18 +22,6 @@ from qrmem.types import Relation
 def edge(head: str, tail: str, description: str = "knows") -> Relation:
     key = "|".join(sorted((head, tail)))
     return Relation(key, head, tail, description, ())
-
-
-class Words:
-    """Counts words; a cut keeps whole words."""
-
-    name = "words"
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-    def cut(self, text: str, limit: int) -> str:
-        return " ".join(text.split()[:limit])
 
 
 EDGES = [edge("ahab", "ship"), edge("ship", "crew"), edge("whale", "ahab"), edge("crew", "port")]
@@ -127,15 +116,15 @@ def test_an_edge_is_compared_as_head_description_tail() -> None:
 
 
 def test_the_query_is_question_reason_entities() -> None:
-    assert query_text("Who?", "No name is given.", ["Ahab", "Starbuck"], Words()) == (
+    assert query_text("Who?", "No name is given.", ["Ahab", "Starbuck"], WordTokenizer()) == (
         "Who? [SEP] No name is given. [SEP] Ahab, Starbuck"
     )
-    assert query_text("Who?", " ", ["Ahab"], Words()) == "Who? [SEP] Ahab"
-    assert query_text("Who?", "", [], Words()) == "Who?"
+    assert query_text("Who?", " ", ["Ahab"], WordTokenizer()) == "Who? [SEP] Ahab"
+    assert query_text("Who?", "", [], WordTokenizer()) == "Who?"
 
 
 def test_a_long_reason_is_trimmed_before_question_and_entities() -> None:
-    text = query_text("Who lost it?", "because " * 50, ["Ahab"], Words(), limit=12)
+    text = query_text("Who lost it?", "because " * 50, ["Ahab"], WordTokenizer(), limit=12)
     assert text.startswith("Who lost it? [SEP] because because")
     assert text.endswith("[SEP] Ahab")
 
@@ -149,8 +138,8 @@ def test_a_long_reason_is_trimmed_before_question_and_entities() -> None:
 def test_the_query_never_exceeds_its_limit(
     question: str, reason: str, entities: list[str], limit: int
 ) -> None:
-    text = query_text(question, reason, entities, Words(), limit)
-    assert Words().count(text) <= limit
+    text = query_text(question, reason, entities, WordTokenizer(), limit)
+    assert WordTokenizer().count(text) <= limit
 
 
 def test_a_trail_keeps_the_best_edges_and_every_taken_one() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import fakes
 import pytest
-from fakes import ScriptedModel
+from fakes import ScriptedModel, WordTokenizer
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, field_validator
@@ -36,18 +36,6 @@ class Noted(BaseModel):
 TYPED: dict[str, Any] = {"schema": strict_schema(Noted), "reply_model": Noted}
 
 
-class Words:
-    """Counts words."""
-
-    name = "words"
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-    def cut(self, text: str, limit: int) -> str:
-        return " ".join(text.split()[:limit])
-
-
 class Server:
     """A chat model that honours `max_tokens` and remembers what it was asked."""
 
@@ -75,7 +63,7 @@ def request(text: str = "one two three", **changes: Any) -> ChatRequest:
 
 
 def metered(chat: Any, **changes: Any) -> Meter:
-    return fakes.metered(chat, **{"tokenizer": Words()} | changes)
+    return fakes.metered(chat, **{"tokenizer": WordTokenizer()} | changes)
 
 
 def outcomes(told: Sequence[Event]) -> list[str]:
@@ -412,7 +400,7 @@ async def test_a_reply_is_read_once_however_many_layers_look_at_it() -> None:
 
 
 async def test_a_prompt_that_was_counted_is_not_counted_again() -> None:
-    class Counting(Words):
+    class Counting(WordTokenizer):
         texts = 0
 
         def count(self, text: str) -> int:
