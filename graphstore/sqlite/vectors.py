@@ -7,6 +7,7 @@ appended; any other copy is outdated. Each record has a fixed place, so that pro
 at the same time write the same bytes.
 """
 
+import json
 import os
 import secrets
 import sqlite3
@@ -319,10 +320,10 @@ def _choose(
     numbers: set[int] | None = None
     if documents is not None:
         sql = (
-            "SELECT s.num FROM document d CROSS JOIN segment s ON s.document = d.num"
-            " WHERE d.ns = ? AND d.id IN ({})"
+            "SELECT s.num FROM json_each(?) wanted CROSS JOIN document d ON d.ns = ?"
+            " AND d.id = wanted.value CROSS JOIN segment s ON s.document = d.num"
         )
-        numbers = {num for (num,) in rows_in(db, sql, set(documents), ns)}
+        numbers = {num for (num,) in db.execute(sql, (json.dumps(list(documents)), ns))}
     if among is not None:
         among_numbers = set(segment_numbers(db, ns, among).values())
         numbers = among_numbers if numbers is None else numbers & among_numbers

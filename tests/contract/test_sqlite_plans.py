@@ -120,6 +120,8 @@ def _use(db: sqlite3.Connection, ids: list[str]) -> None:
     vectors.owners(db, "n", "segment")
     vectors.owners(db, "n", "segment", few)
     vectors.owners(db, "n", "relation")
+    copies = vectors.Copies(None, may_write=False)
+    copies.nearest(db, "n", np.ones(3, dtype=np.float32), 2, ["d"], few)
     runs.trails(db, "n", 1)
     runs.calls(db, "n")
     runs.put_cache_entry(db, "n", "reply", "k", {}, segments=[ids[0]])
