@@ -81,6 +81,7 @@ class Judge:
             uses: by key; names may be added to it while the judge is used.
         """
         self._uses = uses
+        self._block: Sequence[str] = ()
 
     def parent(self, key: str, block: Sequence[str] | None, equal: Sequence[str]) -> str:
         """Return the name that a name joins, or "".
@@ -93,6 +94,7 @@ class Judge:
         typed = [other for other in equal if other != key and split_key(other)[1]]
         if not kind and typed:
             return typed[0] if len(typed) == 1 else ""
+        self._block = block or ()
         if block is None or kind in NUMERIC or self._is_told_apart(key, block):
             return ""
         own = fullness(norm)
@@ -100,13 +102,30 @@ class Judge:
         fitting = [other for other in fuller if self._may_stand_for(key, other, block)]
         if not fitting:
             return ""
+        block = self._without_rare_names(key, block, fitting)
         block = self._without_rare_titles(key, block, fitting)
         fitting = [other for other in fitting if other in block]
         of_type = [other for other in fitting if kind and _is_of_type(other, kind, norm)]
-        parent = self._parent_of(key, of_type or fitting, block)
-        if parent or kind not in ("", "PERSON"):
-            return parent
-        return self._parent_by_given_name(key, fitting, block)
+        return self._parent_of(key, of_type or fitting, block)
+
+    def _without_rare_names(
+        self, key: str, block: Sequence[str], fitting: Sequence[str]
+    ) -> Sequence[str]:
+        """Return a block without fuller names that are too rare to be meant by a common name.
+
+        Where John is named often, and John Thorpe sometimes, one John Murray is no other John.
+        """
+        own, count = own_block(key), self._count(split_key(key)[0])
+        most = max((self._uses[n].count for n in fitting if own_block(n) != own), default=0)
+        if most < _FAR_MORE or count < _SELDOM:
+            return block
+        return [
+            n
+            for n in block
+            if own_block(n) == own
+            or self._uses[n].count * _FAR_MORE > most
+            or self._uses[n].count * _SELDOM > count
+        ]
 
     def _without_rare_titles(
         self, key: str, block: Sequence[str], fitting: Sequence[str]
@@ -137,23 +156,6 @@ class Judge:
         if all(self._leads(other, ranked) for other in others if other != ranked[0]):
             return ranked[0]
         return self._most_named(key, ranked, list(others))
-
-    def _parent_by_given_name(self, key: str, fitting: Sequence[str], block: Sequence[str]) -> str:
-        """Return the one person of a given name beside whom all others are hardly named, or ""."""
-        words = _plain_words(split_key(key)[0])
-        if titles_of(split_key(key)[0]):
-            return ""
-        full = [n for n in fitting if len(_plain_words(split_key(n)[0])) > len(words)]
-        if any(_plain_words(split_key(n)[0])[: len(words)] != words for n in full):
-            return ""
-        if not any(is_person(*split_key(n)) for n in full):
-            return ""
-        fullest = [name for name in full if not self._leads(name, full)]
-        weights = {name: self._weight(name, full) for name in fullest}
-        best = max(fullest, key=lambda name: (weights[name], by_fullness(name)), default="")
-        others = [n for n in {*full, *self._rivals(key, block)} if not self._leads(n, [best])]
-        rest = sum(self._uses[name].count for name in others if name != best)
-        return best if best and weights[best] >= max(_ENOUGH, _SELDOM * rest) else ""
 
     def _weight(self, name: str, names: Sequence[str]) -> int:
         """Return how often a name is used, with those of some names that are short for it."""
@@ -227,7 +229,7 @@ class Judge:
         norm, titles = split_key(key)[0], titles_of(split_key(key)[0])
         if _is_of_husband(other) and not _WIFE.intersection(titles):
             return False
-        if _is_after_no_name(key, other):
+        if _is_after_no_name(key, other) or _is_of_wife(norm, split_key(other)[0]):
             return False
         alike = [n for n in block if own_block(n) == own_block(other) and not _is_of_husband(n)]
         alike = [other] if _is_of_husband(other) else alike
@@ -236,13 +238,10 @@ class Judge:
             return False
         if titles and any(_speak_of_two(titles, rank) for rank in ranks if rank):
             return False
-        if (BEFORE_GIVEN - COURTESY).intersection(titles) and len(core_of(norm)) < len(
-            core_of(split_key(other)[0])
-        ):
-            # Where a baron has a given name, too, a master of that name may be anybody's servant.
-            bearers = [titles_of(split_key(n)[0]) for n in block if own_block(n) == own_block(key)]
-            if any(titles_clash(titles, rank) for rank in bearers):
-                return False
+        given, rank = core_of(norm), (BEFORE_GIVEN - COURTESY).intersection(titles)
+        is_given = core_of(split_key(other)[0])[: len(given)] == given
+        if rank and is_given and not any(rank.intersection(others) for others in ranks):
+            return False  # Prince Harry is no Harry Styles: nobody calls him Prince Harry Styles.
         is_short_form = titled(norm)[1] != core_of(norm)
         if titled(norm)[1][:1] == titled(split_key(other)[0])[1][:1]:
             return True
@@ -252,18 +251,35 @@ class Judge:
         """Whether a title and surname mean somebody else than one of some full names with it.
 
         A text that often says Mr. (or Mrs.) John Knightley beside Mr. Knightley speaks of his
-        brother.
+        brother, if anybody else may be meant by Mr. Knightley: he has a wife, too, or a second
+        full name. Mr. Wilson is Mr. Jabez Wilson if no other Wilson is there.
         """
         norm = split_key(key)[0]
         titles, words = titled(norm)
         if not titles or len(words) != 1:
             return False
-        before = norm.removesuffix(words[0])
+        before, count = norm.removesuffix(words[0]), self._uses[key].count
+        is_husband = sex(titles, ()) != "f" and self._count(f"mrs {words[0]}") > count
         for full in (titled(split_key(other)[0])[1] for other in others):
             if full[1:][-1:] == words:
                 of_two = max(self._count(f"{title}{' '.join(full)}") for title in (before, "mrs "))
-                if of_two >= _OFTEN and of_two * _SELDOM > self._uses[key].count:
+                is_often = of_two >= (1 if is_husband else _OFTEN) and of_two * _SELDOM > count
+                if is_often and self._may_be_another(titles, full):
                     return True
+        return False
+
+    def _may_be_another(self, titles: tuple[str, ...], full: tuple[str, ...]) -> bool:
+        """Whether a surname after a title may mean somebody else than a person of a full name."""
+        is_woman = sex(titles, ()) == "f"
+        for other_titles, words in (titled(split_key(other)[0]) for other in self._block):
+            if words[-1:] != full[-1:] or words[-len(full) :] == full:
+                continue
+            other_sex = sex(other_titles, words)
+            if len(words) == 1:
+                if not is_woman and _WIFE.intersection(other_titles):
+                    return True
+            elif not other_sex or (other_sex == "f") == is_woman:
+                return True
         return False
 
     def _has_wife(self, norm: str) -> bool:
@@ -381,6 +397,13 @@ def _is_of_husband(key: str) -> bool:
     """Whether a name is Mrs with a man's name: it says who the husband is."""
     titles, words = titled(split_key(key)[0])
     return bool(_WIFE.intersection(titles)) and sex((), words) == "m"
+
+
+def _is_of_wife(norm: str, fuller: str) -> bool:
+    """Whether a fuller name is Mrs. and a bare surname: Toller alone is her husband."""
+    titles, words = titled(fuller)
+    is_given = bool(sex((), (norm, "")))
+    return "mrs" in titles and (norm,) == words and not is_given
 
 
 def _is_titled_woman(key: str, words: tuple[str, ...]) -> bool:

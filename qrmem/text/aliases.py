@@ -92,7 +92,8 @@ def sex(titles: Sequence[str], names: Sequence[str]) -> str:
         if title in MEN or title in WOMEN:
             return "m" if title in MEN else "f"
     if len(names) > 1:
-        return "m" if names[0] in _MALE else "f" if names[0] in _FEMALE else ""
+        name = BASE_NAMES.get(names[0], names[0])
+        return "m" if name in _MALE else "f" if name in _FEMALE else ""
     return ""
 
 

@@ -335,7 +335,21 @@ def person(surface: str, count: int) -> NameUse:
     ("names", "apart"),
     [
         # Mr. John is called so to tell him from the Mr. of the family.
-        ([person("Mr. Ford", 90), person("Mr. Giles Ford", 20), person("Giles Ford", 9)], (0, 2)),
+        (
+            [
+                person("Mr. Ford", 90),
+                person("Mr. Giles Ford", 20),
+                person("Giles Ford", 9),
+                person("Mrs. Ford", 4),
+            ],
+            (0, 2),
+        ),
+        # Mr. Ford is known by his wife, so that the other Mr. Ford is his son.
+        ([person("Mr. Ford", 15), person("Mr. Will Ford", 1), person("Mrs. Ford", 31)], (0, 1)),
+        # Who is Ford beside Mrs. Ford is her husband.
+        ([use("Ford", count=8), person("Mrs. Ford", 6)], (0, 1)),
+        # Somebody would call Harry Giles a prince, too.
+        ([person("Prince Harry", 20), use("Harry Giles", count=3)], (0, 1)),
         # Sir stands before a given name, and says that nobody calls him Mr. or Tom.
         ([person("Sir Walter Lyle", 9), use("William Walter Lyle", count=2)], (0, 1)),
         ([person("Mr. Lyle", 30), person("Sir Walter Lyle", 9)], (0, 1)),
@@ -378,6 +392,12 @@ def test_two_of_a_family_stay_apart(names: list[NameUse], apart: tuple[int, int]
             (0, 2),
         ),
         ([person("Mr. Ford", 38), person("Rev. Philip Ford", 1)], (0, 1)),
+        ([person("Mr. Ford", 13), person("Mr. Giles Ford", 7), use("Giles Ford")], (0, 1)),
+        ([person("Miss Ford", 5), person("Miss Mary Ford", 6), person("Mr. Ford", 9)], (0, 1)),
+        ([person("Prince Ivan", 40), person("Prince Ivan Ford", 3)], (0, 1)),
+        ([use("Mandy Ford", count=2), use("Ford", count=9)], (0, 1)),
+        ([use("Natalia", count=900), use("Natalia Ford", count=5)], (0, 1)),
+        ([use("Jane", count=180), use("Jane Ford", count=4), use("Jane Hale")], (0, 1)),
         ([person("Mr. Edward", 4), person("Mr. Edward Ford", 5)], (0, 1)),
         ([use("Jane", count=180), use("Jane Ford", count=90), use("Jane Hale")], (0, 1)),
         ([use("Jane", count=180), use("Jane Ford", count=3), person("Dearest Jane", 2)], (0, 1)),
@@ -401,5 +421,5 @@ def test_a_person_of_a_family_is_known_by_shorter_names(
 
 def test_a_given_name_that_others_have_too_joins_nobody() -> None:
     jane = use("Jane", count=180)
-    names = [jane, use("Jane Ford", count=19), use("Jane Hale")]
+    names = [jane, use("Jane Ford", count=19), use("Jane Hale", count=5)]
     assert not are_one(resolve(names), jane, names[1])
