@@ -238,6 +238,8 @@ class Judge:
             return False
         if titles and any(_speak_of_two(titles, rank) for rank in ranks if rank):
             return False
+        if "mrs" in titles and not any("mrs" in rank for rank in ranks) and _is_wife(norm, block):
+            return False
         given, rank = core_of(norm), (BEFORE_GIVEN - COURTESY).intersection(titles)
         is_given = core_of(split_key(other)[0])[: len(given)] == given
         if rank and is_given and not any(rank.intersection(others) for others in ranks):
@@ -330,12 +332,13 @@ class Judge:
         """Return people whose names begin or end with a name's words.
 
         Such a person may be meant even where the rules for aliases have doubts: Mary could be Mary
-        King. A name with a title has no rivals, as the title identifies the person.
+        King. A name with a title has no rivals, as the title identifies the person; but a rank
+        alone does not tell who of a family has it.
         """
         norm = split_key(key)[0]
-        if titles_of(norm):
-            return []
         words, own_fullness = _plain_words(norm), fullness(norm)
+        if titles_of(norm):
+            return [] if sex(titles_of(norm), ()) else _family(norm, block)
         is_short_form = titled(norm)[1] != core_of(norm)
         rivals = []
         for other in block:
@@ -377,6 +380,22 @@ class Judge:
 
     def _display(self, key: str) -> str:
         return self._uses[key].display
+
+
+def _is_wife(norm: str, block: Sequence[str]) -> bool:
+    """Whether a man has the surname of a Mrs.: another woman with it may be his daughter."""
+    named = [titled(split_key(name)[0]) for name in block]
+    surname = titled(norm)[1]
+    return any(words == surname and sex(titles, ()) != "f" for titles, words in named if titles)
+
+
+def _family(norm: str, block: Sequence[str]) -> list[str]:
+    """Return who may have a rank and surname: all full names with it, unless one says the rank."""
+    titles, words = titled(norm)
+    full = [n for n in block if titled(split_key(n)[0])[1][1:][-len(words) :] == words]
+    if any(set(titles) & set(titles_of(split_key(n)[0])) for n in full):
+        return []
+    return [n for n in full if not titles_of(split_key(n)[0]) and is_person(*split_key(n))]
 
 
 def _is_after_no_name(key: str, other: str) -> bool:

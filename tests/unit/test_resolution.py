@@ -348,6 +348,9 @@ def person(surface: str, count: int) -> NameUse:
         ([person("Mr. Ford", 15), person("Mr. Will Ford", 1), person("Mrs. Ford", 31)], (0, 1)),
         # Who is Ford beside Mrs. Ford is her husband.
         ([use("Ford", count=8), person("Mrs. Ford", 6)], (0, 1)),
+        # Nothing tells which of a family is the judge; his wife is not his daughter.
+        ([person("Judge Ford", 9), use("Giles Ford", count=6), use("Anna Ford", count=9)], (0, 1)),
+        ([person("Mrs. Ford", 9), person("Judge Ford", 9), use("Anna Ford", count=9)], (0, 2)),
         # Somebody would call Harry Giles a prince, too.
         ([person("Prince Harry", 20), use("Harry Giles", count=3)], (0, 1)),
         # Sir stands before a given name, and says that nobody calls him Mr. or Tom.
@@ -395,6 +398,8 @@ def test_two_of_a_family_stay_apart(names: list[NameUse], apart: tuple[int, int]
         ([person("Mr. Ford", 13), person("Mr. Giles Ford", 7), use("Giles Ford")], (0, 1)),
         ([person("Miss Ford", 5), person("Miss Mary Ford", 6), person("Mr. Ford", 9)], (0, 1)),
         ([person("Prince Ivan", 40), person("Prince Ivan Ford", 3)], (0, 1)),
+        ([person("Judge Ford", 9), use("Giles Ford", count=6)], (0, 1)),
+        ([person("Mrs. Ford", 9), use("Anna Ford", count=9)], (0, 1)),
         ([use("Mandy Ford", count=2), use("Ford", count=9)], (0, 1)),
         ([use("Natalia", count=900), use("Natalia Ford", count=5)], (0, 1)),
         ([use("Jane", count=180), use("Jane Ford", count=4), use("Jane Hale")], (0, 1)),
