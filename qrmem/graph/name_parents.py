@@ -241,7 +241,8 @@ class Judge:
         if "mrs" in titles and not any("mrs" in rank for rank in ranks) and _is_wife(norm, block):
             return False
         given, rank = core_of(norm), (BEFORE_GIVEN - COURTESY).intersection(titles)
-        is_given = core_of(split_key(other)[0])[: len(given)] == given
+        is_first = core_of(split_key(other)[0])[: len(given)] == given
+        is_given = is_first or bool(sex((), (*given, "")))
         if rank and is_given and not any(rank.intersection(others) for others in ranks):
             return False  # Prince Harry is no Harry Styles: nobody calls him Prince Harry Styles.
         is_short_form = titled(norm)[1] != core_of(norm)

@@ -353,6 +353,7 @@ def person(surface: str, count: int) -> NameUse:
         ([person("Mrs. Ford", 9), person("Judge Ford", 9), use("Anna Ford", count=9)], (0, 2)),
         # Somebody would call Harry Giles a prince, too.
         ([person("Prince Harry", 20), use("Harry Giles", count=3)], (0, 1)),
+        ([person("Prince Henry", 20), use("Thierry Henry", count=3)], (0, 1)),
         # Sir stands before a given name, and says that nobody calls him Mr. or Tom.
         ([person("Sir Walter Lyle", 9), use("William Walter Lyle", count=2)], (0, 1)),
         ([person("Mr. Lyle", 30), person("Sir Walter Lyle", 9)], (0, 1)),
