@@ -66,9 +66,9 @@ def api(
     Raises:
         MissingError: the extra `serve` is not installed.
     """
-    app = _new_app(is_secured=secured)
-    from qrmem.web.reading import reading  # imports FastAPI
+    from qrmem.web.reading import reading  # imports this module
 
+    app = _new_app(is_secured=secured)
     _answer_errors(app, memory, ask=ask, write=write, user=user)
     reading(app, memory, user)
     if ask:

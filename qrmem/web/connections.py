@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-try:
+if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol
-except ModuleNotFoundError:  # the extra `serve` is not installed, and nothing is served
-    H11Protocol = object  # type: ignore[assignment, misc]
+else:  # a class that uses this one names the protocol, too; the extra `serve` has it
+    H11Protocol = object
 
 
-class BoundedProtocol(H11Protocol):
-    """One connection with time limits.
+class Bounded(H11Protocol):
+    """One connection with time limits, over uvicorn's protocol.
 
     uvicorn waits without limit for the first request of a connection and for the rest of a request.
     Its own limit on connections refuses every client while idle connections use it up.

@@ -179,8 +179,12 @@ def listening(host: str, port: int) -> socket.socket:
 async def run(app: "ASGIApp", listens: socket.socket) -> None:
     """Serve an app on a socket until an interrupt."""
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    from qrmem.web.connections import BoundedProtocol
+    from qrmem.web.connections import Bounded
+
+    class BoundedProtocol(Bounded, H11Protocol):
+        """Uvicorn's protocol with the limits."""
 
     if not _logger.handlers:
         # To the terminal, since the logger of the package prints nothing.

@@ -7,13 +7,9 @@ status and merged names cover all users, so such a token has no route to them.
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import PurePath
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-try:
-    from fastapi import Body, FastAPI, Query, Response
-except ModuleNotFoundError:  # the extra `serve` is not installed, and nothing is served
-    Body = Query = dict  # type: ignore[assignment]
-    FastAPI = Response = object  # type: ignore[assignment, misc]
+from pydantic import Field
 
 from qrmem.llm.totals import By
 from qrmem.memory import Memory
@@ -43,19 +39,19 @@ from qrmem.web.response_models import (
     part,
 )
 
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
 _DOUBT = {"similar": 0, "alias": 1, "user": 2, "exact": 3}
 
-_Limit = Annotated[int, Query(ge=1, le=1000)]
+_Limit = Annotated[int, Field(ge=1, le=1000)]
 _Some = Annotated[
-    int | None, Query(ge=1, le=1000, description="maximum number of results; default: all")
+    int | None, Field(ge=1, le=1000, description="maximum number of results; default: all")
 ]
-_Offset = Annotated[int, Query(ge=0, le=MOST, description="number of results to skip")]
-_Ids = Annotated[list[str], Body(embed=True, max_length=1000)]
-_Asked = Annotated[str, Body(min_length=1)]
-_Several = Annotated[list[str] | None, Body()]
+_Offset = Annotated[int, Field(ge=0, le=MOST, description="number of results to skip")]
 
 
-def reading(app: FastAPI, memory: Memory, user: str) -> None:
+def reading(app: "FastAPI", memory: Memory, user: str) -> None:
     """Add all routes that read.
 
     Args:
@@ -76,7 +72,9 @@ def reading(app: FastAPI, memory: Memory, user: str) -> None:
     _recall(app, memory, user)
 
 
-def _overview(app: FastAPI, memory: Memory) -> None:
+def _overview(app: "FastAPI", memory: Memory) -> None:
+    from fastapi import Response
+
     @app.get("/status", summary="The memory's size and state", responses=of(MemoryStatus))
     async def status(problems: _Some = None) -> Any:
         status_found = await memory.status()
@@ -101,7 +99,9 @@ def _overview(app: FastAPI, memory: Memory) -> None:
         return await memory.usage(by)
 
 
-def _documents(app: FastAPI, memory: Memory, token_user: str) -> None:
+def _documents(app: "FastAPI", memory: Memory, token_user: str) -> None:
+    from fastapi import Response
+
     where = {USER_KEY: token_user} if token_user else None
 
     @app.get(
@@ -136,7 +136,9 @@ def _documents(app: FastAPI, memory: Memory, token_user: str) -> None:
     app.get("/document", summary=other, responses=of(Document))(document)
 
 
-def _turns_and_facts(app: FastAPI, memory: Memory, token_user: str) -> None:
+def _turns_and_facts(app: "FastAPI", memory: Memory, token_user: str) -> None:
+    from fastapi import Response
+
     @app.get("/turns", summary="Turns, in order of time", responses=of(list[Turn]))
     async def turns(
         response: Response,
@@ -173,7 +175,9 @@ def _turns_and_facts(app: FastAPI, memory: Memory, token_user: str) -> None:
         return counted(facts_found, response)
 
 
-def _segments(app: FastAPI, memory: Memory) -> None:
+def _segments(app: "FastAPI", memory: Memory) -> None:
+    from fastapi import Body, Response
+
     @app.get(
         "/segments",
         summary="The segments of a document; `query`: with the spans of its words",
@@ -190,7 +194,7 @@ def _segments(app: FastAPI, memory: Memory) -> None:
         summary="Segments by their ids; unknown ids are left out",
         responses=of(list[Segment]),
     )
-    async def segments_of(ids: _Ids) -> Any:
+    async def segments_of(ids: Annotated[list[str], Body(embed=True, max_length=1000)]) -> Any:
         return await memory.segments(ids=ids)
 
 
@@ -200,7 +204,9 @@ def _mark_segments(query: str, segments: Sequence[Segment]) -> list[MarkedSegmen
     return [MarkedSegment(**asdict(one), matches=matches(query, one.text)) for one in segments]
 
 
-def _trees(app: FastAPI, memory: Memory) -> None:
+def _trees(app: "FastAPI", memory: Memory) -> None:
+    from fastapi import Body, Response
+
     @app.get(
         "/trees", summary="Trees of summaries, without their nodes", responses=of(list[TreeTop])
     )
@@ -215,11 +221,11 @@ def _trees(app: FastAPI, memory: Memory) -> None:
         summary="Nodes of trees by their keys; unknown keys are left out",
         responses=of(list[TreeNode]),
     )
-    async def nodes(keys: _Ids) -> Any:
+    async def nodes(keys: Annotated[list[str], Body(embed=True, max_length=1000)]) -> Any:
         return await memory.tree_nodes(keys)
 
 
-def _trails(app: FastAPI, memory: Memory) -> None:
+def _trails(app: "FastAPI", memory: Memory) -> None:
     @app.get(
         "/trails",
         summary="Recorded runs, newest first; `brief`: with the number of their steps",
@@ -246,17 +252,19 @@ def _brief(trail: Trail) -> BriefTrail:
     )
 
 
-def _search(app: FastAPI, memory: Memory, token_user: str) -> None:
+def _search(app: "FastAPI", memory: Memory, token_user: str) -> None:
+    from fastapi import Body, Response
+
     from qrmem.answering.excerpts import scant  # loads the search
 
     @app.post("/search", summary="Rank segments; no chat model is called", responses=of(list[Hit]))
     async def search(
         response: Response,
-        query: _Asked,
+        query: Annotated[str, Body(min_length=1)],
         k: Annotated[int, Body(ge=1, le=1000, strict=True)] = 10,
-        documents: _Several = None,
+        documents: Annotated[list[str] | None, Body()] = None,
         where: Annotated[dict[str, Any] | None, Body()] = None,
-        types: _Several = None,
+        types: Annotated[list[str] | None, Body()] = None,
         as_of: Annotated[str, Body()] = "",
     ) -> Any:
         hits = await memory.search(
@@ -271,7 +279,9 @@ def _search(app: FastAPI, memory: Memory, token_user: str) -> None:
         return hits
 
 
-def _recall(app: FastAPI, memory: Memory, token_user: str) -> None:
+def _recall(app: "FastAPI", memory: Memory, token_user: str) -> None:
+    from fastapi import Body, Response
+
     @app.post(
         "/recall",
         summary="Earlier turns that a model needs to answer a prompt",
@@ -279,13 +289,13 @@ def _recall(app: FastAPI, memory: Memory, token_user: str) -> None:
     )
     async def recall(
         response: Response,
-        prompt: _Asked,
+        prompt: Annotated[str, Body(min_length=1)],
         session: Annotated[str, Body()] = "",
         tokens: Annotated[int, Body(ge=1, le=MOST, strict=True)] = 2000,
         user: Annotated[str | None, Body()] = None,
         min_score: Annotated[float, Body(ge=0)] = 0.0,
         as_of: Annotated[str, Body()] = "",
-        types: _Several = None,
+        types: Annotated[list[str] | None, Body()] = None,
     ) -> Any:
         note_length(prompt, response)
         recalled = await memory.recall(
