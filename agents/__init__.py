@@ -6,7 +6,7 @@ They are imported on first use, so a worker that only reads segments does not lo
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from qrmem.agents.build_state import BuildDeps, BuildOutcome
+    from qrmem.agents.build_state import Build, BuildOutcome
     from qrmem.agents.building import build_documents
     from qrmem.agents.search.run import Search
     from qrmem.agents.search.state import Outcome
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STRATEGIES",
-    "BuildDeps",
+    "Build",
     "BuildOutcome",
     "Outcome",
     "Search",
@@ -25,7 +25,7 @@ __all__ = [
 
 _LAZY = {
     "STRATEGIES": "qrmem.agents.strategies",
-    "BuildDeps": "qrmem.agents.build_state",
+    "Build": "qrmem.agents.build_state",
     "BuildOutcome": "qrmem.agents.build_state",
     "Outcome": "qrmem.agents.search.state",
     "Search": "qrmem.agents.search.run",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from qrmem.agents.build_state import BuildDeps, BuildOutcome
+from qrmem.agents.build_state import Build, BuildOutcome
 from qrmem.agents.embedding import alike_by, embed_segments
 from qrmem.agents.executor import InProcess
 from qrmem.agents.folding import fold_documents
@@ -85,7 +85,7 @@ class BuildRun:
         questioned: all segments with accepted questions.
     """
 
-    deps: BuildDeps
+    build: Build
     reader: Reader
     infos: dict[str, DocumentInfo] = field(default_factory=dict)
     segments: dict[str, Segment] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class BuildRun:
 
     async def share(self, source: Sequence[str]) -> None:
         """Decide which segments share a call."""
-        reasoner = self.deps.reasoner
+        reasoner = self.build.parts.reasoner
         if not isinstance(reasoner, Sharer) or not reasoner.shared_tokens:
             return
         of = {
@@ -132,8 +132,8 @@ class BuildRun:
             for document, ids in self.of_document.items()
         }
         others = [document_id for document_id in source if document_id not in of]
-        for segment in await self.deps.store.segments(
-            self.deps.ns, documents=list(dict.fromkeys(others))
+        for segment in await self.build.store.segments(
+            self.build.ns, documents=list(dict.fromkeys(others))
         ):
             of.setdefault(segment.document_id, []).append(segment)
         segments = [segment for id_ in dict.fromkeys(source) for segment in of.get(id_, ())]
@@ -141,9 +141,9 @@ class BuildRun:
 
     async def summarise(self, info: DocumentInfo) -> None:
         """Summarise a document and store the summary."""
-        store, ns = self.deps.store, self.deps.ns
+        store, ns = self.build.store, self.build.ns
         segments = [self.segments[id] for id in self.of_document[info.id]]
-        summary = await self.deps.reasoner.summarise(info.title, segments)
+        summary = await self.build.parts.reasoner.summarise(info.title, segments)
         await store.record(ns, (), summaries={info.id: summary})
         self.infos[info.id] = replace(info, summary=summary)
 
@@ -152,8 +152,8 @@ class BuildRun:
         for id, info in self.infos.items():
             segments = self.of_document[id]
             if all(self.state_of(one) == "ok" for one in segments):
-                store, key = self.deps.store, folded_key(id, info.digest)
-                await store.put_cache_entry(self.deps.ns, "fold", key, {}, segments=segments)
+                store, key = self.build.store, folded_key(id, info.digest)
+                await store.put_cache_entry(self.build.ns, "fold", key, {}, segments=segments)
 
     def outcome(self) -> BuildOutcome:
         """Return the outcome."""
@@ -173,11 +173,10 @@ class BuildRun:
 
 
 async def build_documents(
-    deps: BuildDeps,
+    build: Build,
     document_ids: Sequence[str],
     *,
     source: Sequence[str] = (),
-    question: str = "",
 ) -> BuildOutcome:
     """Read documents of the store, and merge their contributions into the graph.
 
@@ -185,12 +184,11 @@ async def build_documents(
     Results in the store are neither requested nor paid for again.
 
     Args:
-        deps: the dependencies.
+        build: what carries it.
         document_ids: documents that are in the store.
         source: all documents of the source in order, with complete ones. They determine which short
             segments share a call, so that a resumed run makes the same calls. Empty:
             `document_ids`.
-        question: shapes every pass (orientation `full`).
 
     Returns:
         The state of every segment; a segment with unusable replies is a problem, not an error.
@@ -202,14 +200,17 @@ async def build_documents(
         CapReached: as above.
         WindowTooSmall: a segment and the prompt alone exceed the window.
     """
-    executor = deps.executor or InProcess(
-        deps.reasoner, deps.tagger, concurrency=deps.concurrency, open_entity=deps.open_entity
+    executor = build.executor or InProcess(
+        build.parts.reasoner,
+        build.tagger,
+        concurrency=build.parts.settings.concurrency,
+        open_entity=build.options.open_entity,
     )
-    run = BuildRun(deps, Reader(deps, executor))
+    run = BuildRun(build, Reader(build, executor))
     start: BuildState = {
         "documents": list(document_ids),
         "source": list(source or document_ids),
-        "question": question,
+        "question": build.options.question,
         "later": [],
         "portion": [],
         "unread": [],
@@ -218,7 +219,7 @@ async def build_documents(
     try:
         await build_graph().ainvoke(start, {"recursion_limit": MOST_STEPS}, context=run)
     except (OutOfReach, CapReached):
-        await merge_view(deps, start["documents"])
+        await merge_view(build, start["documents"])
         raise
     return run.outcome()
 
@@ -249,12 +250,12 @@ def _goes_on(state: BuildState) -> str:
 
 async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     """Find the documents and segments that are incomplete."""
-    run, deps = runtime.context, runtime.context.deps
+    run, build = runtime.context, runtime.context.build
     documents = dict.fromkeys(state["documents"])
     infos, segments, rows = await asyncio.gather(
-        deps.store.documents(deps.ns, documents),
-        deps.store.segments(deps.ns, documents=list(documents)),
-        deps.store.ledger(deps.ns, *documents),
+        build.store.documents(build.ns, documents),
+        build.store.segments(build.ns, documents=list(documents)),
+        build.store.ledger(build.ns, *documents),
     )
     run.infos.update({info.id: info for info in infos})
     run.segments.update({segment.id: segment for segment in segments})
@@ -262,7 +263,7 @@ async def plan(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
         run.of_document.setdefault(segment.document_id, []).append(segment.id)
     run.reader.rows.update({row.segment_id: row for row in rows})
     if lossy := {run.segments[r.segment_id].document_id for r in rows if r.state == "partial"}:
-        contributions = await deps.store.contributions(deps.ns, *lossy, kinds=("extraction",))
+        contributions = await build.store.contributions(build.ns, *lossy, kinds=("extraction",))
         run.lossy.update(
             {
                 contribution.segment_id: contribution
@@ -278,7 +279,7 @@ async def take(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     """Take the next portion of documents: all of them, or as many as the cache holds."""
     run, later = runtime.context, state["later"]
     count, count_taken = 0, 0
-    while count_taken < len(later) and (count < PORTION or not run.deps.reasoner.is_local):
+    while count_taken < len(later) and (count < PORTION or not run.build.parts.reasoner.is_local):
         count += len(run.of_document[later[count_taken]])
         count_taken += 1
     unread = [id for d in later[:count_taken] for id in run.of_document[d] if run.is_unread(id)]
@@ -296,11 +297,11 @@ async def summarise(state: BuildState, runtime: Runtime[BuildRun]) -> None:
         for document_id in state["portion"]
         if (info := run.infos[document_id]).segments > 1
         and not info.summary
-        and (document_id in reading or run.deps.reasoner.is_local)
+        and (document_id in reading or run.build.parts.reasoner.is_local)
     ]
     if waiting:
-        run.deps.listener(Event("phase", {"phase": "summarising", "documents": len(waiting)}))
-        await each(waiting, run.summarise, concurrency=run.deps.concurrency)
+        run.build.listener(Event("phase", {"phase": "summarising", "documents": len(waiting)}))
+        await each(waiting, run.summarise, concurrency=run.build.parts.settings.concurrency)
         run.reader.was_answered = True
 
 
@@ -308,14 +309,14 @@ async def extract(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     """Run the first pass over unread segments: entities, statements, proposed questions."""
     run, unread = runtime.context, state["unread"]
     if unread:
-        run.deps.listener(Event("phase", {"phase": "reading", "segments": len(unread)}))
+        run.build.listener(Event("phase", {"phase": "reading", "segments": len(unread)}))
         await run.reader.read("extract", [run.job(id, state["question"]) for id in unread])
 
 
 async def accept(state: BuildState, runtime: Runtime[BuildRun]) -> BuildState:
     """Accept or reject the proposed questions, one pool per document, in segment order."""
     run, portion, question = runtime.context, state["portion"], state["question"]
-    contributions = await run.deps.store.contributions(run.deps.ns, *portion) if portion else ()
+    contributions = await run.build.store.contributions(run.build.ns, *portion) if portion else ()
     extractions = [c for c in contributions if c.kind == "extraction"]
     supplements = {(c.segment_id, c.asked): c for c in contributions if c.kind == "supplement"}
     for _, document_contributions in groupby(
@@ -340,7 +341,7 @@ async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     run, lacking = runtime.context, state["lacking"]
     if not lacking:
         return
-    run.deps.listener(Event("phase", {"phase": "questioning", "segments": len(lacking)}))
+    run.build.listener(Event("phase", {"phase": "questioning", "segments": len(lacking)}))
     again = [run.again[id] for id in lacking]
     await run.reader.close([job for job in again if not job.questions])
     jobs_with_questions = [job for job in again if job.questions]
@@ -351,35 +352,39 @@ async def supplement(state: BuildState, runtime: Runtime[BuildRun]) -> None:
 async def merge(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     """Bring the view of the memory up to date."""
     run = runtime.context
-    run.deps.listener(Event("phase", {"phase": "merging"}))
-    await merge_view(run.deps, state["documents"])
+    run.build.listener(Event("phase", {"phase": "merging"}))
+    await merge_view(run.build, state["documents"])
 
 
 async def fold(state: BuildState, runtime: Runtime[BuildRun]) -> None:
-    """Fold parallel relations by the reasoner, if `fold_by_reasoner` is set."""
+    """Fold parallel relations by the reasoner, in the mode `paper`."""
     run = runtime.context
-    if run.deps.fold_by_reasoner:
+    if run.build.parts.is_folded:
         summaries = {id: info.summary for id, info in run.infos.items()}
-        await fold_documents(run.deps, run.segments, summaries, state["question"])
+        await fold_documents(run.build, run.segments, summaries, state["question"])
         await run.keep_folded()
 
 
 async def embed(state: BuildState, runtime: Runtime[BuildRun]) -> None:
     """Compute the missing vectors."""
-    run, deps = runtime.context, runtime.context.deps
-    if deps.embedder is not None:
+    run, build = runtime.context, runtime.context.build
+    if build.parts.embedder is not None:
         ids = list(run.segments)
-        await embed_segments(deps.store, deps.ns, deps.embedder, ids, listener=deps.listener)
+        await embed_segments(
+            build.store, build.ns, build.parts.embedder, ids, listener=build.listener
+        )
 
 
 # --- merging -------------------------------------------------------------------------------------
 
 
-async def merge_view(deps: BuildDeps, document_ids: Sequence[str]) -> None:
+async def merge_view(build: Build, document_ids: Sequence[str]) -> None:
     """Update the view with the contributions of some documents."""
     await merge_documents(
-        deps.store,
-        deps.ns,
+        build.store,
+        build.ns,
         document_ids,
-        similar=alike_by(deps.store, deps.ns, deps.embedder, deps.similar_names),
+        similar=alike_by(
+            build.store, build.ns, build.parts.embedder, build.parts.settings.similar_names
+        ),
     )

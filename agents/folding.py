@@ -8,7 +8,7 @@ digest of its facts. So a later fact costs one more call, and a stopped build re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from qrmem.agents.build_state import BuildDeps
+from qrmem.agents.build_state import Build
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.graphstore.reads import cached_value, entities_in, kept_folds
 from qrmem.graphstore.relations import (
@@ -24,7 +24,7 @@ from qrmem.types import Event, Relation, Segment
 
 
 async def fold_documents(
-    deps: BuildDeps,
+    build: Build,
     segments: Mapping[str, Segment],
     summaries: Mapping[str, str],
     question: str = "",
@@ -32,27 +32,27 @@ async def fold_documents(
     """Fold the parallel relations of some documents, as far as they are not in the cache.
 
     Args:
-        deps: the dependencies.
+        build: what carries it.
         segments: all segments of the documents, by id, in order.
         summaries: document id to summary.
         question: the user's question, if the memory is built for one.
     """
-    inside = await entities_in(deps.store, deps.ns, list(segments))
+    inside = await entities_in(build.store, build.ns, list(segments))
     keys = list(dict.fromkeys(key for entity_keys in inside.values() for key in entity_keys))
-    around = await deps.store.around(deps.ns, keys)
+    around = await build.store.around(build.ns, keys)
     facts = [fact for fact in around.facts if fact.segment_id in segments]
     document_of = {id: segment.document_id for id, segment in segments.items()}
     entity_keys = [one for one in chains(dict.fromkeys(facts), document_of) if one.key]
     entity_keys = [one for one in entity_keys if one.document_id in summaries]
     if not entity_keys:
         return
-    deps.listener(Event("phase", {"phase": "folding", "relations": len(entity_keys)}))
+    build.listener(Event("phase", {"phase": "folding", "relations": len(entity_keys)}))
 
     async def work(chain: Chain) -> None:
         about = summaries[chain.document_id], question
-        await _fold_chain(deps, chain.told, about, segments, around.names)
+        await _fold_chain(build, chain.told, about, segments, around.names)
 
-    await each(entity_keys, work, concurrency=deps.concurrency)
+    await each(entity_keys, work, concurrency=build.parts.settings.concurrency)
 
 
 async def folded_by_reasoner(
@@ -74,7 +74,7 @@ async def folded_by_reasoner(
 
 
 async def _fold_chain(
-    deps: BuildDeps,
+    build: Build,
     told: tuple[Told, ...],
     about: tuple[str, str],
     segments: Mapping[str, Segment],
@@ -89,9 +89,9 @@ async def _fold_chain(
     for n, statement in enumerate(told[1:], 2):
         read.append(segments[told[n - 2][0].segment_id].text)
         key = fold_key(told[:n])
-        fold = await cached_value(deps.store, deps.ns, "fold", key)
+        fold = await cached_value(build.store, build.ns, "fold", key)
         if fold is None:
-            folded = await deps.reasoner.fold(
+            folded = await build.parts.reasoner.fold(
                 (_lines(merged, names), _lines(statement, names)),
                 ("\n\n".join(read), segments[statement[0].segment_id].text),
                 summary=about[0],
@@ -101,7 +101,7 @@ async def _fold_chain(
             description = folded.description or merged_text([*merged, *statement])
             fold = {"description": description, "questions": list(folded.questions)}
             segment_id = statement[0].segment_id
-            await deps.store.put_cache_entry(deps.ns, "fold", key, fold, segments=[segment_id])
+            await build.store.put_cache_entry(build.ns, "fold", key, fold, segments=[segment_id])
         merged = (replace(merged[0], description=str(fold["description"])),)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from qrmem.agents.build_state import BuildDeps
+from qrmem.agents.build_state import Build
 from qrmem.agents.executor import LOCAL_BATCH
 from qrmem.llm.parallel import in_batches
 from qrmem.text.boilerplate import is_all_apparatus
@@ -51,7 +51,7 @@ class Reader:
         was_answered: whether a chat model has answered in this run.
     """
 
-    deps: BuildDeps
+    build: Build
     executor: Executor
     rows: dict[str, LedgerRow] = field(default_factory=dict)
     first_readings: int = 0
@@ -114,22 +114,22 @@ class Reader:
         self.left_out += sum(extraction.left_out for _, extraction in rows if extraction)
         calls: list[CallRecord] = []
         for row, _ in rows:
-            calls += self.deps.take_calls(row.segment_id)
-        await self.deps.store.record(self.deps.ns, rows, calls)
+            calls += self.build.parts.take(row.segment_id)
+        await self.build.store.record(self.build.ns, rows, calls)
         self.rows.update({row.segment_id: row for _, row, _ in outcomes})
         if fresh := {row.segment_id for row, _ in rows} - self._told:
             self._told |= fresh
-            self.deps.listener(Event("segment", {"count": len(fresh)}))
+            self.build.listener(Event("segment", {"count": len(fresh)}))
 
     def _warn(self, losses: Sequence[Loss]) -> None:
         """Report a failure of the tagger when it occurs for the first time."""
         for loss in losses:
             if loss.attempt < 0 and loss.reason not in self._warned:
                 self._warned.add(loss.reason)
-                self.deps.listener(Event("warning", {"message": loss.reason}))
+                self.build.listener(Event("warning", {"message": loss.reason}))
 
     def _row(self, job: Job, state: SegmentState, reason: str = "") -> LedgerRow:
-        return LedgerRow(job.segment.id, state, reason, self.deps.reasoner.name)
+        return LedgerRow(job.segment.id, state, reason, self.build.parts.reasoner.name)
 
     def _closed(self, job: Job, made: Contribution | None = None) -> LedgerRow:
         """Return the final row of a segment; it is `partial` if a part of a reply was lost."""
@@ -141,8 +141,8 @@ class Reader:
         is_first = phase == "extract" and job.known is None
         state: SegmentState = "failed" if is_first else "partial"
         id_ = job.segment.id
-        await self.deps.store.put_cache_entry(
-            self.deps.ns, "raw", f"raw:{id_}:{state}", {"raw": result.raw}, segments=[id_]
+        await self.build.store.put_cache_entry(
+            self.build.ns, "raw", f"raw:{id_}:{state}", {"raw": result.raw}, segments=[id_]
         )
         return self._row(job, state, _line(result.error))
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from contract.reference import ReferenceStore
 from contract.suite.runs import TRAIL
-from fakes import HashEmbedder, ScriptedReasoner
+from fakes import HashEmbedder, ScriptedReasoner, build_of
 
-from qrmem.agents import BuildDeps, build_documents
+from qrmem.agents import Build, build_documents
 from qrmem.graph.merging import refresh_names
 from qrmem.graph.segmenting import cut
 from qrmem.graphstore import GraphStore, NamespaceInfo
@@ -49,7 +49,7 @@ async def fill(store: GraphStore, ns: str, *, order: int = 1) -> None:
             metadata = dict(reversed(metadata.items()))
         document = Document(TEXTS[id_], f"Title of {id_}", id_, metadata, (Part(0, "§ 1"),))
         await store.put_documents(ns, [(document, cut(id_, document, BuiltinTokenizer(), 16))])
-        await build_documents(_deps(store, ns), [id_])
+        await build_documents(_build(store, ns), [id_])
     await store.override_merge(ns, MergeDecision("Dot", "Cid", same=True))
     await refresh_names(store, ns)
     first = (await store.segments(ns, documents=["b"]))[0]
@@ -80,14 +80,9 @@ async def fill_runs(store: GraphStore, ns: str) -> None:
     await store.put_vectors(ns, "relation", ["Ann\0Bob"], np.full((1, 8), 1 / 3, np.float32))
 
 
-def _deps(store: GraphStore, ns: str) -> BuildDeps:
-    return BuildDeps(
-        store=store,
-        ns=ns,
-        reasoner=ScriptedReasoner(),
-        embedder=HashEmbedder(8, window=6),
-        fold_by_reasoner=True,
-    )
+def _build(store: GraphStore, ns: str) -> Build:
+    embedder = HashEmbedder(8, window=6)
+    return build_of(store, ScriptedReasoner(), ns=ns, embedder=embedder, mode="paper")
 
 
 def export_whole(path: Path) -> Path:

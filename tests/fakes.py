@@ -8,10 +8,15 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+from qrmem.agents import Build
+from qrmem.agents.build_state import silent
+from qrmem.config import Settings
 from qrmem.errors import WindowTooSmall
+from qrmem.graphstore.protocol import GraphStore
 from qrmem.llm.budget import Budget
 from qrmem.llm.meter import Meter, ReplyCache
 from qrmem.llm.routing import ChatModels
+from qrmem.llm.run import Run
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
     AskContext,
@@ -19,15 +24,20 @@ from qrmem.types import (
     ChatReply,
     ChatRequest,
     Contribution,
+    Embedder,
+    EntityTagger,
     Folded,
+    Listener,
     Mention,
     Passage,
     Reading,
+    Reasoner,
     Segment,
     Statement,
     Tokenizer,
     Verdict,
 )
+from qrmem.types.options import AddOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -259,3 +269,25 @@ class ScriptedReasoner:
     ) -> str:
         await self._call("elaborate", context.question)
         return self.elaborated
+
+
+def build_of(
+    store: GraphStore,
+    reasoner: Reasoner,
+    *,
+    ns: str = "ns",
+    embedder: Embedder | None = None,
+    options: AddOptions | None = None,
+    tagger: EntityTagger | None = None,
+    listener: Listener = silent,
+    **settings: Any,
+) -> Build:
+    """Return what carries a build of one namespace."""
+    return Build(
+        store=store,
+        ns=ns,
+        parts=Run(reasoner, embedder=embedder, settings=Settings(**settings)),
+        options=options or AddOptions(),
+        tagger=tagger,
+        listener=listener,
+    )

@@ -48,6 +48,11 @@ class Run:
         return calls
 
     @property
+    def is_folded(self) -> bool:
+        """Whether parallel relations are folded by the paper's prompt."""
+        return self.settings.mode == "paper" and not self.reasoner.is_local
+
+    @property
     def usage(self) -> Usage:
         """Usage of the run so far."""
         return self.budget.usage()

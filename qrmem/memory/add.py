@@ -99,9 +99,8 @@ class Adder:
         self._is_alone = False
         self._crew: Crew | None = None
         is_embedded = models.embedder is not None
-        self._is_folded = models.settings.mode == "paper" and not self._run.reasoner.is_local
         self._file_ids = FileIds(store, ns)
-        self._state = IngestState(store, ns, is_embedded=is_embedded, is_folded=self._is_folded)
+        self._state = IngestState(store, ns, is_embedded=is_embedded, is_folded=self._run.is_folded)
 
     async def add(self, source: Source) -> AddReport:
         """Read a source; see `Memory.add`."""
@@ -433,26 +432,18 @@ class Adder:
             return
         # LangGraph takes a second to import: in a thread, as other documents may be read already.
         await asyncio.to_thread(import_module, "qrmem.agents.building")
-        from qrmem.agents import BuildDeps, build_documents
+        from qrmem.agents import Build, build_documents
 
-        settings = self._models.settings
-        deps = BuildDeps(
+        build = Build(
             store=self._store,
             ns=self._ns,
-            reasoner=self._run.reasoner,
+            parts=self._run,
+            options=self._options,
             tagger=self._models.tagger(self._run.reasoner),
-            embedder=self._run.embedder,
             listener=self._listener,
-            concurrency=settings.concurrency,
-            similar_names=settings.similar_names,
-            fold_by_reasoner=self._is_folded,
-            take_calls=self._run.take,
-            open_entity=self._options.open_entity,
             executor=self._executor(),
         )
-        outcome = await build_documents(
-            deps, tally.batch, source=tally.source, question=self._options.question
-        )
+        outcome = await build_documents(build, tally.batch, source=tally.source)
         tally.read += outcome.read
         tally.left_out += outcome.left_out
         tally.boilerplate += outcome.boilerplate

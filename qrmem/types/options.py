@@ -126,7 +126,8 @@ class AddOptions:
 
     Attributes:
         user: for messages, like `session` and `extract`.
-        open_entity: see `qrmem.agents.BuildDeps`; only evaluation turns it off.
+        open_entity: whether to use other entities than the tagger's; only evaluation turns it off
+            (ablation of section 3.5).
     """
 
     update: bool = False

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from contract.reference import ReferenceStore
+from fakes import build_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qrmem.agents import BuildDeps, BuildOutcome, build_documents
+from qrmem.agents import BuildOutcome, build_documents
 from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.graph.segmenting import cut
@@ -81,10 +82,8 @@ async def build(
         document = Document(text, f"Title {name}", name)
         await store.put_documents("ns", [(document, cut(name, document, TOKENIZER, 40))])
     reasoner = PromptedReasoner(model, TOKENIZER, mode=mode, settings=Settings(mode=mode))
-    deps = BuildDeps(
-        store=store, ns="ns", reasoner=reasoner, concurrency=1, fold_by_reasoner=mode == "paper"
-    )
-    return store, await build_documents(deps, list(TEXTS))
+    run = build_of(store, reasoner, concurrency=1, mode=mode)
+    return store, await build_documents(run, list(TEXTS))
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from contract.reference import ReferenceStore
-from fakes import HashEmbedder, ScriptedReasoner
+from fakes import HashEmbedder, ScriptedReasoner, build_of
 
 import qrmem
-from qrmem.agents import BuildDeps, build_documents
+from qrmem.agents import build_documents
 from qrmem.cli.lines import report_lines
 from qrmem.errors import (
     AccessRefused,
@@ -22,6 +22,7 @@ from qrmem.extraction.rules_tagger import RulesTagger
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.reads import cached_value, facts_of
 from qrmem.types import Contribution, Document, Event, Loss, Mention, Reading, Segment
+from qrmem.types.options import AddOptions
 
 PEOPLE = ["Ann", "Bob", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal"]
 
@@ -48,10 +49,6 @@ async def store_with(*sizes: int, embedder: HashEmbedder | None = None) -> Refer
     return store
 
 
-def deps(store: ReferenceStore, reasoner: ScriptedReasoner, **chosen: Any) -> BuildDeps:
-    return BuildDeps(store=store, ns="ns", reasoner=reasoner, **chosen)
-
-
 async def dump(store: ReferenceStore) -> dict[str, Any]:
     """Everything that a memory is made of, but for vectors and revisions."""
     ids = [info.id for info in await store.documents("ns")]
@@ -71,7 +68,7 @@ async def dump(store: ReferenceStore) -> dict[str, Any]:
 async def built(*sizes: int, **chosen: Any) -> dict[str, Any]:
     store = await store_with(*sizes)
     await build_documents(
-        deps(store, ScriptedReasoner(), **chosen), [f"d{d}" for d in range(len(sizes))]
+        build_of(store, ScriptedReasoner(), **chosen), [f"d{d}" for d in range(len(sizes))]
     )
     return await dump(store)
 
@@ -79,7 +76,7 @@ async def built(*sizes: int, **chosen: Any) -> dict[str, Any]:
 async def test_every_segment_ends_ok_and_brings_entities_relations_and_questions() -> None:
     store = await store_with(5)
     reasoner = ScriptedReasoner()
-    outcome = await build_documents(deps(store, reasoner), ["d0"])
+    outcome = await build_documents(build_of(store, reasoner), ["d0"])
     assert (outcome.read, outcome.states, outcome.problems) == (5, {"ok": 5}, ())
     graph = await dump(store)
     assert {entity.name for entity in graph["entities"]} >= {"Ann", "Bob"}
@@ -94,7 +91,7 @@ async def test_every_segment_ends_ok_and_brings_entities_relations_and_questions
 async def test_a_document_of_one_segment_costs_no_summary() -> None:
     store = await store_with(1, 3)
     reasoner = ScriptedReasoner()
-    await build_documents(deps(store, reasoner), ["d0", "d1"])
+    await build_documents(build_of(store, reasoner), ["d0", "d1"])
     assert [what for stage, what in reasoner.calls if stage == "summarise"] == ["d1"]
     assert [info.summary != "" for info in await store.documents("ns")] == [False, True]
 
@@ -102,16 +99,16 @@ async def test_a_document_of_one_segment_costs_no_summary() -> None:
 async def test_at_most_three_calls_a_segment_and_one_a_document() -> None:
     store = await store_with(6)
     reasoner = ScriptedReasoner()
-    await build_documents(deps(store, reasoner), ["d0"])
+    await build_documents(build_of(store, reasoner), ["d0"])
     assert len(reasoner.calls) <= 6 * 2 + 1
 
 
 async def test_building_again_asks_nothing_and_changes_nothing() -> None:
     store = await store_with(5, 2)
-    await build_documents(deps(store, ScriptedReasoner()), ["d0", "d1"])
+    await build_documents(build_of(store, ScriptedReasoner()), ["d0", "d1"])
     before = await dump(store)
     reasoner = ScriptedReasoner()
-    outcome = await build_documents(deps(store, reasoner), ["d0", "d1"])
+    outcome = await build_documents(build_of(store, reasoner), ["d0", "d1"])
     assert (outcome.read, reasoner.calls) == (0, [])
     assert await dump(store) == before
 
@@ -121,7 +118,7 @@ async def test_order_of_arrival_does_not_change_the_graph(concurrency: int) -> N
     dice = random.Random(concurrency)
     reasoner = ScriptedReasoner(delay=lambda stage, what: dice.random() / 200)
     store = await store_with(12, 3)
-    await build_documents(deps(store, reasoner, concurrency=concurrency), ["d0", "d1"])
+    await build_documents(build_of(store, reasoner, concurrency=concurrency), ["d0", "d1"])
     assert reasoner.most_in_flight == min(concurrency, 15)
     assert await dump(store) == await built(12, 3, concurrency=1)
 
@@ -149,17 +146,17 @@ async def test_a_run_that_was_stopped_anywhere_is_resumed_for_what_is_missing(
 ) -> None:
     undisturbed = ScriptedReasoner()
     store = await store_with(8)
-    await build_documents(deps(store, undisturbed), ["d0"])
+    await build_documents(build_of(store, undisturbed), ["d0"])
     expected = await dump(store)
 
     store = await store_with(8)
     first = Stopped(at, error)
-    run = asyncio.create_task(build_documents(deps(store, first, concurrency=2), ["d0"]))
+    run = asyncio.create_task(build_documents(build_of(store, first, concurrency=2), ["d0"]))
     first.run = run
     with pytest.raises(type(error) if error else asyncio.CancelledError):
         await run
     second = ScriptedReasoner()
-    await build_documents(deps(store, second, concurrency=2), ["d0"])
+    await build_documents(build_of(store, second, concurrency=2), ["d0"])
     assert await dump(store) == expected
     # Paid twice is at most what was in flight.
     assert len(first.calls) + len(second.calls) <= len(undisturbed.calls) + 2
@@ -174,14 +171,14 @@ async def test_a_segment_that_fails_is_recorded_with_its_reason_and_the_others_g
         return None
 
     store = await store_with(6)
-    outcome = await build_documents(deps(store, ScriptedReasoner(fail=fail)), ["d0"])
+    outcome = await build_documents(build_of(store, ScriptedReasoner(fail=fail)), ["d0"])
     assert outcome.states == {"ok": 4, "failed": 1, "partial": 1}
     assert outcome.problems == (("d0", 2, "no JSON"), ("d0", 4, "cut off"))
     assert await cached_value(store, "ns", "raw", "raw:d0s2:failed") == {"raw": "gibberish"}
 
     # The next run tries what failed again, and ends where an undisturbed one does.
     reasoner = ScriptedReasoner()
-    outcome = await build_documents(deps(store, reasoner), ["d0"])
+    outcome = await build_documents(build_of(store, reasoner), ["d0"])
     assert outcome.states == {"ok": 6}
     assert ("extract", "d0s2") in reasoner.calls
     assert ("extract", "d0s0") not in reasoner.calls
@@ -221,7 +218,7 @@ async def test_a_segment_that_lost_a_part_of_a_reply_is_partial_until_it_is_read
     stage: str,
 ) -> None:
     store = await store_with(4)
-    outcome = await build_documents(deps(store, Lossy((stage, "d0s2"))), ["d0"])
+    outcome = await build_documents(build_of(store, Lossy((stage, "d0s2"))), ["d0"])
     assert outcome.states == {"ok": 3, "partial": 1}
     assert outcome.problems == (("d0", 2, "relations[0]: a text is needed"),)
     lost = [made for made in await store.contributions("ns", "d0") if made.losses]
@@ -229,7 +226,7 @@ async def test_a_segment_that_lost_a_part_of_a_reply_is_partial_until_it_is_read
 
     # The next run asks again, by tries that were not made yet, and no other segment.
     again = Lossy((stage, "d0s2"))
-    outcome = await build_documents(deps(store, again), ["d0"])
+    outcome = await build_documents(build_of(store, again), ["d0"])
     assert outcome.states == {"ok": 4}
     assert again.calls[0] == (stage, "d0s2")
     assert {what for _, what in again.calls} == {"d0s2"}
@@ -241,10 +238,10 @@ async def test_a_segment_that_lost_a_part_of_a_reply_is_partial_until_it_is_read
 
 async def test_a_partial_reading_stays_if_no_better_one_comes() -> None:
     store = await store_with(3)
-    await build_documents(deps(store, Lossy(("extract", "d0s1"))), ["d0"])
+    await build_documents(build_of(store, Lossy(("extract", "d0s1"))), ["d0"])
     before = await dump(store)
     worse = ScriptedReasoner(fail=lambda stage, what: ModelOutputError("no JSON", raw="?"))
-    outcome = await build_documents(deps(store, worse), ["d0"])
+    outcome = await build_documents(build_of(store, worse), ["d0"])
     assert outcome.states == {"ok": 2, "partial": 1}
     after = await dump(store)
     assert after["entities"] == before["entities"]
@@ -257,7 +254,7 @@ async def test_a_refused_key_stops_everything_at_once() -> None:
         fail=lambda stage, what: AccessRefused("401") if stage == "extract" else None
     )
     with pytest.raises(AccessRefused):
-        await build_documents(deps(store, reasoner, concurrency=4), ["d0"])
+        await build_documents(build_of(store, reasoner, concurrency=4), ["d0"])
     assert len(reasoner.calls) <= 1 + 4
     assert {row.state for row in await store.ledger("ns")} == {"pending"}
 
@@ -273,13 +270,13 @@ async def test_a_dead_server_ends_the_run_and_leaves_the_rest_pending() -> None:
         return None
 
     with pytest.raises(ModelUnavailable):
-        await build_documents(deps(store, ScriptedReasoner(fail=fail), concurrency=2), ["d0"])
+        await build_documents(build_of(store, ScriptedReasoner(fail=fail), concurrency=2), ["d0"])
     states = [row.state for row in await store.ledger("ns")]
     assert states.count("extracted") == 6
     assert states.count("pending") == 14
     # What was read can be asked already.
     assert await store.list_entities("ns")
-    await build_documents(deps(store, ScriptedReasoner()), ["d0"])
+    await build_documents(build_of(store, ScriptedReasoner()), ["d0"])
     assert await dump(store) == await built(20)
 
 
@@ -291,7 +288,9 @@ async def test_one_bad_spell_of_a_server_does_not_end_the_run() -> None:
         reached.append(what)
         return ModelUnavailable("busy") if len(reached) in (8, 15, 30) else None
 
-    outcome = await build_documents(deps(store, ScriptedReasoner(fail=fail), concurrency=2), ["d0"])
+    outcome = await build_documents(
+        build_of(store, ScriptedReasoner(fail=fail), concurrency=2), ["d0"]
+    )
     assert outcome.states == {"ok": 20}
     assert await dump(store) == await built(20)
 
@@ -302,7 +301,7 @@ async def test_a_window_too_small_for_a_segment_stops_the_run() -> None:
         fail=lambda stage, what: WindowTooSmall("small") if stage == "extract" else None
     )
     with pytest.raises(WindowTooSmall):
-        await build_documents(deps(store, reasoner), ["d0"])
+        await build_documents(build_of(store, reasoner), ["d0"])
 
 
 class Tagger:
@@ -323,7 +322,7 @@ class Tagger:
 async def test_the_tagger_s_entities_are_united_with_the_reasoner_s() -> None:
     tagger = Tagger(Mention("Later", "DATE", ("Later",)), Mention("Bob", "PLACE", ("Bob",)))
     store = await store_with(1)
-    await build_documents(deps(store, ScriptedReasoner(), tagger=tagger), ["d0"])
+    await build_documents(build_of(store, ScriptedReasoner(), tagger=tagger), ["d0"])
     (made, *_) = await store.contributions("ns", "d0")
     types = {mention.name: mention.type for mention in made.mentions}
     assert made.tagger == "fixed"
@@ -340,7 +339,7 @@ async def test_segments_that_a_tagger_fails_on_are_tagged_by_rules_and_marked_fo
     heard: list[Event] = []
     broken = Tagger(error=RuntimeError("server\ngone"))
     outcome = await build_documents(
-        deps(store, ScriptedReasoner(), tagger=broken, listener=heard.append), ["d0"]
+        build_of(store, ScriptedReasoner(), tagger=broken, listener=heard.append), ["d0"]
     )
     why = "tagger fixed: server gone; tagged by the rules"
     assert outcome.states == {"partial": 2}
@@ -350,12 +349,12 @@ async def test_segments_that_a_tagger_fails_on_are_tagged_by_rules_and_marked_fo
     assert {made.tagger for made in extractions} == {"!fixed"}
 
     again = Lossy()
-    outcome = await build_documents(deps(store, again, tagger=Tagger(bob)), ["d0"])
+    outcome = await build_documents(build_of(store, again, tagger=Tagger(bob)), ["d0"])
     assert outcome.states == {"ok": 2}
     # No reply was lost: the first try is asked for again, which the cache knows.
     assert set(again.attempts) == {0}
     undisturbed = await store_with(2)
-    await build_documents(deps(undisturbed, ScriptedReasoner(), tagger=Tagger(bob)), ["d0"])
+    await build_documents(build_of(undisturbed, ScriptedReasoner(), tagger=Tagger(bob)), ["d0"])
     assert await dump(store) == await dump(undisturbed)
 
 
@@ -369,10 +368,10 @@ class Unasking(ScriptedReasoner):
 async def test_the_rules_find_the_entities_of_a_segment_that_the_tagger_fails_in() -> None:
     store = await store_with(1)
     failing = Tagger(error=RuntimeError("gone"))
-    chosen: dict[str, Any] = {"open_entity": False}
-    await build_documents(deps(store, Unasking(), tagger=failing, **chosen), ["d0"])
+    chosen: dict[str, Any] = {"options": AddOptions(open_entity=False)}
+    await build_documents(build_of(store, Unasking(), tagger=failing, **chosen), ["d0"])
     ruled = await store_with(1)
-    await build_documents(deps(ruled, Unasking(), tagger=RulesTagger(), **chosen), ["d0"])
+    await build_documents(build_of(ruled, Unasking(), tagger=RulesTagger(), **chosen), ["d0"])
     found = (await dump(store))["entities"]
     assert found
     assert found == (await dump(ruled))["entities"]
@@ -382,7 +381,7 @@ async def test_without_the_open_entities_only_the_tagger_s_are_left() -> None:
     store = await store_with(3)
     tagger = Tagger(Mention("Bob", "PERSON", ("Bob",)))
     await build_documents(
-        deps(store, Unasking(), tagger=tagger, open_entity=False),
+        build_of(store, Unasking(), tagger=tagger, options=AddOptions(open_entity=False)),
         ["d0"],
     )
     assert {entity.name for entity in (await dump(store))["entities"]} == {"Bob"}
@@ -391,7 +390,9 @@ async def test_without_the_open_entities_only_the_tagger_s_are_left() -> None:
 async def test_the_user_s_question_is_in_every_reading_and_in_the_pool() -> None:
     store = await store_with(2)
     asked = "Bob, Cid?"
-    await build_documents(deps(store, ScriptedReasoner()), ["d0"], question=asked)
+    await build_documents(
+        build_of(store, ScriptedReasoner(), options=AddOptions(question=asked)), ["d0"]
+    )
     graph = await dump(store)
     assert all(
         asked in statement.description
@@ -416,17 +417,17 @@ async def test_the_user_s_question_is_in_every_reading_without_a_model_too() -> 
 async def test_segments_are_embedded_in_batches_that_a_second_run_skips() -> None:
     embedder = HashEmbedder()
     store = await store_with(4, embedder=embedder)
-    await build_documents(deps(store, ScriptedReasoner(), embedder=embedder), ["d0"])
+    await build_documents(build_of(store, ScriptedReasoner(), embedder=embedder), ["d0"])
     assert set(await store.owners("ns", "segment")) == {f"d0s{n}" for n in range(4)}
     embedder.embedded.clear()
-    await build_documents(deps(store, ScriptedReasoner(), embedder=embedder), ["d0"])
+    await build_documents(build_of(store, ScriptedReasoner(), embedder=embedder), ["d0"])
     assert embedder.embedded == []
 
 
 async def test_progress_counts_each_segment_once() -> None:
     store = await store_with(5)
     heard: list[Event] = []
-    await build_documents(deps(store, ScriptedReasoner(), listener=heard.append), ["d0"])
+    await build_documents(build_of(store, ScriptedReasoner(), listener=heard.append), ["d0"])
     assert sum(e.data["count"] for e in heard if e.kind == "segment") == 5
     phases = [e.data["phase"] for e in heard if e.kind == "phase"]
     assert phases == ["summarising", "reading", "questioning", "merging"]
@@ -440,10 +441,10 @@ async def test_what_is_read_without_a_model_is_read_in_portions_and_merged_once(
     ids = [f"d{n}" for n in range(len(sizes))]
     reasoner = ScriptedReasoner()
     reasoner.is_local = True
-    await build_documents(deps(whole, reasoner), ids)
+    await build_documents(build_of(whole, reasoner), ids)
     monkeypatch.setattr("qrmem.agents.building.PORTION", 3)
     events: list[Event] = []
-    outcome = await build_documents(deps(portioned, reasoner, listener=events.append), ids)
+    outcome = await build_documents(build_of(portioned, reasoner, listener=events.append), ids)
     assert outcome.states == {"ok": sum(sizes)}
     assert await dump(portioned) == await dump(whole)
     phases = [event.data["phase"] for event in events if event.kind == "phase"]
@@ -454,7 +455,7 @@ async def test_what_is_read_without_a_model_is_read_in_portions_and_merged_once(
 async def test_parallel_relations_are_folded_by_the_reasoner_once() -> None:
     store = await store_with(10)
     reasoner = ScriptedReasoner()
-    wanted = deps(store, reasoner, fold_by_reasoner=True)
+    wanted = build_of(store, reasoner, mode="paper")
     await build_documents(wanted, ["d0"])
     folds = [what for stage, what in reasoner.calls if stage == "fold"]
     assert folds
@@ -476,8 +477,12 @@ async def test_names_that_the_embedder_finds_alike_are_one_entity() -> None:
         await store.put_documents("ns", [(Document("".join(parts), id="d0"), found)])
         names = [Mention(f"{c} Harbour", "PLACE", (f"{c} Harbour",)) for c in ("Gray", "Grey")]
         tagger, reasoner = Tagger(*names), Unasking()
-        chosen = {"embedder": embedder, "similar_names": threshold, "open_entity": False}
-        await build_documents(deps(store, reasoner, tagger=tagger, **chosen), ["d0"])
+        chosen: dict[str, Any] = {
+            "embedder": embedder,
+            "similar_names": threshold,
+            "options": AddOptions(open_entity=False),
+        }
+        await build_documents(build_of(store, reasoner, tagger=tagger, **chosen), ["d0"])
         assert len(await store.list_entities("ns")) == expected
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from contract.reference import ReferenceStore
-from fakes import ScriptedModel
+from fakes import ScriptedModel, build_of
 from graph.test_building import dump
 
-from qrmem.agents import BuildDeps, BuildOutcome, build_documents
+from qrmem.agents import BuildOutcome, build_documents
 from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
 from qrmem.errors import ModelOutputError, ModelUnavailable, WindowTooSmall
@@ -21,6 +21,7 @@ from qrmem.graph.segmenting import cut
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import (
+    CallRecord,
     ChatReply,
     ChatRequest,
     Contribution,
@@ -205,8 +206,7 @@ async def built(
     settings = Settings(shared_tokens=chosen.pop("shared_tokens", 60))
     made = PromptedReasoner(model, TOKENIZER, mode="compact", settings=settings)
     source = [info.id for info in await store.documents("ns")]
-    deps = BuildDeps(store=store, ns="ns", reasoner=made, **chosen)
-    return await build_documents(deps, ids or source, source=source)
+    return await build_documents(build_of(store, made, **chosen), ids or source, source=source)
 
 
 async def graph(store: ReferenceStore) -> dict[str, Any]:
@@ -295,12 +295,14 @@ async def test_a_build_that_is_stopped_anywhere_ends_where_an_undisturbed_one_do
 
 
 async def test_calls_that_segments_share_are_committed_with_them() -> None:
-    taken: list[str] = []
-
-    def take(segment_id: str) -> list[Any]:
-        taken.append(segment_id)
-        return []
-
     store = await store_of(3)
-    await built(store, Notes(), take_calls=take)
-    assert len(taken) == 6
+    ids = [info.id for info in await store.documents("ns")]
+    segments = await store.segments("ns", documents=ids)
+    run = build_of(store, reasoner(Notes(), shared_tokens=60), shared_tokens=60)
+    about = [CallRecord("r", "extract", "construction", "p", "m", one.id) for one in segments]
+    run.parts.calls.extend(about)
+    await build_documents(run, ids)
+    assert run.parts.calls == []
+    assert sorted(await store.calls("ns"), key=lambda call: call.segment_id) == sorted(
+        about, key=lambda call: call.segment_id
+    )

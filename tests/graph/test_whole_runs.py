@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Any
 
 from contract.reference import ReferenceStore
+from fakes import build_of
 from graph.worlds import WITHOUT_TREE, outcome_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qrmem.agents import (
-    BuildDeps,
     Search,
     build_documents,
 )
@@ -88,17 +88,8 @@ async def build(
     await store.put_documents("ns", [(document, cut("d", document, TOKENIZER, 120))])
     made = Settings(window=window, mode=mode)
     reasoner = PromptedReasoner(model, TOKENIZER, mode=mode, settings=made)
-    await build_documents(
-        BuildDeps(
-            store=store,
-            ns="ns",
-            reasoner=reasoner,
-            tagger=RulesTagger(),
-            concurrency=concurrency,
-            fold_by_reasoner=mode == "paper",
-        ),
-        ["d"],
-    )
+    run = build_of(store, reasoner, tagger=RulesTagger(), concurrency=concurrency, mode=mode)
+    await build_documents(run, ["d"])
     return store, reasoner
 
 
