@@ -337,6 +337,8 @@ class EntityCount:
 
 def by_frequency(forms: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """Return surface forms, most frequent first, then longest, then alphabetically."""
+    if len(forms) == 1:  # as most names have
+        return tuple(forms.items())
     return tuple(sorted(forms.items(), key=lambda pair: (-pair[1], -len(pair[0]), pair[0])))
 
 

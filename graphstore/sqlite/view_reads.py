@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
 
 from qrmem.graphstore.protocol import (
     Around,
@@ -34,35 +33,44 @@ _OF_ENTITIES = """
     CROSS JOIN mention m ON m.name = n.num CROSS JOIN segment s ON s.num = m.segment
     CROSS JOIN document d ON d.num = s.document
 """
-_NAMES = """
-    SELECT n.num, n.key, e.key, e.name, e.type, (
-        SELECT json_group_array(json_array(form, count)) FROM form WHERE form.name = n.num)
-"""
-_ENTITY = "CROSS JOIN entity e ON e.num = n.entity"
 
 
 def names(db: sqlite3.Connection, ns: str, wanted: NameFilter | None = None) -> list[NameRow]:
     """Return every name, or some, by key."""
     number = namespace_number(db, ns)
+    blocks: Mapping[int, Collection[int]] = {}
     if wanted is None:
-        rows = db.execute(f"{_NAMES} FROM name n {_ENTITY} WHERE n.ns = ?", (number,))
-        return sorted((_name(row) for row in rows), key=attrgetter("key"))
-    blocks = _matching_names(db, number, wanted)
-    pick(db, blocks)
-    rows = db.execute(f"{_NAMES} FROM picked CROSS JOIN name n ON n.num = picked.num {_ENTITY}")
-    return sorted((_name(row, blocks[row[0]]) for row in rows), key=attrgetter("key"))
+        every = db.execute("SELECT num FROM name WHERE ns = ?", (number,)).fetchall()
+        pick(db, (num for (num,) in every))
+    else:
+        blocks = _matching_names(db, number, wanted)
+        pick(db, blocks)
+    forms: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    for num, form, count in db.execute(
+        "SELECT f.name, f.form, f.count FROM picked CROSS JOIN form f ON f.name = picked.num"
+    ):
+        forms[num][form] = count
+    rows = db.execute(
+        "SELECT n.num, n.key, e.key, e.name, e.type FROM picked"
+        " CROSS JOIN name n ON n.num = picked.num CROSS JOIN entity e ON e.num = n.entity"
+    )
+    result = [
+        NameRow(key, entity, by_frequency(forms[num]), name, type_, blocks.get(num))
+        for num, key, entity, name, type_ in rows
+    ]
+    return sorted(result, key=attrgetter("key"))
 
 
 def _matching_names(
     db: sqlite3.Connection, ns: int, wanted: NameFilter
-) -> dict[int, Collection[int]]:
+) -> dict[int, tuple[int, ...]]:
     """Return the numbers of the names that pass a filter, with the requested blocks of each."""
-    blocks: defaultdict[int, list[int]] = defaultdict(list)
+    found: dict[int, tuple[int, ...]] = {}
     sql = "SELECT name FROM name_block WHERE ns = ? AND block = ? LIMIT ?"
     for block, most in wanted.blocks.items():
+        alone = (block,)  # shared by most names of the block
         for (name,) in db.execute(sql, (ns, block, most)):
-            blocks[name].append(block)
-    found: dict[int, Collection[int]] = {**blocks}
+            found[name] = found[name] + alone if name in found else alone
     sql = "SELECT num FROM name WHERE ns = ? AND key >= ? AND key < ?"
     for norm in set(wanted.norms):
         for (num,) in db.execute(sql, (ns, *key_range(norm))):
@@ -71,12 +79,6 @@ def _matching_names(
     for (num,) in rows_in(db, "SELECT num FROM name WHERE entity IN ({})", entities):
         found.setdefault(num, ())
     return found
-
-
-def _name(row: Sequence[Any], blocks: Collection[int] | None = None) -> NameRow:
-    _, key, entity, name, type_, forms = row
-    forms = by_frequency(dict(json.loads(forms)))
-    return NameRow(key, entity, forms, name, type_, blocks)
 
 
 def entities(db: sqlite3.Connection, ns: str, keys: Sequence[str]) -> list[Entity]:
