@@ -77,7 +77,8 @@ _BESIDE = tuple((s * n, worth) for n, worth in enumerate(_NEIGHBOURS, 1) for s i
 _SPEAKER, _TIME, _SESSION = 0.4, 1.0, 0.2
 """Bonuses if the prompt names the speaker, and the time, and for the session's best turn."""
 _USER, _USER_ASKED = 0.3, 0.6
-"""Bonuses for turns of the user, and if the prompt asks for these."""
+"""Bonuses for turns of the user; if the prompt asks for these, the second as a share of the best
+score, which is greater with an embedder."""
 STANDING = 0.3
 """Bonus for a part of a turn that states a lasting wish of the user."""
 STATED = 0.8
@@ -384,7 +385,8 @@ def in_context(
             session = places[number].session
             best[session] = max(best.get(session, 0.0), score)
     names_of_speakers = asked.names({place.speaker for place in places.values()})
-    users = _USER_ASKED if _OWN_WORDS.search(asked.text) else _USER
+    is_asked = _OWN_WORDS.search(asked.text) is not None
+    users = _USER_ASKED * max(own.values(), default=1.0) if is_asked else _USER
     return {
         number: _SESSION * best.get(place.session, 0.0)
         + _around(number, places, own)

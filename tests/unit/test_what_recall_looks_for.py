@@ -7,7 +7,14 @@ from datetime import date
 import pytest
 
 from qrmem.retrieval import turn_ranking
-from qrmem.retrieval.turn_ranking import Place, PromptTerms, TurnPart, _own_terms, best_first
+from qrmem.retrieval.turn_ranking import (
+    Place,
+    PromptTerms,
+    TurnPart,
+    _own_terms,
+    best_first,
+    in_context,
+)
 from qrmem.text import times
 from qrmem.text.times import periods
 
@@ -103,3 +110,12 @@ def test_a_summary_prefers_another_turn_to_more_of_the_same(
     parts = [TurnPart(1, 0, 1.0), TurnPart(1, 1, 0.9), TurnPart(2, 0, 0.6)]
     ordered = best_first(parts, PromptTerms(prompt), last=2)
     assert [part.turn for part in ordered] == expected
+
+
+@pytest.mark.parametrize("best", [1.0, 2.0])
+def test_what_users_asked_goes_before_long_answers_with_and_without_vectors(best: float) -> None:
+    """With vectors the scores of parts are twice as high, and so is the bonus."""
+    places = {1: Place("s", "", True, None), 9: Place("s", "", False, None)}
+    own = {1: 0.5 * best, 9: best}
+    context = in_context(places, own, PromptTerms("In which order did I mention the crane?"))
+    assert own[1] + context[1] > own[9] + context[9]
