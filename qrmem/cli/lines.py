@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from qrmem.cli.output import LOCAL, reader, readers, safe, safe_line, shortened, usage_line
 from qrmem.errors import install
-from qrmem.graphstore.protocol import EntityCount
 from qrmem.text.numbers import counted
 from qrmem.types import (
     AddReport,
@@ -26,6 +25,7 @@ from qrmem.types.turns import CHAT_KEY, FACT_KEY, USER_KEY, turn_number
 
 if TYPE_CHECKING:
     from qrmem.graphstore.neo4j import SavedQuery
+    from qrmem.graphstore.protocol import EntityCount
 
 _GONE = 20
 """Documents whose files are gone: how many a command names."""
@@ -160,7 +160,7 @@ def cost_lines(usage: Usage) -> list[str]:
     return lines or [f"cost:      {usage_line(usage)}"]
 
 
-def memory_lines(status: MemoryStatus, entities: Sequence[EntityCount]) -> list[str]:
+def memory_lines(status: MemoryStatus, entities: Sequence["EntityCount"]) -> list[str]:
     """Show a memory in figures, with its most frequent entities."""
     lines = status_lines(status)
     if entities:
