@@ -15,8 +15,9 @@ from datetime import date
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+from qrmem.text import listed
 from qrmem.text.sentences import sentences
-from qrmem.text.words import terms
+from qrmem.text.words import STOP_WORDS, terms
 
 if TYPE_CHECKING:
     from qrmem.graphstore.protocol import Entry
@@ -183,6 +184,13 @@ _NO_SUBJECT = _SMALL_TALK | frozenset(
     )
 )
 """Words of prompts about the whole conversation that name nothing in it."""
+_WORD = re.compile(r"\w+")
+_HIRAGANA = frozenset(map(chr, range(0x3041, 0x3097)))
+_FUNCTION_WORDS = (
+    *(frozenset(terms(words)) for words in listed("function-words-of-other-languages").split(";")),
+    _HIRAGANA,
+)
+"""Words of other languages that carry no content, by language; Japanese writes most in hiragana."""
 
 
 def is_stated(text: str) -> bool:
@@ -260,8 +268,22 @@ class PromptTerms:
 
     @cached_property
     def known_things(self) -> list[frozenset[str]]:
-        """Return the terms of each thing that it presupposes to be known: "the quern"."""
+        """Return the terms of each thing that it presupposes to be known: "the quern".
+
+        In another language each word that carries content may be one.
+        """
+        if self._function_words:
+            return [frozenset({word}) for word in terms(self.text)]
         return [frozenset(terms(words)) for words in _KNOWN.findall(self.text)]
+
+    @cached_property
+    def _function_words(self) -> frozenset[str]:
+        """Its words without content, if it is in one of some languages other than English."""
+        english = sum(word in STOP_WORDS for word in _WORD.findall(self.text.lower()))
+        words = terms(self.text)
+        most = max(_FUNCTION_WORDS, key=lambda known: sum(word in known for word in words))
+        is_other = sum(word in most for word in words) > english
+        return most if is_other and not most.issuperset(words) else frozenset()
 
     @property
     def least_cosine(self) -> float:
@@ -310,7 +332,7 @@ class PromptTerms:
             rarest: rarity of a word that was never said.
             said: terms of the parts that are nearest to it.
         """
-        others = _NO_SUBJECT if self.is_of_all else _SMALL_TALK
+        others = (_NO_SUBJECT if self.is_of_all else _SMALL_TALK) | self._function_words
         # Among a few turns, what two of them have would weigh next to nothing.
         more = max(0.0, _RAREST - rarest)
         rarest += more

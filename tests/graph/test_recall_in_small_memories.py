@@ -66,3 +66,36 @@ async def test_an_identifier_finds_the_turns_that_hold_it_whole(prompt: str) -> 
         assert "barley" not in found.text
         found = await memory.recall("INV-2026-0999", session="new")
         assert "barley" in found.text
+
+
+GOATS = [
+    *("Mes chèvres sont dans le pré.", "Les chèvres ont mangé le foin.", "Il faut tondre le pré."),
+    *("Les chèvres sont malades.", "Le vétérinaire a vu les chèvres.", "Le marché est à Dole."),
+]
+IN_JAPANESE = ["私のヤギは牧草地にいます。", "自転車は京都で買いました。", "今夜は映画を見ます。"]
+
+
+@pytest.mark.parametrize(
+    ("said", "prompt", "wanted"),
+    [
+        (GOATS * 2, "Où se trouvent mes chèvres ?", "dans le pré"),
+        (GOATS[:1], "Où est ma chèvre ?", "dans le pré"),
+        (["Vivo en Sevilla.", "Hoy llueve mucho."], "¿Dónde vivo?", "Sevilla"),
+        (["Der Schlüssel liegt unter dem Topf."], "Wo ist nochmal der Schlüssel?", "Topf"),
+        (["会议在星期四下午五点。", "今晚我要看电影。"], "会议是什么时候？", "星期四"),
+        (IN_JAPANESE, "私のヤギはどこですか？", "牧草地"),
+    ],
+)
+async def test_a_question_in_another_language_finds_a_turn(
+    said: list[str], prompt: str, wanted: str
+) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await kept(memory, *said)
+        assert wanted in (await memory.recall(prompt, session="new")).text
+
+
+@pytest.mark.parametrize("prompt", ["モンゴルの首都はどこですか？", "冗談を言ってください。"])
+async def test_a_prompt_about_nothing_in_another_language_finds_nothing(prompt: str) -> None:
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await kept(memory, *IN_JAPANESE * 3)
+        assert not (await memory.recall(prompt, session="new")).related
