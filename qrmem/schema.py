@@ -232,6 +232,8 @@ def load_schema(given: "Schema | str | PathLike[str] | None") -> Schema | None:
         values = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as exc:
         raise UsageError(f"schema {path}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"schema {path}: not a text in UTF-8") from exc
     except (ValueError, RecursionError) as exc:
         raise UsageError(f"schema {path}: not TOML: {exc}") from exc
     try:
