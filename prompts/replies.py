@@ -225,6 +225,13 @@ class RatingReply(Reply):
         return cls(reasoning=" ".join(text.split()), rating=int(ratings[-1]))
 
 
+class RubricReply(Reply):
+    """Points of an answer for each criterion: 0 not met, 1 in part, 2 met."""
+
+    reasoning: str = ""
+    points: list[int]
+
+
 class CodeReply(Reply):
     """The continuation of unfinished code."""
 

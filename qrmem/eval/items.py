@@ -31,6 +31,8 @@ class Item:
         spans: places of supporting sentences, as (document id, start, end) in characters.
         absent: number of turns or passages that the data set names as evidence but does not
             contain.
+        rubric: criteria by which a judge rates an answer; without them it compares the answer with
+            the right ones.
     """
 
     id: str
@@ -45,6 +47,7 @@ class Item:
     is_answerable: bool = True
     spans: tuple[tuple[str, int, int], ...] = ()
     absent: int = 0
+    rubric: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,13 @@ from qrmem.eval.run_folder import RATINGS, RunFolder, runs_in
 from qrmem.eval.running import at_once
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.prompts import fenced
-from qrmem.prompts.replies import RatingReply
+from qrmem.prompts.replies import RatingReply, RubricReply
 from qrmem.types import Event
 
 LEAST, MOST, MOST_CHAT = 1, 10, 100
-"""Highest rating of an answer; for a reply in a conversation it is 100, as in the paper."""
+"""Lowest and highest rating of an answer; of a reply in a conversation, 100, as in the paper."""
+MOST_CRITERION = 2
+"""Highest number of points for one criterion of a rubric; the lowest is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class Rating:
     """A judge's rating of one answer.
 
     Attributes:
-        rating: in [1, `most`]; `None` if it could not be parsed or was out of range.
+        rating: in [1, `most`], or the points for all criteria of a rubric, in [0, `most`]; `None`
+            if it could not be parsed or was out of range.
         judge: name of the judge's model.
     """
 
@@ -89,7 +92,7 @@ async def _judged(folder: Path, settings: Settings, options: RunOptions) -> list
                 one = await _rating(harness, items[row.item], row)
                 ratings_made.append(one)
                 run.append(RATINGS, dumps(one))
-                error = "" if one.rating else one.reason
+                error = one.reason if one.rating is None else ""
                 harness.listener(Event("item", {"item": row.item, "error": error}))
                 harness.tell_paid()
 
@@ -112,15 +115,41 @@ def _waiting(folder: Path, rows: Mapping[tuple[str, str], Row], model: str) -> l
 
 
 async def _rating(harness: Harness, item: Item, row: Row) -> Rating:
-    model = harness.settings.model
-    most = MOST_CHAT if row.prediction.rounds else MOST
+    is_chat, by_rubric = bool(row.prediction.rounds), bool(item.rubric)
+    most = MOST_CHAT if is_chat else MOST_CRITERION * len(item.rubric) if by_rubric else MOST
+    rated = partial(Rating, row.system, row.item, judge=harness.settings.model, most=most)
     try:
-        rated = await (_chat_rated if row.prediction.rounds else _answer_rated)(harness, item, row)
+        if by_rubric and not is_chat:
+            by_criterion = await _rubric_rated(harness, item, row)
+            reason = f"{by_criterion.points}: {by_criterion.reasoning}"
+            return rated(rating=_total(by_criterion.points, item.rubric), reason=reason)
+        reply = await (_chat_rated if is_chat else _answer_rated)(harness, item, row)
     except ModelOutputError as exc:
-        return Rating(row.system, row.item, None, str(exc)[:200], model, most)
-    rating = rated.rating if LEAST <= rated.rating <= most else None
-    reason = rated.reasoning if rating else f"a rating of {rated.rating}: {rated.reasoning}"
-    return Rating(row.system, row.item, rating, reason, model, most)
+        return rated(rating=None, reason=str(exc)[:200])
+    if LEAST <= reply.rating <= most:
+        return rated(rating=reply.rating, reason=reply.reasoning)
+    return rated(rating=None, reason=f"a rating of {reply.rating}: {reply.reasoning}")
+
+
+def _total(points: Sequence[int], rubric: Sequence[str]) -> int | None:
+    """Add the points, if each criterion has points that it can have."""
+    is_valid = all(0 <= one <= MOST_CRITERION for one in points) and len(points) == len(rubric)
+    return sum(points) if is_valid else None
+
+
+async def _rubric_rated(harness: Harness, item: Item, row: Row) -> RubricReply:
+    rubric = "\n".join(f"{n}. {fenced(one)}" for n, one in enumerate(item.rubric, 1))
+    call = await harness.caller.call(
+        "rate-rubric",
+        RubricReply,
+        lambda kept: dict(
+            question=f"Question: {item.question}", rubric=rubric, given=_if_given(kept[0])
+        ),
+        [row.prediction.text.split(" ")],
+        window=harness.settings.window,
+        reply=_REPLY,
+    )
+    return call.value
 
 
 async def _answer_rated(harness: Harness, item: Item, row: Row) -> RatingReply:

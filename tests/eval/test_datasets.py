@@ -198,6 +198,8 @@ def test_beam_keeps_turns_in_batches_with_times_and_sources_by_ability() -> None
         assert told["knowledge_update"].answers == ("1,060 degrees",)
         assert told["instruction_following"].gold == ("turn-00000003",)
         assert not told["abstention"].is_answerable
+        assert len(told["knowledge_update"].rubric) == 2
+        assert told["instruction_following"].rubric == ()
         assert {item.context for item in dataset.items} == {"7"}
 
 

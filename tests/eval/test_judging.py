@@ -17,6 +17,7 @@ from qrmem.eval.run_folder import RATINGS, RunFolder
 from qrmem.llm.budget import Caps
 from qrmem.types import ChatReply, ChatRequest
 
+BEAM = str(Path(__file__).parent / "data" / "beam")
 HOTPOT = str(Path(__file__).parent / "data" / "hotpot.json")
 SETTINGS = Settings(model="a-judge", embedder="none")
 
@@ -162,3 +163,40 @@ async def test_an_answer_to_no_item_of_the_run_is_named(folder: Path) -> None:
     (folder / "rows.jsonl").write_text(rows)
     with pytest.raises(UsageError, match=r"items\.jsonl lacks the item 'q1', which has a result"):
         await judge(folder, SETTINGS, means(Judge({"": rated(5)})))
+
+
+@pytest.fixture
+def run_of_beam(own_folder: Path) -> Path:
+    out = own_folder / "b"
+    words = ["--data", BEAM, "--embedder", "none", "--system", "bm25", "--quiet"]
+    assert main(["eval", "run", "beam", *words, "--out", str(out)]) == 0
+    return out
+
+
+def points(*of_criteria: int) -> str:
+    return json.dumps({"reasoning": "as it is", "points": of_criteria})
+
+
+async def test_an_answer_is_rated_by_the_criteria_of_its_question(run_of_beam: Path) -> None:
+    chat = Judge({"The answer says: 1,060": points(2, 1), "colour": points(0), "": rated(5)})
+    made = {one.item: one for one in await judge(run_of_beam, SETTINGS, means(chat))}
+    assert made["7-knowledge_update-1"].share == 0.75
+    assert made["7-abstention-1"].share == 0
+    assert made["7-instruction_following-1"].share == 0.5
+    asked = next(said for said in chat.asked if "1,060 degrees\n</text>" in said)
+    assert "2. <text>\nThe answer says that it was raised\n</text>" in asked
+    assert not await judge(run_of_beam, SETTINGS, means(Judge({})))
+    mean = read_results(run_of_beam).systems["bm25"].mean("rating")
+    assert mean is not None
+    assert mean.n == 3
+
+
+@pytest.mark.parametrize("bad", [(2,), (2, 1, 0), (2, 3), (-1, 2)])
+async def test_points_that_do_not_fit_the_criteria_are_no_rating(
+    run_of_beam: Path, bad: tuple[int, ...]
+) -> None:
+    chat = Judge({"The answer says: 1,060": points(*bad), "colour": points(1), "": rated(5)})
+    made = {one.item: one for one in await judge(run_of_beam, SETTINGS, means(chat))}
+    assert made["7-knowledge_update-1"].rating is None
+    assert made["7-knowledge_update-1"].reason.startswith(str(list(bad)))
+    assert made["7-abstention-1"].share == 0.5

@@ -181,7 +181,12 @@ def _beam_item(id: str, context: str, ability: str, asked: Any, turns: Mapping[i
     sources = _flat(asked.get("source_chat_ids", ())) if is_answerable else []
     answers = [str(asked[key]) for key in _ANSWERS if asked.get(key)] if is_answerable else []
     item = _evidenced_item(id, context, asked, next(iter(answers), ""), sources, turns)
-    return replace(item, labels={"ability": ability}, is_answerable=is_answerable)
+    return replace(
+        item,
+        labels={"ability": ability},
+        is_answerable=is_answerable,
+        rubric=tuple(map(str, asked.get("rubric", ()))),
+    )
 
 
 def _flat(found: Any) -> list[Any]:
