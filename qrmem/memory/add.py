@@ -28,6 +28,7 @@ from qrmem.memory.add_state import (
     Tally,
     is_described_anew,
     is_one_document,
+    unread_dates,
     worker_losses,
 )
 from qrmem.memory.inspect import low_yields
@@ -35,6 +36,7 @@ from qrmem.memory.runtime import Models, caps_of
 from qrmem.retrieval.turn_ranking import PART_TOKENS
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
+from qrmem.text.dates import unread_date
 from qrmem.types import (
     AddReport,
     Contribution,
@@ -125,6 +127,8 @@ class Adder:
                 await self._store.record(self._ns, (), self._run.calls)
         if self._models.settings.schema and self._run.reasoner.is_local and self._tally.read:
             self._warn("schema", "no chat model is set, which the schema's own types need")
+        if self._tally.undated:
+            self._warn("date", unread_dates(self._tally.undated))
         if self._crew and (count := self._crew.lost - workers_lost):
             self._warn("worker", worker_losses(count))
         await self._look_at_yields()
@@ -287,6 +291,8 @@ class Adder:
     ) -> None:
         for document, segments in written:
             name, states = document.id or "", Counter(pending=len(segments))
+            if value := unread_date(document.metadata):
+                self._tally.undated.append((name, value))
             if name in changed:
                 states = await self._states(name)
                 self._tally.reused += states["ok"]

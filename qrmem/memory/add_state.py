@@ -259,6 +259,7 @@ class Tally:
     batch: list[str] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    undated: list[tuple[str, str]] = field(default_factory=list)
     held: list[tuple[Document, list[Segment]]] = field(default_factory=list)
     held_segments: int = 0
     batched: int = 0
@@ -310,3 +311,15 @@ def worker_losses(count: int) -> str:
     """Return a message about lost workers."""
     were = "1 worker was" if count == 1 else f"{count} workers were"
     return f"{were} lost during the run; the work was repeated"
+
+
+def unread_dates(undated: Sequence[tuple[str, str]]) -> str:
+    """Return a message about documents, with their `date`, that count as undated."""
+    name, value = undated[0]
+    first = f"{value[:40]!r} of {name}"
+    said = (
+        f"the dates of {len(undated)} documents cannot be read, first {first}, so they count"
+        if undated[1:]
+        else f"the date {first} cannot be read, so it counts"
+    )
+    return f"{said} as undated; dates are written as 2026-05-03, 2026-05, 1851 or 3 May 1923"

@@ -142,6 +142,12 @@ def said_at(metadata: Mapping[str, object]) -> str:
     return ""
 
 
+def unread_date(metadata: Mapping[str, object]) -> str:
+    """Return the `date` of a document that is none, such as 2026-02-31; "" if it can be read."""
+    value = metadata.get("date", "")
+    return "" if value in ("", None) or said_at(metadata) else str(value)
+
+
 def read_date(text: str) -> str:
     """Return a date, written in ISO form or as `3 May 2019`, in ISO form; "" for other texts."""
     text = text.strip()

@@ -52,6 +52,22 @@ async def test_statements_are_listed_with_times_source_and_quotation(memory: qrm
         await memory.facts(entity="Acm")
 
 
+@pytest.mark.parametrize("wrong", ["2026-02-31", "0000", "soon"])
+async def test_a_document_whose_date_cannot_be_read_is_named_and_kept(
+    tmp_path: Path, wrong: str
+) -> None:
+    async with qrmem.open(str(tmp_path / "m.db"), embedder="none", model="") as memory:
+        texts = [ANN | {"id": name, "metadata": {"date": wrong}} for name in ("a", "b")]
+        report = await memory.add([*texts, BOB])
+        (warning,) = report.warnings
+        assert warning.startswith(f"the dates of 2 documents cannot be read, first {wrong!r} of a,")
+        assert {fact.said_at for fact in await memory.facts(entity="Acme")} == {""}
+        dated = ANN | {"id": "a", "metadata": {"date": "2026-02-28"}}
+        again = await memory.add([dated], update=True)
+        assert again.warnings == ()
+        assert "2026-02-28" in {fact.said_at for fact in await memory.facts(entity="Acme")}
+
+
 async def test_as_of_counts_what_was_said_and_held_by_then(memory: qrmem.Memory) -> None:
     undated = {f.id for f in await memory.facts(user="bob")}
     assert {f.id for f in await memory.facts(as_of="2026-01-02")} == undated
