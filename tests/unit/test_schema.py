@@ -124,6 +124,7 @@ def test_a_schema_that_cannot_be_kept_is_one_clear_line(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (b"\xff\xd8\x00", "not a text in UTF-8"),
         ("entities = 1", "entities is not a table"),
         ("[entities]\nPerson = 1", r"entities.Person is not a table; write \[entities.Person\]"),
         ("[entity.Person]", "a schema has no 'entity'; it has open, entities, relations"),
@@ -146,9 +147,11 @@ def test_a_schema_that_cannot_be_kept_is_one_clear_line(
         ("", "the schema has no type"),
     ],
 )
-def test_a_file_that_is_no_schema_is_one_clear_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_no_schema_is_one_clear_line(
+    tmp_path: Path, text: str | bytes, said: str
+) -> None:
     path = tmp_path / "own.toml"
-    path.write_text(text)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(UsageError, match=said) as caught:
         load_schema(path)
     assert str(caught.value).startswith(f"schema {path}: ")
