@@ -81,7 +81,7 @@ class Judge:
             uses: by key; names may be added to it while the judge is used.
         """
         self._uses = uses
-        self._block: Sequence[str] = ()
+        self._block: Sequence[str] = ()  # of the name that is judged: who else may be meant
 
     def parent(self, key: str, block: Sequence[str] | None, equal: Sequence[str]) -> str:
         """Return the name that a name joins, or "".
