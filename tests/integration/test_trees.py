@@ -68,11 +68,12 @@ async def test_a_grown_tree_equals_one_built_at_once_and_makes_few_new_nodes(
 ) -> None:
     async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
         await memory.add(book(6))
-        first = await memory.build_tree(kind=kind)
+        await memory.build_tree(kind=kind)
         await memory.add(book(7), update=True)
         assert [tree.is_current for tree in await memory.trees(kind=kind)] in ([False], [])
         grown = await memory.build_tree(kind=kind)
-        assert grown.made < first.made / 3
+        # A share of the new tree: with UMAP there are other, and fewer, clusters than without it.
+        assert grown.made < (grown.made + grown.reused) / 3
         after = shape(await memory.trees(kind=kind))
         kept = await memory._session.store.cache_keys("default", "tree")
     async with qrmem.open("memory://", embedder="none", segment_tokens=280) as memory:
