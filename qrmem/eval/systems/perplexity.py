@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import signature
 from itertools import permutations
 from math import exp
 from pathlib import Path
@@ -194,6 +195,9 @@ class _Causal:
         self._torch = torch
         self._model = model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
         self._new = transformers.DynamicCache
+        # Transformers 5.24 renamed the argument for the texts that were read before.
+        is_renamed = "cache" in signature(self._model.forward).parameters
+        self._cache_name = "cache" if is_renamed else "past_key_values"
         self.most = int(getattr(model.config, "max_position_embeddings", 0) or 1 << 30)
         first_token = self._tokenizer.bos_token_id
         self.begin = [] if first_token is None else [first_token]
@@ -213,7 +217,7 @@ class _Causal:
         with torch.inference_mode():
             for at in range(0, len(tokens), _AT_ONCE):
                 some = torch.tensor([tokens[at : at + _AT_ONCE]], device=self._model.device)
-                logits = self._model(input_ids=some, past_key_values=cache).logits[0]
+                logits = self._model(input_ids=some, **{self._cache_name: cache}).logits[0]
                 log_probs = logits.float().log_softmax(-1)
                 if expected is not None:
                     total -= float(expected[some[0, 0]])
