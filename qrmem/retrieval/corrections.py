@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from qrmem.retrieval.wishes import undoes, wishes
-from qrmem.text.numbers import quantities, updated_by
+from qrmem.text.quantities import quantities, updated_by
 from qrmem.text.times import DAYS, MONTHS
 from qrmem.text.words import terms
 from qrmem.types import Turn
