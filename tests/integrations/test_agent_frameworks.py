@@ -71,7 +71,7 @@ def test_an_agent_answers_with_what_the_memory_holds(
     assert TEXT in ran.stdout
     offered = requests[0]["tools"][0]["function"]
     assert offered["name"] == "search_memory"
-    # CrewAI is given a function of the example's own, which takes no types.
-    taken = {"query", "k"} if package == "crewai" else {"query", "k", "types"}
+    # CrewAI is given a function of the example's own, which takes no types and no day.
+    taken = {"query", "k"} if package == "crewai" else {"query", "k", "types", "as_of"}
     assert set(offered["parameters"]["properties"]) == taken
     assert QUESTION in str(requests[0]["messages"])
