@@ -5,23 +5,45 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations
 
+from qrmem.graph.name_people import (
+    WIFE,
+    by_fullness,
+    family_of,
+    fullness,
+    is_after_no_name,
+    is_daughter,
+    is_given_name,
+    is_of_another_given,
+    is_of_husband,
+    is_of_type,
+    is_of_wife,
+    is_person,
+    is_titled_woman,
+    is_wife,
+    plain_words,
+    ranks_of,
+    speak_of_two,
+    titles_of,
+)
 from qrmem.graphstore.protocol import NameRow
 from qrmem.text.aliases import (
     BEFORE_GIVEN,
     COURTESY,
+    KIN,
     MEN,
+    NOBLE,
+    RANKS,
     core_of,
     is_alias,
-    plain_spelling,
     sex,
     titled,
     titles_clash,
 )
 from qrmem.text.blocks import own_block
-from qrmem.text.names import best_form, differ_in_number, name_key, spells, split_key
+from qrmem.text.names import best_form, differ_in_number, spells, split_key
 
 MOST = 32
 """Maximum number of names in a block; a larger block decides nothing."""
@@ -29,17 +51,16 @@ NUMERIC = frozenset(
     "DATE TIME DURATION SET NUMBER ORDINAL CARDINAL QUANTITY PERCENT MONEY".split()  # noqa: SIM905
 )
 """Types whose names match only if they are equal."""
-_WIFE = frozenset(("mrs", "mme", "lady"))
-_NO_RANK = COURTESY - {"sir"}
-"""Titles of people who may go by a diminutive."""
-_GIVEN_FOLLOWS = frozenset(("sir", "dame"))
-"""Titles that only stand before a given name."""
+_OCCASIONAL = RANKS | NOBLE | KIN | {"miss", "master"}
+"""Titles that some speakers give to a person who usually goes without."""
 _FAR_MORE = 4
 """A surname refers to the person who is named this many times as often as all others with it."""
 _ENOUGH = 5
 """Least number of occurrences of the two names for such a comparison."""
 _OFTEN = 3
 """Occurrences of a title with a full name from which on the given name tells two people apart."""
+_RARELY = 8
+"""A name with such a title is this many times rarer than the name alone."""
 _SELDOM = 20
 """A name this many times rarer than another is ignored as its alternative."""
 
@@ -81,7 +102,6 @@ class Judge:
             uses: by key; names may be added to it while the judge is used.
         """
         self._uses = uses
-        self._block: Sequence[str] = ()  # of the name that is judged: who else may be meant
 
     def parent(self, key: str, block: Sequence[str] | None, equal: Sequence[str]) -> str:
         """Return the name that a name joins, or "".
@@ -90,72 +110,166 @@ class Judge:
             block: the names of its own block; `None` if there are too many.
             equal: equal names with other types.
         """
-        norm, kind = split_key(key)
+        kind = split_key(key)[1]
         typed = [other for other in equal if other != key and split_key(other)[1]]
         if not kind and typed:
             return typed[0] if len(typed) == 1 else ""
-        self._block = block or ()
-        if block is None or kind in NUMERIC or self._is_told_apart(key, block):
+        if block is None or kind in NUMERIC:
             return ""
-        own = fullness(norm)
-        fuller = [other for other in block if fullness(split_key(other)[0]) > own]
-        fitting = [other for other in fuller if self._may_stand_for(key, other, block)]
+        return _Case(self._uses, key, block).parent()
+
+
+class _Case:
+    """A name whose parent is wanted, and the names of its block."""
+
+    def __init__(self, uses: Mapping[str, NameUse], key: str, block: Sequence[str]) -> None:
+        self._uses = uses
+        self._key = key
+        self._norm, self._kind = split_key(key)
+        self._titles, self._words = titled(self._norm)
+        self._block = block
+
+    def parent(self) -> str:
+        """Return the name that the name joins, or ""."""
+        if self._is_told_apart(self._key, self._block):
+            return ""
+        return self._fuller() or self._usual()
+
+    def _fuller(self) -> str:
+        """Return the fuller name that the name is short for, or ""."""
+        fitting = self._fitting()
         if not fitting:
             return ""
-        block = self._without_rare_names(key, block, fitting)
-        block = self._without_rare_titles(key, block, fitting)
+        block = self._without_other_forms(fitting)
+        block = self._without_rare_names(block, [n for n in fitting if n in block])
+        block = self._without_rare_titles(block, [n for n in fitting if n in block])
         fitting = [other for other in fitting if other in block]
-        of_type = [other for other in fitting if kind and _is_of_type(other, kind, norm)]
-        return self._parent_of(key, of_type or fitting, block)
+        kind = self._kind
+        of_type = [other for other in fitting if kind and is_of_type(other, kind, self._norm)]
+        return self._parent_of(of_type or fitting, block)
 
-    def _without_rare_names(
-        self, key: str, block: Sequence[str], fitting: Sequence[str]
-    ) -> Sequence[str]:
+    def _fitting(self) -> list[str]:
+        """Return the fuller names that the name may stand for."""
+        own = fullness(self._norm)
+        fuller = [other for other in self._block if fullness(split_key(other)[0]) > own]
+        return [other for other in fuller if self._may_stand_for(other)]
+
+    def _usual(self) -> str:
+        """Return the bare name of a person whom the name gives a title that is rare, or "".
+
+        Where Emma is Emma throughout, Miss Emma is Emma, and General Kutuzov is Kutuzov. Who has a
+        rank may be a relative, though, if the text knows a family of the surname, or if somebody
+        is named in full with it.
+        """
+        titles, words = self._titles, self._words
+        if not titles or not words or not _OCCASIONAL.issuperset(titles):
+            return ""
+        named = [titled(split_key(name)[0]) for name in self._block]
+        if any(set(titles) & set(more) and len(full) > len(words) for more, full in named):
+            return ""
+        if self._is_of_family(words):
+            return ""
+        if sex(titles, ()) == "f" and sex((), (words[0], "")) != "f":
+            return ""
+        bare = " ".join(words)
+        keys = [key for key in (f"{bare}|PERSON", f"{bare}|") if key in self._block]
+        count = self._count(bare)
+        if not keys or self._count(self._norm) * _RARELY > count:
+            return ""
+        case = _Case(self._uses, keys[0], self._block)
+        return "" if case._is_open(count) else max(keys, key=lambda key: self._uses[key].count)
+
+    def _is_of_family(self, words: Sequence[str]) -> bool:
+        """Whether words are a surname that women have, too."""
+        names = (titled(split_key(name)[0]) for name in self._block)
+        return not is_given_name(words[0]) and any(sex(*name) == "f" for name in names)
+
+    def _is_of_relative(self, fuller: str) -> bool:
+        """Whether a fuller name is the same surname with a rare title: Crawford's uncle."""
+        titles, words = titled(fuller)
+        if self._titles or not titles or words != self._words:
+            return False
+        if not _OCCASIONAL.issuperset(titles):
+            return False
+        is_rare = self._count(fuller) * _RARELY <= self._count(self._norm)
+        return is_rare and self._is_of_family(words)
+
+    def _is_open(self, count: int) -> bool:
+        """Whether it is open which of several people a bare name means."""
+        least = len(self._words)
+        full = [
+            name
+            for name in self._fitting()
+            if len(core_of(split_key(name)[0])) > least
+            and self._count(split_key(name)[0]) * _SELDOM > count
+        ]
+        return bool(full) and not self.parent()
+
+    def _without_other_forms(self, fitting: Sequence[str]) -> Sequence[str]:
+        """Return the block of a short given name without full names that have another form of it.
+
+        Where Ben Rogers is named as often, Ben is not Benny Taylor.
+        """
+        first, base = self._words[:1], core_of(self._norm)[:1]
+        if first == base:
+            return self._block
+        forms = {name: titled(split_key(name)[0])[1] for name in self._block}
+        full = [n for n, words in forms.items() if len(words) > 1]
+        exact = [n for n in full if n in fitting and forms[n][:1] == first]
+        most = max((self._count(split_key(name)[0]) for name in exact), default=0)
+        others = {
+            name
+            for name in full
+            if forms[name][:1] != first
+            and core_of(split_key(name)[0])[:1] == base
+            and self._count(split_key(name)[0]) <= most
+        }
+        return [name for name in self._block if name not in others]
+
+    def _without_rare_names(self, block: Sequence[str], fitting: Sequence[str]) -> Sequence[str]:
         """Return a block without fuller names that are too rare to be meant by a common name.
 
         Where John is named often, and John Thorpe sometimes, one John Murray is no other John.
         """
-        own, count = own_block(key), self._count(split_key(key)[0])
-        most = max((self._uses[n].count for n in fitting if own_block(n) != own), default=0)
-        if most < _FAR_MORE or count < _SELDOM:
+        own, count = own_block(self._key), self._count(self._norm)
+        if count < _SELDOM:
+            return block
+        counts = {n: self._count(split_key(n)[0]) for n in block}
+        most = max((counts[n] for n in fitting if own_block(n) != own), default=0)
+        if most < _FAR_MORE:
             return block
         return [
             n
             for n in block
-            if own_block(n) == own
-            or self._uses[n].count * _FAR_MORE > most
-            or self._uses[n].count * _SELDOM > count
+            if own_block(n) == own or counts[n] * _FAR_MORE > most or counts[n] * _SELDOM > count
         ]
 
-    def _without_rare_titles(
-        self, key: str, block: Sequence[str], fitting: Sequence[str]
-    ) -> Sequence[str]:
+    def _without_rare_titles(self, block: Sequence[str], fitting: Sequence[str]) -> Sequence[str]:
         """Return a block without titles before a given name that is nearly always bare.
 
         Where Edmund Bertram is Edmund throughout, a Sir Edmund in jest is no other Edmund.
         """
-        norm = split_key(key)[0]
         has_surname = any(len(core_of(split_key(name)[0])) > 1 for name in fitting)
-        if len(norm.split()) > 1 or not has_surname:
+        if " " in self._norm or not has_surname:
             return block
-        bare, own = self._count(norm), own_block(key)
+        bare, own = self._count(self._norm), own_block(self._key)
         return [
             n
             for n in block
             if own_block(n) != own
-            or not BEFORE_GIVEN.intersection(titles_of(split_key(n)[0]))
+            or not (BEFORE_GIVEN | NOBLE).intersection(titles_of(split_key(n)[0]))
             or self._uses[n].count * _SELDOM > bare
         ]
 
-    def _parent_of(self, key: str, fitting: Sequence[str], block: Sequence[str]) -> str:
+    def _parent_of(self, fitting: Sequence[str], block: Sequence[str]) -> str:
         """Return which of some fuller names a name is short for, or ""."""
         ranked = sorted(fitting, key=by_fullness, reverse=True)
-        if not ranked or self._is_contested(key, ranked[0], block):
+        if not ranked or self._is_contested(ranked[0], block):
             return ""
-        others = dict.fromkeys([*ranked[1:], *self._rivals(key, block)])
+        others = dict.fromkeys([*ranked[1:], *self._rivals(block)])
         if all(self._leads(other, ranked) for other in others if other != ranked[0]):
             return ranked[0]
-        return self._most_named(key, ranked, list(others))
+        return self._most_named(ranked, list(others))
 
     def _weight(self, name: str, names: Sequence[str]) -> int:
         """Return how often a name is used, with those of some names that are short for it."""
@@ -173,24 +287,24 @@ class Judge:
                 return True
         return False
 
-    def _most_named(self, key: str, ranked: Sequence[str], others: Sequence[str]) -> str:
+    def _most_named(self, ranked: Sequence[str], others: Sequence[str]) -> str:
         """Return the one person of a surname who is named far more often than all others, or "".
 
         A bare surname does not mean those who are called by title and surname, if they are fewer:
         beside Mr. Darcy, Darcy is not Miss Darcy. Nor does it mean Mrs. John Knightley.
         """
-        words = _plain_words(split_key(key)[0])
-        if split_key(key)[1] in NUMERIC or not any(is_person(*split_key(n)) for n in ranked):
+        words = plain_words(self._norm)
+        if not any(is_person(*split_key(n)) for n in ranked):
             return ""
         names_meant = [
             name
             for name in dict.fromkeys([*ranked, *others])
-            if _plain_words(split_key(name)[0])[-len(words) :] == words
+            if plain_words(split_key(name)[0])[-len(words) :] == words
         ]
         fullest = [name for name in names_meant if not self._leads(name, names_meant)]
-        if not titles_of(split_key(key)[0]):
-            fullest = [name for name in fullest if not _is_titled_woman(name, words)] or fullest
-            names_meant = [n for n in names_meant if not _is_titled_woman(n, words)] or names_meant
+        if not self._titles:
+            fullest = [name for name in fullest if not is_titled_woman(name, words)] or fullest
+            names_meant = [n for n in names_meant if not is_titled_woman(n, words)] or names_meant
         weights = {name: self._weight(name, names_meant) for name in fullest}
         if not weights:
             return ""
@@ -200,55 +314,57 @@ class Judge:
             for other in {*names_meant, *others}
             if other != best
             and not self._leads(other, [best])
-            and not self._is_never_meant(other, key, best, weights[best])
+            and not self._is_never_meant(other, best, weights[best])
         )
-        evidence = weights[best] + self._uses[key].count
+        evidence = weights[best] + self._uses[self._key].count
         is_clear = evidence >= _ENOUGH and weights[best] >= _FAR_MORE * rest
         return best if is_clear and best in ranked else ""
 
-    def _is_never_meant(self, other: str, key: str, best: str, weight: int) -> bool:
+    def _is_never_meant(self, other: str, best: str, weight: int) -> bool:
         """Whether a bare surname cannot mean somebody, as a man is named who has it, too."""
-        words = _plain_words(split_key(key)[0])
+        words = plain_words(self._norm)
         titles = titles_of(split_key(other)[0])
-        if titles_of(split_key(key)[0]) or sex(*titled(split_key(best)[0])) == "f" or not titles:
+        if self._titles or sex(*titled(split_key(best)[0])) == "f" or not titles:
             return False
         if sex(titles, ()) == "f":
             return True
         if titles_clash(titles_of(split_key(best)[0]), titles):
             return False
-        return _plain_words(split_key(other)[0]) == words and self._uses[other].count < weight
+        return plain_words(split_key(other)[0]) == words and self._uses[other].count < weight
 
-    def _may_stand_for(self, key: str, other: str, block: Sequence[str]) -> bool:
-        """Whether a name is short for another, and no title of the other speaks against it.
+    def _may_stand_for(self, other: str) -> bool:
+        """Whether the name is short for another, and no title of the other speaks against it.
 
         Miss de Bourgh is not Catherine de Bourgh where a text speaks of Lady Catherine de Bourgh,
         and Catherine alone is not Lady Catherine. Nobody with a rank goes by a diminutive.
         """
-        if not self._is_short_for(key, other):
+        if not self._is_short_for(self._key, other):
             return False
-        norm, titles = split_key(key)[0], titles_of(split_key(key)[0])
-        if _is_of_husband(other) and not _WIFE.intersection(titles):
+        norm, titles, block = self._norm, self._titles, self._block
+        fuller = split_key(other)[0]
+        if is_of_husband(other) and not WIFE.intersection(titles):
             return False
-        if _is_after_no_name(key, other) or _is_of_wife(norm, split_key(other)[0]):
+        if is_after_no_name(self._key, other) or is_of_wife(norm, fuller):
             return False
-        alike = [n for n in block if own_block(n) == own_block(other) and not _is_of_husband(n)]
-        alike = [other] if _is_of_husband(other) else alike
+        if is_daughter(norm, fuller) or self._is_of_relative(fuller):
+            return False
+        alike = [n for n in block if own_block(n) == own_block(other) and not is_of_husband(n)]
+        alike = [other] if is_of_husband(other) else alike
         ranks = [titles_of(split_key(n)[0]) for n in alike]
         if len(norm.split()) == 1 and any("lady" in rank for rank in ranks):
             return False
-        if titles and any(_speak_of_two(titles, rank) for rank in ranks if rank):
+        if titles and any(speak_of_two(titles, rank) for rank in ranks if rank):
             return False
-        if "mrs" in titles and not any("mrs" in rank for rank in ranks) and _is_wife(norm, block):
+        if "mrs" in titles and not any("mrs" in rank for rank in ranks) and is_wife(norm, block):
             return False
         given, rank = core_of(norm), (BEFORE_GIVEN - COURTESY).intersection(titles)
-        is_first = core_of(split_key(other)[0])[: len(given)] == given
-        is_given = is_first or bool(sex((), (*given, "")))
+        is_given = core_of(fuller)[: len(given)] == given or bool(sex((), (*given, "")))
         if rank and is_given and not any(rank.intersection(others) for others in ranks):
             return False  # Prince Harry is no Harry Styles: nobody calls him Prince Harry Styles.
-        is_short_form = titled(norm)[1] != core_of(norm)
-        if titled(norm)[1][:1] == titled(split_key(other)[0])[1][:1]:
+        is_short_form = self._words != core_of(norm)
+        if self._words[:1] == titled(fuller)[1][:1]:
             return True
-        return not is_short_form or not any(_ranks(split_key(name)[0]) for name in alike)
+        return not is_short_form or not any(ranks_of(split_key(name)[0]) for name in alike)
 
     def _is_told_apart(self, key: str, others: Sequence[str]) -> bool:
         """Whether a title and surname mean somebody else than one of some full names with it.
@@ -279,7 +395,7 @@ class Judge:
                 continue
             other_sex = sex(other_titles, words)
             if len(words) == 1:
-                if not is_woman and _WIFE.intersection(other_titles):
+                if not is_woman and WIFE.intersection(other_titles):
                     return True
             elif not other_sex or (other_sex == "f") == is_woman:
                 return True
@@ -291,7 +407,7 @@ class Judge:
         return bool(titles) and not sex(titles, ()) and self._count(f"mrs {' '.join(words)}") > 0
 
     def _count(self, norm: str) -> int:
-        uses = (self._uses.get(name_key(norm, kind)) for kind in ("", "PERSON"))
+        uses = self._uses.get(f"{norm}|"), self._uses.get(f"{norm}|PERSON")
         return sum(use.count for use in uses if use)
 
     def _is_short_for(self, key: str, other: str) -> bool:
@@ -300,13 +416,13 @@ class Judge:
             return False
         if fullness(fuller) <= fullness(norm) or self._is_told_apart(key, [other]):
             return False
-        if _is_of_another_given(norm, fuller):
+        if is_of_another_given(norm, fuller):
             return False
         if self._has_wife(norm) and sex((), core_of(fuller)) == "f":
             return False
         if self._display(key).islower() and not self._display(other).islower():
             return False
-        few, many = _plain_words(norm), _plain_words(fuller)
+        few, many = plain_words(norm), plain_words(fuller)
         if all(word.isdigit() for word in few):
             return False
         is_acronym = len(few) == 1 and few[0] not in many
@@ -329,160 +445,54 @@ class Judge:
             return True
         return bool(kind) and kind == other_kind and fuller.startswith(f"{norm} ")
 
-    def _rivals(self, key: str, block: Sequence[str]) -> list[str]:
+    def _rivals(self, block: Sequence[str]) -> list[str]:
         """Return people whose names begin or end with a name's words.
 
         Such a person may be meant even where the rules for aliases have doubts: Mary could be Mary
         King. A name with a title has no rivals, as the title identifies the person; but a rank
-        alone does not tell who of a family has it.
+        alone does not tell who of a family has it. Thomas is no second meaning of Tom.
         """
-        norm = split_key(key)[0]
-        words, own_fullness = _plain_words(norm), fullness(norm)
-        if titles_of(norm):
-            return [] if sex(titles_of(norm), ()) else _family(norm, block)
-        is_short_form = titled(norm)[1] != core_of(norm)
+        norm, key = self._norm, self._key
+        words, own_fullness = plain_words(norm), fullness(norm)
+        if self._titles:
+            return [] if sex(self._titles, ()) else family_of(norm, block)
+        is_short_form = self._words != core_of(norm)
         rivals = []
         for other in block:
             fuller, kind = split_key(other)
-            if _is_of_husband(other) or _is_after_no_name(key, other):
+            if is_of_husband(other) or is_after_no_name(key, other):
                 continue
-            if is_short_form and _ranks(fuller):
+            if is_short_form and (ranks_of(fuller) or own_block(other) == own_block(key)):
                 continue
             if kind == "PERSON" and fullness(fuller) > own_fullness:
-                many = _plain_words(fuller)
+                many = plain_words(fuller)
                 if words in (many[: len(words)], many[-len(words) :]):
                     rivals.append(other)
         return rivals
 
-    def _is_contested(self, key: str, target: str, block: Sequence[str]) -> bool:
+    def _is_contested(self, target: str, block: Sequence[str]) -> bool:
         """Whether names equal in their words, but not in what they are, claim one fuller name.
 
         Two known types may fit one name without a type (Lincoln, the person and the place), and
         titles of two people one name without a title (Mr and Miss Darcy: Fitzwilliam Darcy).
         """
-        block_of_key = own_block(key)
+        block_of_key = own_block(self._key)
         alike = [k for k in block if own_block(k) == block_of_key and self._is_short_for(k, target)]
-        most = self._uses[key].count
+        most = self._uses[self._key].count
         alike = [
             k
             for k in alike
             if self._uses[k].count * _SELDOM >= most or "miss" in titles_of(split_key(k)[0])
         ]
-        norm, kind = split_key(key)
         kinds = {split_key(other)[1] for other in alike} - {""}
-        if kind and not split_key(target)[1] and len(kinds) > 1:
+        if self._kind and not split_key(target)[1] and len(kinds) > 1:
             return True
         titles = {titles_of(split_key(other)[0]) for other in alike}
-        if "miss" in titles_of(norm) and any(MEN & {*titles_of(split_key(k)[0])} for k in block):
+        if "miss" in self._titles and any(MEN & {*titles_of(split_key(k)[0])} for k in block):
             # Beside a husband Mrs and Lady are his wife, so that a woman's full name is the Miss's.
-            titles = {one for one in titles if not _WIFE.intersection(one)}
-        of_two = any(_speak_of_two(a, b) for a, b in combinations(sorted(titles), 2))
-        return of_two and bool(titles_of(norm))
+            titles = {one for one in titles if not WIFE.intersection(one)}
+        of_two = any(speak_of_two(a, b) for a, b in combinations(sorted(titles), 2))
+        return of_two and bool(self._titles)
 
     def _display(self, key: str) -> str:
         return self._uses[key].display
-
-
-def _is_wife(norm: str, block: Sequence[str]) -> bool:
-    """Whether a man has the surname of a Mrs.: another woman with it may be his daughter."""
-    named = [titled(split_key(name)[0]) for name in block]
-    surname = titled(norm)[1]
-    return any(words == surname and sex(titles, ()) != "f" for titles, words in named if titles)
-
-
-def _family(norm: str, block: Sequence[str]) -> list[str]:
-    """Return who may have a rank and surname: all full names with it, unless one says the rank."""
-    titles, words = titled(norm)
-    full = [n for n in block if titled(split_key(n)[0])[1][1:][-len(words) :] == words]
-    if any(set(titles) & set(titles_of(split_key(n)[0])) for n in full):
-        return []
-    return [n for n in full if not titles_of(split_key(n)[0]) and is_person(*split_key(n))]
-
-
-def _is_after_no_name(key: str, other: str) -> bool:
-    """Whether a given name closes a longer name as no surname: dearest Jane, come Emma."""
-    given, (titles, words) = titled(split_key(key)[0])[1], titled(split_key(other)[0])
-    is_last = len(given) == 1 and len(words) > 1 and words[-1:] == given and not titles
-    return is_last and bool(sex((), (*given, ""))) and not sex((), words) and len(words[0]) > 1
-
-
-def _is_of_another_given(norm: str, fuller: str) -> bool:
-    """Whether a name has Sir or Dame, and another given name than a fuller one."""
-    if not _GIVEN_FOLLOWS.intersection(titles_of(norm)):
-        return False
-    return core_of(norm)[:1] != core_of(fuller)[:1]
-
-
-def _is_of_husband(key: str) -> bool:
-    """Whether a name is Mrs with a man's name: it says who the husband is."""
-    titles, words = titled(split_key(key)[0])
-    return bool(_WIFE.intersection(titles)) and sex((), words) == "m"
-
-
-def _is_of_wife(norm: str, fuller: str) -> bool:
-    """Whether a fuller name is Mrs. and a bare surname: Toller alone is her husband."""
-    titles, words = titled(fuller)
-    is_given = bool(sex((), (norm, "")))
-    return "mrs" in titles and (norm,) == words and not is_given
-
-
-def _is_titled_woman(key: str, words: tuple[str, ...]) -> bool:
-    """Whether a name is a surname after Mrs or Miss: the surname alone does not mean her."""
-    norm = split_key(key)[0]
-    return sex(titles_of(norm), ()) == "f" and _plain_words(norm) == words
-
-
-def _is_of_type(key: str, kind: str, short: str) -> bool:
-    """Whether a name has a type, or is a person of the surname `short` without a known type."""
-    norm, own_type = split_key(key)
-    if own_type or kind != "PERSON":
-        return own_type == kind
-    words = _plain_words(short)
-    return is_person(norm, own_type) and _plain_words(norm)[-len(words) :] == words
-
-
-def by_fullness(key: str) -> tuple[tuple[int, int, str], bool, str]:
-    """Return a sort key of name keys: by fullness, typed names last."""
-    norm, kind = split_key(key)
-    return fullness(norm), bool(kind), key
-
-
-@lru_cache(maxsize=1 << 13)
-def _plain_words(norm: str) -> tuple[str, ...]:
-    return tuple((plain_spelling(core_of(norm)) or norm).split())
-
-
-@lru_cache(maxsize=1 << 13)
-def fullness(norm: str) -> tuple[int, int, str]:
-    """Return a sort key for the fullness of a normalised name: full words, letters, text."""
-    return words_spelled_out(norm), len(norm), norm
-
-
-def words_spelled_out(norm: str) -> int:
-    """Return the number of words with more than one letter, without leading titles."""
-    titles, rest = titled(norm)
-    return sum(len(word) > 1 for word in rest or titles)
-
-
-@lru_cache(maxsize=1 << 13)
-def is_person(norm: str, type: str) -> bool:
-    """Return whether a normalised name is a person's, by type, or else by title or given name."""
-    if type:
-        return type == "PERSON"
-    titles, rest = titled(norm)
-    return bool(rest) and (bool(titles) or bool(sex(titles, rest)))
-
-
-def titles_of(norm: str) -> tuple[str, ...]:
-    """Return the leading titles of a normalised name."""
-    return titled(norm)[0]
-
-
-def _ranks(norm: str) -> frozenset[str]:
-    """Return the titles of a normalised name that say a rank."""
-    return frozenset(titles_of(norm)) - _NO_RANK
-
-
-def _speak_of_two(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
-    """Whether titles before one surname are those of two people: Mr and Miss, Mrs and Miss."""
-    return len({sex(first, ()), sex(second, ())} - {""}) == 2 or titles_clash(first, second)

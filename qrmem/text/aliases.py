@@ -35,6 +35,7 @@ SPELLINGS = {
     "lieutenant": "lt",
     "lieut": "lt",
     "sergeant": "sgt",
+    "corporal": "cpl",
     "major": "maj",
     "reverend": "rev",
     "revd": "rev",
@@ -56,8 +57,19 @@ WOMEN = word_set(listed("titles-of-women"))
 TITLES = MEN | WOMEN | word_set(listed("titles-of-either"))
 """Honorifics, in the form for comparisons."""
 
-COURTESY = word_set("m mr mrs ms miss monsieur mme mlle sr sra herr frau sir dr prof rev madam")
+COURTESY = word_set(
+    "m mr mrs ms miss monsieur mme mlle sr sra herr frau sir dr prof rev madam comrade"
+)
 """Titles of which one person may have several; they tell no rank."""
+
+KIN = word_set(listed("titles-of-kin"))
+"""Titles of which a person may have one beside any other of the same sex."""
+
+RANKS = word_set(listed("titles-of-ranks"))
+"""Titles of officers."""
+
+NOBLE = word_set(listed("titles-of-nobles"))
+"""Titles of nobles that stand before a surname, or before a given name."""
 
 BEFORE_GIVEN = word_set(listed("titles-before-given-names"))
 """Titles that may precede a given name alone; all others precede a surname."""
@@ -78,6 +90,8 @@ def split_titles(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     """
     words, at = tuple(words), 0
     while at < len(words) and SPELLINGS.get(words[at], words[at]) in TITLES:
+        if at and words[at] == "st" and len(words) > at + 1:
+            break  # a surname: Mr. St. Clair
         at += 1
     if not at and words[:1] == ("m",) and len(words) == 2 + (words[1:2] in (("de",), ("du",))):
         return (MONSIEUR,), words[1:]
@@ -120,6 +134,8 @@ def titles_clash(first: Sequence[str], second: Sequence[str]) -> bool:
     """
     if not first or not second or set(first) & set(second):
         return False
+    if KIN.intersection(first) or KIN.intersection(second):
+        return len({sex(first, ()), sex(second, ())} - {""}) == 2
     both = {*first, *second}
     if both >= {"mrs", "miss"} or (MONSIEUR in both and both & WOMEN):
         return True

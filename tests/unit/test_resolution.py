@@ -370,6 +370,31 @@ def person(surface: str, count: int) -> NameUse:
             (0, 3),
         ),
         ([person("Dr. Hale", 9), person("Mrs. Hale", 2)], (0, 1)),
+        # Lady Clara is the daughter of a lord of that surname, not his wife.
+        ([person("Lady St. Clair", 5), person("Lady Clara St. Clair", 2)], (0, 1)),
+        # Who has a rank in a family may be an uncle.
+        ([person("Ford", 90), person("Admiral Ford", 2), person("Miss Ford", 60)], (0, 1)),
+        # Somebody else is named in full with the rank, or several people have the given name.
+        (
+            [
+                person("Nicholas", 110),
+                person("Nicholas Ford", 21),
+                person("Prince Nicholas", 7),
+                person("Prince Nicholas Hale", 11),
+            ],
+            (0, 2),
+        ),
+        (
+            [
+                person("Harry", 40),
+                use("Harry Ford", count=9),
+                use("Harry Hale", count=9),
+                person("Prince Harry", 2),
+            ],
+            (0, 3),
+        ),
+        # Of two full names the more frequent one may have a given name's full form.
+        ([person("Tom", 70), use("Tom Hale"), use("Thomas Ford", count=50)], (0, 1)),
     ],
 )
 def test_two_of_a_family_stay_apart(names: list[NameUse], apart: tuple[int, int]) -> None:
@@ -415,6 +440,34 @@ def test_two_of_a_family_stay_apart(names: list[NameUse], apart: tuple[int, int]
                 person("Sir Edmund", 2),
             ],
             (0, 1),
+        ),
+        ([person("Mr. St. Clair", 2), person("Mr. Neville St. Clair", 9)], (0, 1)),
+        ([person("Emma", 300), use("Emma Ford"), person("Miss Emma", 1)], (0, 2)),
+        (
+            [
+                person("Emma Ford", 4),
+                person("Miss Emma", 1),
+                person("Aunt Emma", 1),
+                person("Emma", 9),
+            ],
+            (0, 1),
+        ),
+        ([person("Ford", 90), person("General Ford", 2), person("Count Ford", 5)], (0, 1)),
+        ([person("Ford", 90), person("General Ford", 2), person("Count Ford", 5)], (0, 2)),
+        ([person("Vera", 60), use("Vera Ford"), person("Countess Vera", 2)], (1, 2)),
+        ([use("Ben", count=12), use("Ben Ford", count=7), use("Benny Hale")], (0, 1)),
+        ([use("Tom", count=70), use("Tom Ford", count=14), person("Thomas", 7)], (0, 1)),
+        ([use("Huck", count=240), use("Huckleberry Ford")], (0, 1)),
+        ([person("Mrs. Ford", 5), person("Nurse Ford", 1)], (0, 1)),
+        # Typed and untyped occurrences of a full name count together.
+        (
+            [
+                person("Nicholas", 110),
+                use("Nicholas Ford", count=18),
+                person("Nicholas Ford", 3),
+                use("Nicholas Hale"),
+            ],
+            (0, 2),
         ),
     ],
 )
