@@ -9,7 +9,7 @@ from qrmem.agents.executor import tagged, united
 from qrmem.agents.search.state import SearchState
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.graph.merging import near_names
-from qrmem.graph.name_parents import NameUse
+from qrmem.graph.name_people import NameUse
 from qrmem.graph.resolution import resolve
 from qrmem.graph.view_rows import Read, Rows, rows_of, uses_of
 from qrmem.graphstore.codec import from_plain, to_plain

@@ -16,7 +16,8 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from qrmem.errors import StoreConflict
-from qrmem.graph.name_parents import MOST, Judge, NameUse
+from qrmem.graph.name_parents import MOST, Judge
+from qrmem.graph.name_people import NameUse
 from qrmem.graph.resolution import Resolution, resolution_of, resolve
 from qrmem.graph.view_rows import Rows, change_of, forms_of, readings, rows_of, uses_of
 from qrmem.graphstore.protocol import (

@@ -4,12 +4,11 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 from qrmem.graph.name_people import (
     WIFE,
+    NameUse,
     by_fullness,
     family_of,
     fullness,
@@ -28,7 +27,6 @@ from qrmem.graph.name_people import (
     speak_of_two,
     titles_of,
 )
-from qrmem.graphstore.protocol import NameRow
 from qrmem.text.aliases import (
     BEFORE_GIVEN,
     COURTESY,
@@ -43,7 +41,7 @@ from qrmem.text.aliases import (
     titles_clash,
 )
 from qrmem.text.blocks import own_block
-from qrmem.text.names import best_form, differ_in_number, spells, split_key
+from qrmem.text.names import differ_in_number, split_key
 
 MOST = 32
 """Maximum number of names in a block; a larger block decides nothing."""
@@ -51,7 +49,7 @@ NUMERIC = frozenset(
     "DATE TIME DURATION SET NUMBER ORDINAL CARDINAL QUANTITY PERCENT MONEY".split()  # noqa: SIM905
 )
 """Types whose names match only if they are equal."""
-_OCCASIONAL = RANKS | NOBLE | KIN | {"miss", "master"}
+_OCCASIONAL = RANKS | NOBLE | {"mr", "monsieur", "miss", "master", "comrade", "brother"}
 """Titles that some speakers give to a person who usually goes without."""
 _FAR_MORE = 4
 """A surname refers to the person who is named this many times as often as all others with it."""
@@ -63,33 +61,6 @@ _RARELY = 8
 """A name with such a title is this many times rarer than the name alone."""
 _SELDOM = 20
 """A name this many times rarer than another is ignored as its alternative."""
-
-
-@dataclass(frozen=True)
-class NameUse:
-    """A name of the namespace.
-
-    Attributes:
-        key: see `qrmem.text.names.name_key`.
-        surface: the most frequent form that spells it; any form if none does.
-        count: occurrences over all segments.
-    """
-
-    key: str
-    surface: str
-    count: int
-
-    @classmethod
-    def of(cls, row: NameRow) -> "NameUse":
-        """Return the data of a stored name that resolution needs."""
-        return cls(row.key, best_form(row.key, row.forms) or row.surface, row.count)
-
-    @cached_property
-    def display(self) -> str:
-        """The name for display: its form in the text, or else its key with capitals."""
-        if spells(self.surface, self.key):
-            return " ".join(self.surface.split())
-        return split_key(self.key)[0].title()
 
 
 class Judge:
@@ -131,9 +102,25 @@ class _Case:
 
     def parent(self) -> str:
         """Return the name that the name joins, or ""."""
+        if spelled := self._spelled_out():
+            return spelled
         if self._is_told_apart(self._key, self._block):
             return ""
         return self._fuller() or self._usual()
+
+    def _spelled_out(self) -> str:
+        """Return the same name with a title spelled out, Doctor for Dr., or ""."""
+        if not self._titles or not self._words:
+            return ""
+        own, name = fullness(self._norm), (self._titles, self._words)
+        same = [n for n in self._block if titled(split_key(n)[0]) == name]
+        same = [n for n in same if fullness(split_key(n)[0]) > own and self._agrees(n)]
+        return max(same, key=by_fullness, default="")
+
+    def _agrees(self, other: str) -> bool:
+        """Whether the types of the name and another do not differ."""
+        kind = split_key(other)[1]
+        return not kind or not self._kind or kind == self._kind
 
     def _fuller(self) -> str:
         """Return the fuller name that the name is short for, or ""."""
@@ -258,7 +245,7 @@ class _Case:
             for n in block
             if own_block(n) != own
             or not (BEFORE_GIVEN | NOBLE).intersection(titles_of(split_key(n)[0]))
-            or self._uses[n].count * _SELDOM > bare
+            or self._uses[n].count * _RARELY > bare
         ]
 
     def _parent_of(self, fitting: Sequence[str], block: Sequence[str]) -> str:
@@ -488,6 +475,7 @@ class _Case:
         if self._kind and not split_key(target)[1] and len(kinds) > 1:
             return True
         titles = {titles_of(split_key(other)[0]) for other in alike}
+        titles = {one for one in titles if one == self._titles or not KIN.intersection(one)}
         if "miss" in self._titles and any(MEN & {*titles_of(split_key(k)[0])} for k in block):
             # Beside a husband Mrs and Lady are his wife, so that a woman's full name is the Miss's.
             titles = {one for one in titles if not WIFE.intersection(one)}

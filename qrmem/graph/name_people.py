@@ -1,13 +1,15 @@
-"""What the words of a name tell about its person: titles, sex, husband or wife, fullness.
+"""A name of the memory, and what its words tell of its person: titles, sex, marriage, fullness.
 
 Names are given as keys (`qrmem.text.names.name_key`), or `norm`: normalised, without a type.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
+from qrmem.graphstore.protocol import NameRow
 from qrmem.text.aliases import COURTESY, core_of, plain_spelling, sex, titled, titles_clash
-from qrmem.text.names import split_key
+from qrmem.text.names import best_form, spells, split_key
 
 WIFE = frozenset(("mrs", "mme", "lady"))
 """Titles of a wife."""
@@ -15,6 +17,33 @@ _NO_RANK = COURTESY - {"sir"}
 """Titles of people who may go by a diminutive."""
 _GIVEN_FOLLOWS = frozenset(("sir", "dame"))
 """Titles that only stand before a given name."""
+
+
+@dataclass(frozen=True)
+class NameUse:
+    """A name of the namespace.
+
+    Attributes:
+        key: see `qrmem.text.names.name_key`.
+        surface: the most frequent form that spells it; any form if none does.
+        count: occurrences over all segments.
+    """
+
+    key: str
+    surface: str
+    count: int
+
+    @classmethod
+    def of(cls, row: NameRow) -> "NameUse":
+        """Return the data of a stored name that resolution needs."""
+        return cls(row.key, best_form(row.key, row.forms) or row.surface, row.count)
+
+    @cached_property
+    def display(self) -> str:
+        """The name for display: its form in the text, or else its key with capitals."""
+        if spells(self.surface, self.key):
+            return " ".join(self.surface.split())
+        return split_key(self.key)[0].title()
 
 
 def is_wife(norm: str, block: Sequence[str]) -> bool:

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from qrmem.graph.name_parents import MOST, NUMERIC, Judge, NameUse
-from qrmem.graph.name_people import by_fullness, fullness, words_spelled_out
+from qrmem.graph.name_parents import MOST, NUMERIC, Judge
+from qrmem.graph.name_people import NameUse, by_fullness, fullness, words_spelled_out
 from qrmem.graphstore.protocol import EntityRow
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.text.names import differ_in_number, normalise_name, spells, split_key

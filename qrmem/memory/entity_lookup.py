@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from qrmem.errors import NotFound
-from qrmem.graph.name_parents import MOST, Judge, NameUse
+from qrmem.graph.name_parents import MOST, Judge
+from qrmem.graph.name_people import NameUse
 from qrmem.graph.superseding import dated, held_by, kept_endings
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
 from qrmem.graphstore.reads import entity_said_by, relations_from

@@ -63,7 +63,10 @@ COURTESY = word_set(
 """Titles of which one person may have several; they tell no rank."""
 
 KIN = word_set(listed("titles-of-kin"))
-"""Titles of which a person may have one beside any other of the same sex."""
+"""Titles that some relatives give to a person: they do not say that another one is wrong."""
+
+_CALLINGS = word_set("father brother sister nurse")
+"""Titles of which a person may have one beside a title of courtesy."""
 
 RANKS = word_set(listed("titles-of-ranks"))
 """Titles of officers."""
@@ -134,9 +137,11 @@ def titles_clash(first: Sequence[str], second: Sequence[str]) -> bool:
     """
     if not first or not second or set(first) & set(second):
         return False
-    if KIN.intersection(first) or KIN.intersection(second):
-        return len({sex(first, ()), sex(second, ())} - {""}) == 2
     both = {*first, *second}
+    if "comrade" in both and both & WOMEN:
+        return True
+    if _CALLINGS & both and COURTESY & both:
+        return len({sex(first, ()), sex(second, ())} - {""}) == 2
     if both >= {"mrs", "miss"} or (MONSIEUR in both and both & WOMEN):
         return True
     if both >= {"mr", "sir"} or ("mrs" in both and both & {"dr", "prof", "rev"}):
@@ -379,6 +384,7 @@ def _is_part(a: _Name, b: _Name) -> bool:
         return False
     is_given = len(a.core) == 1 and bool(sex((), (*a.core, ""))) and a.titles == b.titles
     before_surname = not BEFORE_GIVEN.intersection(a.titles)
+    before_surname = before_surname or ("miss" in a.titles and not b.titles)
     stands_for_surname = bool(a.titles) and before_surname and not is_given
     return not stands_for_surname or places[-1] == len(b.core) - 1
 

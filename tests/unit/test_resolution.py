@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qrmem.graph.name_parents import NameUse
+from qrmem.graph.name_people import NameUse
 from qrmem.graph.resolution import Resolution, resolve
 from qrmem.text.names import differ_in_number, name_key, split_key
 from qrmem.types import MergeDecision
