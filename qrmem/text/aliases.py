@@ -382,9 +382,11 @@ def _is_part(a: _Name, b: _Name) -> bool:
         return False
     if b.place and places[0] >= len(b.core) - b.place:
         return False
-    is_given = len(a.core) == 1 and bool(sex((), (*a.core, ""))) and a.titles == b.titles
+    is_known = len(a.core) == 1 and bool(sex((), (*a.core, "")))
+    is_given = is_known and a.titles == b.titles
     before_surname = not BEFORE_GIVEN.intersection(a.titles)
-    before_surname = before_surname or ("miss" in a.titles and not b.titles)
+    if "miss" in a.titles and not b.titles and not is_known:
+        before_surname = True  # Miss Ford is no part of the Ford Collection
     stands_for_surname = bool(a.titles) and before_surname and not is_given
     return not stands_for_surname or places[-1] == len(b.core) - 1
 
