@@ -22,7 +22,7 @@ _NAMES = Path(__file__).parent.parent / "tests/eval/data/names"
 PEOPLE = _NAMES / "people.json", _NAMES / "people_of_other_books.json"
 """Two novels on which rules were tried, and three stories on which none was chosen.
 
-Beside them are people of six more novels; each file says which package its texts are from. Save
+Beside them are people of thirteen more books; each file says which package its texts are from. Save
 them in one folder, under the names in the file, and give it with `--texts`.
 """
 
@@ -61,7 +61,7 @@ def _measured(file: Path, folder: Path) -> Iterator[Figure]:
 def _text(folder: Path, name: str) -> str:
     """Return a text: a file, or the story of one item of LongBench (`narrativeqa.json:1`)."""
     file, _, item = name.partition(":")
-    text = (folder / file).read_text(encoding="utf-8")
+    text = (folder / file).read_text(encoding="utf-8", errors="replace")
     if not item:
         return text
     story = str(json.loads(text)[item]["origin_prompt"]).partition("Story:")[2]

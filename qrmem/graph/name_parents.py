@@ -85,7 +85,7 @@ class Judge:
         typed = [other for other in equal if other != key and split_key(other)[1]]
         if not kind and typed:
             return typed[0] if len(typed) == 1 else ""
-        if block is None or kind in NUMERIC:
+        if block is None or len(block) < 2 or kind in NUMERIC:
             return ""
         return _Case(self._uses, key, block).parent()
 
@@ -370,14 +370,15 @@ class _Case:
             if full[1:][-1:] == words:
                 of_two = max(self._count(f"{title}{' '.join(full)}") for title in (before, "mrs "))
                 is_often = of_two >= (1 if is_husband else _OFTEN) and of_two * _SELDOM > count
-                if is_often and self._may_be_another(titles, full):
+                if is_often and self._may_be_another(titles, full, count):
                     return True
         return False
 
-    def _may_be_another(self, titles: tuple[str, ...], full: tuple[str, ...]) -> bool:
+    def _may_be_another(self, titles: tuple[str, ...], full: tuple[str, ...], count: int) -> bool:
         """Whether a surname after a title may mean somebody else than a person of a full name."""
         is_woman = sex(titles, ()) == "f"
-        for other_titles, words in (titled(split_key(other)[0]) for other in self._block):
+        others = (name for name in self._block if not self._is_by_chance(name, count))
+        for other_titles, words in (titled(split_key(other)[0]) for other in others):
             if words[-1:] != full[-1:] or words[-len(full) :] == full:
                 continue
             other_sex = sex(other_titles, words)
@@ -387,6 +388,11 @@ class _Case:
             elif not other_sex or (other_sex == "f") == is_woman:
                 return True
         return False
+
+    def _is_by_chance(self, name: str, count: int) -> bool:
+        """Whether a name is rare and tells no person: Hitherto Turnbull."""
+        titles, words = titled(split_key(name)[0])
+        return self._uses[name].count * _SELDOM <= count and not titles and not sex((), words)
 
     def _has_wife(self, norm: str) -> bool:
         """Whether a title of either sex is a man's: beside Captain Harville there is his Mrs."""

@@ -393,6 +393,10 @@ def person(surface: str, count: int) -> NameUse:
             ],
             (0, 3),
         ),
+        # An aunt has her niece's name, but a woman no man's; a miss is no thing.
+        ([person("Aunt Clara", 7), person("Miss Clara", 24), person("Miss Clara Ford", 4)], (0, 2)),
+        ([person("Comrade Ford", 14), person("Miss Ford", 1)], (0, 1)),
+        ([person("Miss Ford", 5), use("Ford Collection", count=6)], (0, 1)),
         # Of two full names the more frequent one may have a given name's full form.
         ([person("Tom", 70), use("Tom Hale"), use("Thomas Ford", count=50)], (0, 1)),
     ],
@@ -443,18 +447,29 @@ def test_two_of_a_family_stay_apart(names: list[NameUse], apart: tuple[int, int]
         ),
         ([person("Mr. St. Clair", 2), person("Mr. Neville St. Clair", 9)], (0, 1)),
         ([person("Emma", 300), use("Emma Ford"), person("Miss Emma", 1)], (0, 2)),
+        ([person("Emma Ford", 4), person("Miss Emma", 1), person("Aunt Emma", 1)], (0, 1)),
+        ([person("Ford", 90), person("General Ford", 2), person("Count Ford", 5)], (0, 1)),
+        ([person("Vera", 60), use("Vera Ford"), person("Countess Vera", 2)], (1, 2)),
         (
             [
-                person("Emma Ford", 4),
-                person("Miss Emma", 1),
-                person("Aunt Emma", 1),
-                person("Emma", 9),
+                person("Dr. Ford", 2),
+                person("Doctor Ford", 1),
+                person("Mrs. Ford", 8),
+                person("Mrs. Anna Dr. Ford", 1),
             ],
             (0, 1),
         ),
-        ([person("Ford", 90), person("General Ford", 2), person("Count Ford", 5)], (0, 1)),
-        ([person("Ford", 90), person("General Ford", 2), person("Count Ford", 5)], (0, 2)),
-        ([person("Vera", 60), use("Vera Ford"), person("Countess Vera", 2)], (1, 2)),
+        ([person("Father Ford", 9), person("Mr. Ford", 2), use("Ford", count=9)], (0, 1)),
+        # A capital at the head of a sentence is no other Ford.
+        (
+            [
+                person("Mr. Ford", 22),
+                use("Hitherto Ford"),
+                use("James Ford", count=9),
+                person("Mr. James Ford", 5),
+            ],
+            (0, 2),
+        ),
         ([use("Ben", count=12), use("Ben Ford", count=7), use("Benny Hale")], (0, 1)),
         ([use("Tom", count=70), use("Tom Ford", count=14), person("Thomas", 7)], (0, 1)),
         ([use("Huck", count=240), use("Huckleberry Ford")], (0, 1)),
