@@ -85,7 +85,7 @@ class Judge:
         typed = [other for other in equal if other != key and split_key(other)[1]]
         if not kind and typed:
             return typed[0] if len(typed) == 1 else ""
-        if block is None or len(block) < 2 or kind in NUMERIC:
+        if not block or list(block) == [key] or kind in NUMERIC:
             return ""
         return _Case(self._uses, key, block).parent()
 
