@@ -32,6 +32,7 @@ from qrmem.graphstore.records import (
     NameFilter,
     NameRow,
     NamespaceInfo,
+    Places,
     Superseding,
     Titled,
     Unmerged,
@@ -80,6 +81,7 @@ __all__ = [
     "NameFilter",
     "NameRow",
     "NamespaceInfo",
+    "Places",
     "RunLog",
     "Superseding",
     "Titled",
@@ -258,6 +260,9 @@ class GraphView(Protocol):
 
     async def names(self, ns: str, /, wanted: NameFilter | None = None) -> Sequence[NameRow]:
         """Return the names of the namespace that match `wanted`, or all, by key."""
+
+    async def places(self, ns: str, /, keys: Collection[str]) -> Places:
+        """Return the places in which some names occur, with their occurrences; see `Places`."""
 
     async def entities(self, ns: str, /, keys: Sequence[str]) -> Sequence[Entity]:
         """Return entities in the order of `keys`."""

@@ -55,6 +55,10 @@ class NamespaceInfo:
     single: tuple[str, ...] = ()
 
 
+Places = Mapping[str, Mapping[str, int]]
+"""Name key to its places (`qrmem.types.turns.place_of`) with the occurrences in each."""
+
+
 @dataclass(frozen=True, slots=True)
 class NameRow:
     """A name of the namespace and the entity that it refers to.

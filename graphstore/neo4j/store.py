@@ -211,6 +211,7 @@ class Neo4jStore:
     apply = _writes(view_writes.apply)
     unmerged = _reads(stored_facts.unmerged)
     names = _reads(view_reads.names)
+    places = _reads(view_reads.places)
     entities = _reads(view_reads.entities)
     list_entities = _reads(view_reads.list_entities)
     types = _reads(view_reads.types)

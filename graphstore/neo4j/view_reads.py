@@ -17,6 +17,7 @@ from qrmem.graphstore.protocol import (
 from qrmem.graphstore.records import by_frequency
 from qrmem.graphstore.relations import relation_id
 from qrmem.types import Entity, Fact, Property, Question, Relation, Segment
+from qrmem.types.turns import place_of
 
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
@@ -50,6 +51,15 @@ def _names(rows: Iterable[Row]) -> list[NameRow]:
         for key, entity, forms, counts, name, type_ in rows
     ]
     return sorted(result, key=attrgetter("key"))
+
+
+async def places(work: Work, keys: Collection[str]) -> dict[str, Counter[str]]:
+    """Return where some names occur."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    rows = await work.gathered("view_reads.places", sorted(map(short, keys)))
+    for key, document, count in rows:
+        found[key][place_of(document)] += count
+    return found
 
 
 async def entities(work: Work, keys: Sequence[str]) -> list[Entity]:

@@ -131,6 +131,7 @@ class SqliteStore:
     clear_view = _writes(view_writes.clear_view)
     unmerged = _reads(stored_facts.unmerged)
     names = _reads(view_reads.names)
+    places = _reads(view_reads.places)
     entities = _reads(view_reads.entities)
     list_entities = _reads(view_reads.list_entities)
     types = _reads(view_reads.types)

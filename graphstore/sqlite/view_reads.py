@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -26,6 +26,7 @@ from qrmem.graphstore.sqlite.lookup import (
     segment_numbers,
 )
 from qrmem.types import Entity, Fact, Property, Question
+from qrmem.types.turns import place_of
 
 # CROSS JOIN fixes the order of joins: from the few picked rows outwards, whatever ANALYZE found.
 _OF_ENTITIES = """
@@ -78,6 +79,20 @@ def _matching_names(
     entities = entity_numbers(db, ns, wanted.entities).values()
     for (num,) in rows_in(db, "SELECT num FROM name WHERE entity IN ({})", entities):
         found.setdefault(num, ())
+    return found
+
+
+def places(db: sqlite3.Connection, ns: str, keys: Collection[str]) -> dict[str, Counter[str]]:
+    """Return where some names occur."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    sql = (
+        "SELECT n.key, d.id, m.forms FROM name n CROSS JOIN mention m ON m.name = n.num"
+        " CROSS JOIN segment s ON s.num = m.segment CROSS JOIN document d ON d.num = s.document"
+        " WHERE n.ns = ? AND n.key IN ({})"
+    )
+    for key, document, forms in rows_in(db, sql, keys, namespace_number(db, ns)):
+        count = sum(n for _, n in compression.forms_told(forms, key))
+        found[key][place_of(document)] += count
     return found
 
 

@@ -8,7 +8,7 @@ resolved in a second transaction. If a run stops between the two, the next merge
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, takewhile
@@ -16,22 +16,24 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from qrmem.errors import StoreConflict
-from qrmem.graph.name_parents import MOST, Judge
+from qrmem.graph.affected_names import AffectedNames, parents_of
+from qrmem.graph.name_parents import MOST
 from qrmem.graph.name_people import NameUse
-from qrmem.graph.resolution import Resolution, resolution_of, resolve
+from qrmem.graph.resolution import Resolution, candidates_of, resolution_of, summed
 from qrmem.graph.view_rows import Rows, change_of, forms_of, readings, rows_of, uses_of
 from qrmem.graphstore.protocol import (
     EntityRow,
     GraphStore,
     NameFilter,
     NameRow,
+    Places,
     Unmerged,
     ViewUpdate,
 )
-from qrmem.graphstore.records import by_frequency
-from qrmem.text.blocks import blocks_of, own_block
-from qrmem.text.names import meant_name, split_key
-from qrmem.types import Merge, MergeDecision
+from qrmem.text.blocks import blocks_of
+from qrmem.text.names import split_key
+from qrmem.types import Merge, MergeDecision, Segment
+from qrmem.types.turns import place_of
 
 T = TypeVar("T")
 Similar = Callable[[Sequence[NameRow]], Awaitable[Iterable[tuple[str, str, float]]]]
@@ -118,7 +120,7 @@ async def current_merges(
     """Return the merged names and the reasons, by entity key and name."""
     names, decisions = await store.names(ns), (await store.unmerged(ns)).decisions
     if similar is not None:
-        return resolve(map(NameUse.of, names), decisions, await similar(names)).merges
+        return (await _resolve(store, ns, names, decisions, similar)).merges
     # Most names stand alone: only the others, and names near them, are resolved again.
     sizes = Counter(row.entity for row in names)
     affected = AffectedNames(store, ns, decisions)
@@ -201,7 +203,9 @@ async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[st
 
 async def _resolved(store: GraphStore, ns: str, rows: Rows, found: Unmerged) -> ViewUpdate:
     """Return the update that adds rows, with the entities of their names."""
-    affected = AffectedNames(store, ns, found.decisions, forms_of(rows.mentions))
+    affected = AffectedNames(
+        store, ns, found.decisions, forms_of(rows.mentions), _places(rows, found.segments)
+    )
     resolved = await affected.take(found.stale)
     names, entities = _renamed(affected.names, affected.resolution(), affected.new)
     return replace(change_of(rows, (), names, entities), resolved=resolved)
@@ -215,7 +219,7 @@ async def _refreshed(store: GraphStore, ns: str, similar: Similar | None) -> Non
     if similar is not None:
         names = await store.names(ns)
         before = {row.key: row for row in names}
-        resolved = resolve(map(NameUse.of, names), now.decisions, await similar(names))
+        resolved = await _resolve(store, ns, names, now.decisions, similar)
     elif now.stale:
         affected = AffectedNames(store, ns, now.decisions)
         await affected.take(now.stale)
@@ -226,6 +230,28 @@ async def _refreshed(store: GraphStore, ns: str, similar: Similar | None) -> Non
     if now.stale or moved or changed:
         change = ViewUpdate(names=moved, entities=changed, resolved=list(now.stale))
         await store.apply(ns, now.revision, change)
+
+
+async def _resolve(
+    store: GraphStore,
+    ns: str,
+    names: Sequence[NameRow],
+    decisions: Sequence[MergeDecision],
+    similar: Similar,
+) -> Resolution:
+    """Return the entities of all names."""
+    uses = summed(map(NameUse.of, names))
+    parents = await parents_of(store, ns, uses, candidates_of(uses), uses)
+    return resolution_of(uses, parents, decisions, await similar(names))
+
+
+def _places(rows: Rows, segments: Sequence[Segment]) -> Places:
+    """Return where rows name the names."""
+    document_of = {segment.id: place_of(segment.document_id) for segment in segments}
+    places: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows.mentions:
+        places[row.name][document_of[row.segment_id]] += sum(count for _, count in row.forms)
+    return places
 
 
 def _renamed(
@@ -247,186 +273,6 @@ def _renamed(
         if key not in new
     }
     return moved, [row for key, row in found.entities.items() if stored_rows.get(key) != row]
-
-
-class AffectedNames:
-    """Names whose mentions changed, and all names that the change can affect.
-
-    The entity of a name depends on the names of its own block. So these names must be resolved
-    again: the changed names, equal names of another type, and the names whose blocks have a changed
-    name. All names of their former and present entities are included.
-
-    Attributes:
-        names: key to row of the included names; of each entity all or none.
-        new: keys of names that the store does not have yet.
-    """
-
-    def __init__(
-        self,
-        store: GraphStore,
-        ns: str,
-        decisions: Sequence[MergeDecision],
-        added: Mapping[str, Mapping[str, int]] | None = None,
-    ) -> None:
-        """Start with nothing.
-
-        Args:
-            added: forms of names, by key, that count as if they were already written.
-        """
-        self.names: dict[str, NameRow] = {}
-        self.new: set[str] = set()
-        self._added = added or {}
-        self._grown: dict[str, NameRow] = {}
-        self._store = store
-        self._ns = ns
-        self._decisions = decisions
-        self._partners = _partners(decisions)
-        self._rows: dict[str, NameRow] = {}
-        self._uses = _Uses(self._rows)
-        self._judge = Judge(self._uses)
-        self._blocks: dict[int, Sequence[str] | None] = {}
-        self._equal: dict[str, list[str]] = defaultdict(list)
-        self._asked: set[str] = set()
-        self._parents: dict[str, str] = {}
-
-    async def take(self, stale: Mapping[str, str]) -> Sequence[str]:
-        """Find all names whose entity may have changed.
-
-        Args:
-            stale: key of each changed name to its former entity.
-
-        Returns:
-            Keys of the changed names, with new ones.
-        """
-        changed = {**dict.fromkeys(self._added, ""), **stale}
-        standing: dict[int, int] = defaultdict(int)
-        for key in changed:
-            for block in blocks_of(key):
-                standing[block] += 1
-        touched = await self._ask({split_key(key)[0] for key in changed}, standing)
-        pending = {row.entity for row in touched} | set(stale.values())
-        norms_done: set[str] = set()
-        while pending:
-            rows = await self._read(NameFilter(entities=pending))
-            norms_done |= pending
-            self._know(rows)
-            self.names |= {row.key: row for row in rows}
-            pending = await self._joined(rows) - norms_done
-        return list(changed)
-
-    def resolution(self) -> Resolution:
-        """Return the entities of the names."""
-        uses = {key: self._uses[key] for key in self.names}
-        return resolution_of(uses, self._parents, self._decisions)
-
-    async def _ask(self, norms: Collection[str], standing: Mapping[int, int]) -> list[NameRow]:
-        """Read the names of some normalised forms, and blocks.
-
-        Args:
-            standing: block to the number of changed names that are, or were, in it.
-
-        Returns:
-            The names that must be resolved again because of them.
-        """
-        norms_wanted = set(norms) - self._asked
-        most = {block: MOST + 1 + count for block, count in standing.items()}
-        if not norms_wanted and not most:
-            return []
-        rows = await self._read(NameFilter(norms=norms_wanted, blocks=most))
-        self._asked |= norms_wanted
-        self._know(rows)
-        touched, keys_by_block = list[NameRow](), {block: list[str]() for block in most}
-        for row in rows:
-            if (norm := split_key(row.key)[0]) in norms_wanted:
-                self._equal[norm].append(row.key)
-                touched.append(row)
-            for block in _blocks_in(row, most):
-                keys_by_block[block].append(row.key)
-        for block, keys in keys_by_block.items():
-            self._blocks[block] = keys if len(keys) <= MOST else None
-        # A full block was too large before, and still decides nothing.
-        small = {block for block, keys in keys_by_block.items() if len(keys) < most[block]}
-        for row in rows:
-            if not small.isdisjoint(_blocks_in(row, most)) and own_block(row.key) in small:
-                touched.append(row)
-        return touched
-
-    async def _joined(self, rows: Sequence[NameRow]) -> set[str]:
-        """Find the parents of names; return the entities of names that they join."""
-        lacking = {own_block(row.key) for row in rows} - self._blocks.keys()
-        norms = {split_key(row.key)[0] for row in rows}
-        partners = {other for norm in norms for other in self._partners.get(norm, ())}
-        await self._ask(norms | partners, dict.fromkeys(lacking, 0))
-        entities = {self._rows[key].entity for norm in partners for key in self._equal[norm]}
-        for row in rows:
-            block, equal = self._blocks[own_block(row.key)], self._equal[split_key(row.key)[0]]
-            parent = self._judge.parent(row.key, block, equal)
-            self._parents[row.key] = parent
-            if parent and parent not in self.names:
-                entities.add(self._rows[parent].entity)
-        return entities
-
-    async def _read(self, wanted: NameFilter) -> list[NameRow]:
-        """Return names by key, as if the added ones were written."""
-        rows = {row.key: row for row in await self._store.names(self._ns, wanted)}
-        if self._added and not self._grown:  # the first read includes all of them
-            for key, forms in self._added.items():
-                self._grown[key] = _with_occurrences(key, rows.get(key), forms)
-            self.new = self._added.keys() - rows.keys()
-        for key in rows.keys() & self._grown.keys():
-            rows[key] = replace(self._grown[key], blocks=rows[key].blocks)
-        for key in self.new:
-            is_called = split_key(key)[0] in wanted.norms or key in wanted.entities
-            if is_called or not wanted.blocks.keys().isdisjoint(blocks_of(key)):
-                rows[key] = self._grown[key]
-        return [rows[key] for key in sorted(rows)]
-
-    def _know(self, rows: Iterable[NameRow]) -> None:
-        for row in rows:
-            self._rows.setdefault(row.key, row)
-
-
-class _Uses(Mapping[str, NameUse]):
-    """Uses of stored names, each made when it is needed: most names of a block never are."""
-
-    def __init__(self, rows: Mapping[str, NameRow]) -> None:
-        self._rows = rows
-        self._made: dict[str, NameUse] = {}
-
-    def __getitem__(self, key: str) -> NameUse:
-        if key not in self._made:
-            self._made[key] = NameUse.of(self._rows[key])
-        return self._made[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-
-def _blocks_in(row: NameRow, wanted: Mapping[int, int]) -> Collection[int]:
-    """Return which of some requested blocks a name is in."""
-    return wanted.keys() & blocks_of(row.key) if row.blocks is None else row.blocks
-
-
-def _with_occurrences(key: str, row: NameRow | None, added: Mapping[str, int]) -> NameRow:
-    """Return a name with more occurrences; a new name is its own entity until it is resolved."""
-    if row is None:
-        return NameRow(key, key, by_frequency(added))
-    forms = Counter(dict(row.forms))
-    forms.update(added)
-    return replace(row, forms=by_frequency(forms))
-
-
-def _partners(decisions: Sequence[MergeDecision]) -> Mapping[str, set[str]]:
-    """Return for each normalised name the names that the user's decisions pair it with."""
-    partners: dict[str, set[str]] = defaultdict(set)
-    for decision in decisions:
-        first, second = meant_name(decision.first), meant_name(decision.second)
-        partners[first].add(second)
-        partners[second].add(first)
-    return partners
 
 
 async def _retried(store: GraphStore, work: Callable[[], Awaitable[T]]) -> T:

@@ -164,3 +164,13 @@ def ranks_of(norm: str) -> frozenset[str]:
 def speak_of_two(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
     """Whether titles before one surname are those of two people: Mr and Miss, Mrs and Miss."""
     return len({sex(first, ()), sex(second, ())} - {""}) == 2 or titles_clash(first, second)
+
+
+def says_who(key: str, other: str) -> bool:
+    """Whether a short name says by itself whom it means: both have the same first and last words.
+
+    James Stockdale is James Bond Stockdale in any text. Cash is Johnny Cash only where a text
+    names him; and John Logan is no John Logan Bartholomew.
+    """
+    few, many = titled(split_key(key)[0])[1], titled(split_key(other)[0])[1]
+    return len(few) > 1 and (few[0], few[-1]) == (many[0], many[-1])

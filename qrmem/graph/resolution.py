@@ -8,7 +8,9 @@ decisions. So a new or removed name only affects the names in its blocks:
 2. A name joins the fullest name of its own block that it may be short for, if every other name that
    it may be short for, or that a reader could confuse it with, is itself short for a fuller one of
    them. An ambiguous name is left alone.
-3. A block with more than `MOST` names decides nothing, as a name that many share identifies none.
+3. Unless a short name has the first and last word of the fuller one, documents must name both:
+   most of those with the short name, or several. All turns of a user count as one document.
+4. A block with more than `MOST` names decides nothing, as a name that many share identifies none.
 
 The user's decisions override the rules: "same" merges names, and "different" keeps them separate.
 No rule merges names that differ in a number, or that have two known types.
@@ -27,6 +29,9 @@ from qrmem.text.names import differ_in_number, normalise_name, spells, split_key
 from qrmem.types import Merge, MergeDecision
 
 Reason = Literal["exact", "alias", "similar", "user"]
+
+Candidates = Callable[[str], tuple[Sequence[str] | None, Sequence[str]]]
+"""From a name to the names of its block (`None`: too many), and the equal ones of other types."""
 
 _RARE = 100
 """A name this many times rarer than its entity's most frequent name is not the canonical name."""
@@ -64,22 +69,26 @@ def resolve(
         its canonical name: of its names that are not rare in it, the longest, then the
         most frequent.
     """
-    uses = _summed(names)
+    uses = summed(names)
+    near, judge = candidates_of(uses), Judge(uses)
+    parents = {key: judge.parent(key, *near(key)) for key in uses}
+    return resolution_of(uses, parents, decisions, similar)
+
+
+def candidates_of(uses: Mapping[str, NameUse]) -> Candidates:
+    """Return a function that finds the candidates of one of all names of a namespace."""
     in_block: dict[int, list[str]] = defaultdict(list)
-    for key in uses:
-        for block in blocks_of(key):
-            in_block[block].append(key)
     equal: dict[str, list[str]] = defaultdict(list)
     for key in uses:
         equal[split_key(key)[0]].append(key)
-    judge = Judge(uses)
-    parents = {}
-    for key in uses:
-        block_names = in_block[own_block(key)]
-        parents[key] = judge.parent(
-            key, block_names if len(block_names) <= MOST else None, equal[split_key(key)[0]]
-        )
-    return resolution_of(uses, parents, decisions, similar)
+        for block in blocks_of(key):
+            in_block[block].append(key)
+
+    def candidates(key: str) -> tuple[Sequence[str] | None, Sequence[str]]:
+        names = in_block[own_block(key)]
+        return names if len(names) <= MOST else None, equal[split_key(key)[0]]
+
+    return candidates
 
 
 # --- from parents to entities --------------------------------------------------------------------
@@ -297,7 +306,8 @@ def _canonical(counts: Mapping[str, int]) -> str:
 # --- how names are spelled -----------------------------------------------------------------------
 
 
-def _summed(names: Iterable[NameUse]) -> dict[str, NameUse]:
+def summed(names: Iterable[NameUse]) -> dict[str, NameUse]:
+    """Return names by key, with the sum of the uses of each."""
     by_key: dict[str, list[NameUse]] = defaultdict(list)
     for use in names:
         by_key[use.key].append(use)

@@ -140,6 +140,12 @@ def numbered(id: str) -> int:
     return int(digits) if id.startswith(TURN) and is_number else 0
 
 
+def place_of(id: str) -> str:
+    """Return a document's id, or one for all turns of a user."""
+    user, slash, own = id.rpartition("/")
+    return f"{user}{slash}{TURN}" if _TURN_ID.fullmatch(own) else id
+
+
 def fact_id(number: int, n: int) -> str:
     """Return the id of the n-th fact of a turn, n from 1."""
     return f"{FACT}{number:08d}-{n}"

@@ -210,12 +210,18 @@ async def test_turns_stay_in_order_after_the_clock_was_set_back(
         assert [turn.text for turn in recent] == ["It is 2035.", "It is 2001."]
 
 
-async def test_a_speaker_and_a_character_of_a_longer_name_can_be_kept_apart() -> None:
+async def test_a_speaker_is_no_character_of_a_novel() -> None:
     async with qrmem.open("memory://", model="", embedder="none") as memory:
-        await memory.add_text(
-            "Caroline Bingley wrote to Jane. Caroline Bingley went to London.", id="a"
-        )
+        await memory.add_text("Caroline Bingley wrote to Jane. Jane told Caroline to come.", id="a")
         await memory.add_turn("user", "I adopted a dog in Boston.", speaker="Caroline")
+        counts = {one.key: (one.name, one.segments) for one in await memory.entities()}
+    assert counts["caroline|PERSON"] == ("Caroline", 1)
+    assert counts["caroline bingley|"] == ("Caroline Bingley", 1)
+
+
+async def test_a_speaker_and_somebody_of_a_longer_name_can_be_kept_apart() -> None:
+    async with qrmem.open("memory://", model="", embedder="none") as memory:
+        await memory.add_turn("user", "I saw Caroline Bingley in Boston.", speaker="Caroline")
         assert (await memory.entity("Caroline")).entity.name == "Caroline Bingley"
         await memory.separate("Caroline", "Caroline Bingley")
         await memory.add_turn("user", "My dog is called Pip.", speaker="Caroline")
@@ -224,3 +230,10 @@ async def test_a_speaker_and_a_character_of_a_longer_name_can_be_kept_apart() ->
         ]
     assert (speaker.name, len(speaker.segments)) == ("Caroline", 2)
     assert (character.name, len(character.segments)) == ("Caroline Bingley", 1)
+
+
+async def test_people_of_two_turns_are_one_person() -> None:
+    async with qrmem.open("memory://", model="", embedder="none") as memory:
+        await memory.add_turn("user", "I met Kevin Finn at the harbour.", user="ann")
+        await memory.add_turn("user", "Yesterday Finn called again.", user="ann")
+        assert (await memory.entity("Finn")).entity.name == "Kevin Finn"

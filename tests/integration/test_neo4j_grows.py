@@ -34,7 +34,7 @@ def test_a_memory_grown_in_neo4j_is_the_one_made_at_once(
     neo4j: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks of names become crowded, and cease to be, on the way."""
-    monkeypatch.setattr("qrmem.graph.merging.MOST", 3)
+    monkeypatch.setattr("qrmem.graph.affected_names.MOST", 3)
     monkeypatch.setattr("qrmem.graph.resolution.MOST", 3)
 
     @settings(

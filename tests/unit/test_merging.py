@@ -93,7 +93,7 @@ def test_memories_grown_step_by_step_are_those_made_at_once(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks of names become crowded, and cease to be, on the way."""
-    monkeypatch.setattr("qrmem.graph.merging.MOST", 3)
+    monkeypatch.setattr("qrmem.graph.affected_names.MOST", 3)
     monkeypatch.setattr("qrmem.graph.resolution.MOST", 3)
 
     async def run(steps: list[Step], same: bool) -> None:
@@ -139,6 +139,28 @@ async def test_an_alias_becomes_clear_when_its_other_meaning_is_deleted() -> Non
     names = {row.key: row.entity for row in await store.names("n")}
     assert names["mary|PERSON"] == "mary bennet|PERSON"
     assert [(m.name, m.into) for m in await current_merges(store, "n")] == [("Mary", "Mary Bennet")]
+
+
+@pytest.mark.parametrize(
+    ("texts", "merged"),
+    [
+        (["Mary Bennet heard. ", "Mary spoke. "], False),
+        (["Mary Bennet heard, and Mary spoke. ", "Mary ran. "], False),
+        (["Mary Bennet heard, and Mary spoke. Mary left. ", "Mary ran. "], True),
+        (["Mary Bennet heard Mary. "] * 3 + ["Mary ran. "] * 8, True),
+        (["Mary Bennet heard Mary. "] * 3 + ["Mary ran. "] * 12, False),
+        (["Mary Ann Bennet heard. ", "Mary Bennet spoke. "], True),
+        (["Henry Bennet Jr heard. ", "Henry Bennet spoke. "], False),
+    ],
+)
+async def test_a_short_name_means_only_whom_most_documents_with_it_name(
+    texts: list[str], merged: bool
+) -> None:
+    store = await fresh()
+    for n, document in enumerate(texts):
+        await put(store, f"{n:02}", [document])
+        await merge_documents(store, "n", [f"{n:02}"])
+    assert len(await current_merges(store, "n")) == merged
 
 
 async def test_a_refused_merge_stays_refused_when_more_is_added() -> None:

@@ -31,6 +31,14 @@ MATCH (n)-[:NAMES]->(e:Entity) WHERE e.key IS NOT NULL
 RETURN collect([coalesce(n.full, n.key), coalesce(e.full, e.key), n.forms, n.counts,
   coalesce(e.full_name, e.name, ''), coalesce(e.type, '')])
 
+// :: places
+// by the mentions of their entities, as a mention leads to no name
+UNWIND $all.rows AS key
+MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)<-[m:MENTIONS]-(s:Segment)
+WHERE m.name = key
+WITH n, s.document AS document, sum(reduce(all = 0, count IN m.counts | all + count)) AS count
+RETURN collect([coalesce(n.full, n.key), document, count])
+
 // :: entities
 UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})

@@ -3,7 +3,7 @@
 Every change recomputes the whole view.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -34,6 +34,7 @@ from qrmem.graphstore.protocol import (
     NameFilter,
     NameRow,
     NamespaceInfo,
+    Places,
     Unmerged,
     VectorKind,
     Vectors,
@@ -57,6 +58,7 @@ from qrmem.types import (
     Trail,
     Where,
 )
+from qrmem.types.turns import place_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -332,6 +334,15 @@ class ReferenceStore:
             or entity in wanted.entities
             or not wanted.blocks.keys().isdisjoint(blocks_of(key))
         )
+
+    async def places(self, ns: str, keys: Collection[str]) -> Places:
+        space = self._space(ns)
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for (id_, name), row in space.rows.mentions.items():
+            if name in keys:
+                document = space.segments[id_].document_id
+                found[name][place_of(document)] += sum(count for _, count in row.forms)
+        return found
 
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
         space = self._space(ns)

@@ -15,6 +15,7 @@ from qrmem.graphstore.protocol import (
 )
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.types import MergeDecision
+from qrmem.types.turns import document_id_of, turn_id
 
 AHAB, CAPTAIN, PLACE = "ahab|PERSON", "captain ahab|PERSON", "ahab|PLACE"
 
@@ -56,6 +57,21 @@ class NamingContract(Contract):
         assert await named(norms=["ahab"], entities=[CAPTAIN]) == [ahab, place, captain]
         assert await named() == []
         assert await named("m", norms=["ahab"], entities=[CAPTAIN], blocks={own: 2}) == []
+
+    async def test_the_places_of_a_name_are_documents_and_the_turns_of_each_user(
+        self, store: GraphStore
+    ) -> None:
+        await store.create_namespace("n", INFO)
+        ids = ["book", turn_id(1), turn_id(2), document_id_of("ann", turn_id(3))]
+        for id_ in ids:
+            document, segments = text(id_, "Ahab and Ahab. ", "Captain Ahab. ")
+            await store.put_documents("n", [(document, segments)])
+            await apply(store, "n", _mentions(segments[0].id, ahab="Ahab", captain="Captain Ahab"))
+            twice = MentionRow(segments[1].id, AHAB, (("AHAB", 1), ("Ahab", 2)))
+            await apply(store, "n", ViewUpdate(mentions=[twice]))
+        found = await store.places("n", [AHAB, PLACE, "nobody|"])
+        assert found == {AHAB: {"book": 4, "turn-": 8, "ann/turn-": 4}}
+        assert await store.places("n", []) == await store.places("m", [AHAB]) == {}
 
     async def test_a_name_leaves_its_blocks_when_its_last_mention_goes(
         self, store: GraphStore
