@@ -159,9 +159,12 @@ class _Case:
         if sex(titles, ()) == "f" and sex((), (words[0], "")) != "f":
             return ""
         bare = " ".join(words)
-        keys = [key for key in (f"{bare}|PERSON", f"{bare}|") if key in self._block]
+        keys = [key for key in self._block if split_key(key)[0] == bare]
+        keys.sort(key=lambda key: split_key(key)[1], reverse=True)
         count = self._count(bare)
-        if not keys or self._count(self._norm) * _RARELY > count:
+        if not keys or any(split_key(key)[1] not in ("", "PERSON") for key in keys):
+            return ""
+        if self._count(self._norm) * _RARELY > count:
             return ""
         case = _Case(self._uses, keys[0], self._block)
         return "" if case._is_open(count) else max(keys, key=lambda key: self._uses[key].count)
@@ -195,7 +198,8 @@ class _Case:
     def _without_other_forms(self, fitting: Sequence[str]) -> Sequence[str]:
         """Return the block of a short given name without full names that have another form of it.
 
-        Where Ben Rogers is named as often, Ben is not Benny Taylor.
+        Where Ben Rogers is named as often, Ben is not Benny Taylor; nor, if Ben is named often,
+        Benjamin Hale.
         """
         first, base = self._words[:1], core_of(self._norm)[:1]
         if first == base:
@@ -204,10 +208,11 @@ class _Case:
         full = [n for n, words in forms.items() if len(words) > 1]
         exact = [n for n in full if n in fitting and forms[n][:1] == first]
         most = max((self._count(split_key(name)[0]) for name in exact), default=0)
+        is_often = self._count(self._norm) >= _SELDOM
         others = {
             name
             for name in full
-            if forms[name][:1] != first
+            if forms[name][:1] not in ((first,) if is_often else (first, base))
             and core_of(split_key(name)[0])[:1] == base
             and self._count(split_key(name)[0]) <= most
         }

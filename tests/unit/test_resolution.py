@@ -397,6 +397,8 @@ def person(surface: str, count: int) -> NameUse:
         # An aunt has her niece's name, but a woman no man's; a miss is no thing.
         ([person("Aunt Clara", 7), person("Miss Clara", 24), person("Miss Clara Ford", 4)], (0, 2)),
         ([person("Comrade Ford", 14), person("Miss Ford", 1)], (0, 1)),
+        ([person("Count Ford", 1), use("Ford", "WORK", 9), use("Ford", count=9)], (0, 1)),
+        ([use("Val de Marne"), use("Valerie Ford"), use("Val")], (0, 2)),
         ([person("Miss Ford", 5), use("Ford Collection", count=6)], (0, 1)),
         # Of two full names the more frequent one may have a given name's full form.
         ([person("Tom", 70), use("Tom Hale"), use("Thomas Ford", count=50)], (0, 1)),
