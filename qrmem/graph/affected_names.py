@@ -238,8 +238,10 @@ async def parents_of(
         names = {name for pair in pairs for name in pair}
         stored: Places = await store.places(ns, names) if names else {}
         places = {key: Counter(stored.get(key)) + Counter((added or {}).get(key)) for key in names}
-        left = [key for key, parent in pairs if not _are_together(places[key], places[parent])]
-    return parents | dict.fromkeys(left, "")
+        apart = [pair for pair in pairs if not _are_together(*(places[name] for name in pair))]
+        parents |= {key: "" for key, _ in apart}
+        left = [key for key, parent in apart if split_key(key)[0] == split_key(parent)[0]]
+    return parents
 
 
 def _are_together(short: Mapping[str, int], full: Mapping[str, int]) -> bool:
@@ -250,5 +252,5 @@ def _are_together(short: Mapping[str, int], full: Mapping[str, int]) -> bool:
         full: the same for the fuller name.
     """
     shared = [count for document, count in short.items() if document in full]
-    share = sum(shared) / sum(short.values())
+    share = sum(shared) / max(1, sum(short.values()))
     return share > _MOSTLY or (len(shared) >= _SEVERAL and share >= _MOSTLY / 2)
