@@ -108,6 +108,7 @@ _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _DECLARED = re.compile(
     rb"<(?:meta[^>]{1,200}charset|\?xml[^>]{1,100}encoding)=[\"']?([\w:.-]{2,40})"
 )
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 _SAMPLE = 200_000
 _BINARY = 0.01
 _FEW = 4
@@ -177,6 +178,9 @@ def _guessed(data: bytes, name: str) -> tuple[str, str]:
     from charset_normalizer import from_bytes
 
     sample = data[:_SAMPLE]
+    if sample.isascii() and (accent := _BEYOND_ASCII.search(data)):
+        begin = data.rfind(b"\n", 0, accent.start()) + 1
+        sample = data[max(begin, accent.start() - _SAMPLE // 2) :][:_SAMPLE]
     if len(data) > _SAMPLE:
         sample = sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
     guess = from_bytes(sample)

@@ -82,6 +82,12 @@ def test_other_encodings_are_recognised_by_their_bytes(text: str, encoding: str)
     assert from_bytes(text.encode(encoding), "a.txt").text == text
 
 
+def test_an_encoding_is_recognised_by_the_only_accent_at_the_end_of_a_long_text() -> None:
+    text = "The harbour master kept the book.\n" * 9000 + "Nobody asked in the café.\n"
+    document = from_bytes(text.encode("latin-1"), "a.txt")
+    assert (document.text, document.metadata["encoding"]) == (text, "cp1252")
+
+
 def test_a_page_in_a_declared_encoding_is_read_in_it() -> None:
     page = '<html><head><meta charset="iso-8859-2"></head><body>Zażółć gęślą jaźń</body></html>'
     document = from_bytes(page.encode("iso-8859-2"), "a.html")
