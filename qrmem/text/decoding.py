@@ -187,13 +187,15 @@ def _guessed(data: bytes, name: str) -> tuple[str, str]:
     best = guess.best()
     if best is None:
         raise _no_text(name)
-    western = next((match for match in guess if match.encoding == "cp1252"), best)
-    if (western.chaos, -western.coherence) <= (best.chaos, -best.coherence):
-        best = western
-    text = _strict(data, best.encoding)
+    encoding = best.encoding
+    for match in guess:  # encodings that read the sample alike are one match
+        is_as_good = (match.chaos, -match.coherence) <= (best.chaos, -best.coherence)
+        if is_as_good and "cp1252" in match.could_be_from_charset:
+            encoding = "cp1252"
+    text = _strict(data, encoding)
     if text is None:
         raise _no_text(name)
-    return text, best.encoding
+    return text, encoding
 
 
 def _binary_share(text: str) -> float:
