@@ -51,11 +51,6 @@ def _linked(found: "Exploration") -> "NDArray[np.float64]":
     return np.maximum(*(hop.scores_of(found.rows) for hop in (found.first, found.second)))
 
 
-def _shared(found: "Exploration") -> "NDArray[np.float64]":
-    """Return the score of the best link from a seed by a name that both texts contain."""
-    return normalised(found.first.chosen(~found.first.entitled).scores_of(found.rows))
-
-
 def _telling(found: "Exploration") -> "NDArray[np.float64]":
     """Return how much of the question's most telling words a candidate has.
 
@@ -77,25 +72,20 @@ FEATURES: "Mapping[str, Callable[[Exploration], NDArray[np.float64]]]" = {
     "novelty": _novelty,
     "named": lambda f: f.near.named[f.rows],
     "links": lambda f: by_rank(_linked(f)),
-    "shared names": _shared,
     "follow-up": lambda f: by_rank(f.uncovered[f.rows]),
-    "meaning": lambda f: _logged(f.near.dense[f.rows], 0.05),
     "telling words": _telling,
 }
 """Features by name; each returns `(c,)` with values in [0, 1]."""
 
 WEIGHTS: Mapping[str, float] = {
-    "walk": 6.29,
-    "novelty": 2.61,
-    "named": 2.39,
-    "links": 1.59,
-    "shared names": 0.48,
-    "follow-up": 1.86,
-    "meaning": 0.12,
-    "telling words": 7.0,
+    "walk": 6.15,
+    "novelty": 1.98,
+    "named": 2.78,
+    "links": 1.96,
+    "follow-up": 2.25,
+    "telling words": 6.87,
 }
-"""Fitted by `tools/fit_search.py`, none below 0; "meaning" is 0 everywhere without an embedder.
-"telling words" was 7.72 before it was defined as it is: see there."""
+"""Fitted by `tools/fit_search.py`, none below 0."""
 
 _TIE = 1e-4
 """Scores that differ by less are equal; they are shown with four digits."""
