@@ -3,8 +3,7 @@
 A store keeps sources (documents, segments, contributions, ledger, merge decisions), the view that
 is derived from them (names, entities, mentions, facts, search indexes, vectors) and the records of
 runs (trails, calls, cached replies). It decides nothing: `qrmem.graph` resolves names and computes
-changes. A store applies a change in one transaction, by compare-and-set on the namespace's
-revision.
+changes. A store applies a change in one transaction, by compare-and-set on the revision.
 
 Every method takes the namespace as its first positional argument; no method crosses namespaces.
 Results are ordered by (document id, segment index), unless a method says otherwise. Unknown ids in
@@ -81,7 +80,6 @@ __all__ = [
     "NameFilter",
     "NameRow",
     "NamespaceInfo",
-    "Places",
     "RunLog",
     "Superseding",
     "Titled",
@@ -217,7 +215,6 @@ class FactStore(Protocol):
 
         Args:
             rows: ledger rows, each with a contribution or `None`.
-            calls: appended to the ledger of calls.
             summaries: document id to its summary T, which is final; unknown ids are ignored.
 
         Raises:
@@ -389,7 +386,6 @@ class RunLog(Protocol):
         """Return trails, newest first (by `created`, then by order of writing).
 
         Args:
-            limit: upper bound on the number of trails.
             id: return only the trail with this id.
         """
 

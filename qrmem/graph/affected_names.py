@@ -10,8 +10,8 @@ from dataclasses import replace
 from qrmem.graph.name_parents import MOST, Judge
 from qrmem.graph.name_people import NameUse, says_who
 from qrmem.graph.resolution import Candidates, Resolution, resolution_of
-from qrmem.graphstore.protocol import GraphStore, NameFilter, NameRow, Places
-from qrmem.graphstore.records import by_frequency
+from qrmem.graphstore.protocol import GraphStore, NameFilter, NameRow
+from qrmem.graphstore.records import Places, by_frequency
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.text.names import meant_name, split_key
 from qrmem.types import MergeDecision

@@ -26,10 +26,10 @@ from qrmem.graphstore.protocol import (
     GraphStore,
     NameFilter,
     NameRow,
-    Places,
     Unmerged,
     ViewUpdate,
 )
+from qrmem.graphstore.records import Places
 from qrmem.text.blocks import blocks_of
 from qrmem.text.names import split_key
 from qrmem.types import Merge, MergeDecision, Segment

@@ -34,13 +34,13 @@ from qrmem.graphstore.protocol import (
     NameFilter,
     NameRow,
     NamespaceInfo,
-    Places,
     Unmerged,
     VectorKind,
     Vectors,
     ViewUpdate,
 )
 from qrmem.graphstore.reads import merged_relations
+from qrmem.graphstore.records import Places
 from qrmem.text.blocks import blocks_of
 from qrmem.text.dates import said_at
 from qrmem.text.names import split_key
