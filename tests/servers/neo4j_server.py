@@ -26,8 +26,11 @@ IMAGE = "neo4j:5.26-community"
 HARNESS = HERE / "neo4j_2025"
 HARNESS_VERSION = "2025.10.1"
 LEAST_JAVA = 21
-SHORT_LIVED = "-XX:TieredStopAtLevel=1"
-"""For Java: a server of a few minutes is started and used up before thorough compiling pays."""
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+"""For Java: a server of a few minutes is started and used up before thorough compiling pays.
+
+With this option alone Java keeps only 48 MB of compiled code; the tests fill them, and code is
+thrown away and compiled again."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ def harness() -> Iterator[Server]:
         source = str(HARNESS / "Harness.java")
         process = stack.enter_context(
             subprocess.Popen(
-                [java, "-Xmx512m", SHORT_LIVED, *opens, "-cp", f"{lib}/*", source, folder],
+                [java, "-Xmx512m", *SHORT_LIVED.split(), *opens, "-cp", f"{lib}/*", source, folder],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
