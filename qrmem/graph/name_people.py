@@ -173,4 +173,4 @@ def says_who(key: str, other: str) -> bool:
     names him; and John Logan is no John Logan Bartholomew.
     """
     few, many = titled(split_key(key)[0])[1], titled(split_key(other)[0])[1]
-    return len(few) > 1 and (few[0], few[-1]) == (many[0], many[-1])
+    return len(few) > 1 and (few[:1], few[-1:]) == (many[:1], many[-1:])

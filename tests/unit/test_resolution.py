@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qrmem.graph.name_parents import Judge
-from qrmem.graph.name_people import NameUse
+from qrmem.graph.name_people import NameUse, says_who
 from qrmem.graph.resolution import Resolution, resolve
 from qrmem.text.names import differ_in_number, name_key, split_key
 from qrmem.types import MergeDecision
@@ -498,3 +498,7 @@ def test_a_name_that_no_block_has_joins_the_only_name_there() -> None:
     asked, full = person("Miss Ford", 1), use("Jane Ford", count=19)
     judge = Judge({asked.key: asked, full.key: full})
     assert judge.parent(asked.key, [full.key], ()) == full.key
+
+
+def test_a_name_of_titles_alone_has_no_first_word() -> None:
+    assert not says_who("count count st st|PLACE", "st st|")
