@@ -109,7 +109,12 @@ _DECLARED = re.compile(
     rb"<(?:meta[^>]{1,200}charset|\?xml[^>]{1,100}encoding)=[\"']?([\w:.-]{2,40})"
 )
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
+_ASCII = bytes(range(0x80))
+_SPARSE = 8
+"""A text with fewer bytes beyond ASCII than one in so many is in an alphabet of single bytes."""
 _SAMPLE = 200_000
+_BEFORE = 1000
+"""Bytes before the first accent of a long line that tell its language."""
 _BINARY = 0.01
 _FEW = 4
 
@@ -166,24 +171,24 @@ def _wide(data: bytes) -> tuple[str, str] | None:
 
 def _mended(data: bytes) -> tuple[str, str] | None:
     """Read UTF-8 with few broken bytes among many intact characters."""
+    sample = _accented_lines(data).decode("utf-8", "replace")
+    whole = sum(not char.isascii() for char in sample) - sample.count("\ufffd")
+    if whole < _FEW * sample.count("\ufffd") or whole < _FEW:
+        return None
     text = data.decode("utf-8", "replace")
     broken = text.count("\ufffd")
-    whole = sum(not char.isascii() for char in text[:_SAMPLE]) - text[:_SAMPLE].count("\ufffd")
-    if whole < _FEW * text[:_SAMPLE].count("\ufffd") or whole < _FEW:
-        return None
     return text, f"utf-8, {broken} broken"
 
 
 def _guessed(data: bytes, name: str) -> tuple[str, str]:
     from charset_normalizer import from_bytes
 
-    sample = data[:_SAMPLE]
-    if sample.isascii() and (accent := _BEYOND_ASCII.search(data)):
-        begin = data.rfind(b"\n", 0, accent.start()) + 1
-        sample = data[max(begin, accent.start() - _SAMPLE // 2) :][:_SAMPLE]
-    if len(data) > _SAMPLE:
-        sample = sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
-    guess = from_bytes(sample)
+    sample, excluded = data[:_SAMPLE], list[str]()
+    if len(sample.translate(None, _ASCII)) * _SPARSE < len(sample):
+        sample, excluded = _accented_lines(data), list(_WIDE)
+    elif len(data) > _SAMPLE:
+        sample = _without_cut_word(sample)
+    guess = from_bytes(sample, cp_exclusion=excluded)
     best = guess.best()
     if best is None:
         raise _no_text(name)
@@ -196,6 +201,23 @@ def _guessed(data: bytes, name: str) -> tuple[str, str]:
     if text is None:
         raise _no_text(name)
     return text, encoding
+
+
+def _accented_lines(data: bytes) -> bytes:
+    """Return the first lines with a byte beyond ASCII: a guess from other lines is by chance."""
+    lines, left, at = list[bytes](), _SAMPLE, 0
+    while left > 0 and (accent := _BEYOND_ASCII.search(data, at)):
+        begin = max(at, data.rfind(b"\n", at, accent.start()) + 1, accent.start() - _BEFORE)
+        end = data.find(b"\n", accent.start()) + 1 or len(data)
+        line = data[begin:end]
+        lines.append(line if len(line) <= left else _without_cut_word(line[:left]))
+        left, at = left - len(line), end
+    return b"".join(lines)
+
+
+def _without_cut_word(sample: bytes) -> bytes:
+    """Return bytes without their last word, which may end within a character."""
+    return sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
 
 
 def _binary_share(text: str) -> float:

@@ -82,9 +82,20 @@ def test_other_encodings_are_recognised_by_their_bytes(text: str, encoding: str)
     assert from_bytes(text.encode(encoding), "a.txt").text == text
 
 
-def test_an_encoding_is_recognised_by_the_only_accent_at_the_end_of_a_long_text() -> None:
-    text = "The harbour master kept the book.\n" * 9000 + "Nobody asked in the café.\n"
-    document = from_bytes(text.encode("latin-1"), "a.txt")
+LEDGER = "The harbour master kept the book.\n" * 9000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LEDGER + "Nobody asked in the café.\n",
+        LEDGER + "Nobody asked in the café.\n" + LEDGER,
+        LEDGER + "Nobody asked in the café.\n" + LEDGER + "“Never,” said the keeper – once.\n",
+        LEDGER.replace("\n", " ") + "Nobody asked in the café.",
+    ],
+)
+def test_an_encoding_is_recognised_by_few_accents_in_a_long_text(text: str) -> None:
+    document = from_bytes(text.encode("cp1252"), "a.txt")
     assert (document.text, document.metadata["encoding"]) == (text, "cp1252")
 
 
@@ -99,6 +110,12 @@ def test_a_few_broken_bytes_do_not_cost_the_text() -> None:
     data = (FRENCH * 10).encode() + b"\xff end"
     document = from_bytes(data, "a.txt")
     assert document.text == FRENCH * 10 + "\ufffd end"
+    assert document.metadata["encoding"] == "utf-8, 1 broken"
+
+
+def test_broken_bytes_are_few_among_accents_that_come_late() -> None:
+    document = from_bytes((LEDGER + FRENCH).encode() + b"\xff end", "a.txt")
+    assert document.text == LEDGER + FRENCH + "\ufffd end"
     assert document.metadata["encoding"] == "utf-8, 1 broken"
 
 
