@@ -74,8 +74,8 @@ def overlaid(
         decisions: the user's merge decisions.
 
     Returns:
-        Known names keep their entity. A new name joins the entity that it would join in the view,
-        or becomes an entity.
+        Known names keep their entity. A new name joins the entity that its spelling fits (in the
+        view documents must use both names, too), or becomes an entity.
     """
     rows = _rows(segments, contributions)
     entity_of, entities = _resolved(rows, names, decisions)
