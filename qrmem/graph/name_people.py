@@ -66,7 +66,7 @@ def is_after_no_name(key: str, other: str) -> bool:
     """Whether a given name closes a longer name as no surname: dearest Jane, come Emma."""
     given, (titles, words) = titled(split_key(key)[0])[1], titled(split_key(other)[0])
     is_last = len(given) == 1 and len(words) > 1 and words[-1:] == given and not titles
-    return is_last and bool(sex((), (*given, ""))) and not sex((), words) and len(words[0]) > 1
+    return is_last and is_given_name(given[0]) and not sex((), words) and len(words[0]) > 1
 
 
 def is_of_another_given(norm: str, fuller: str) -> bool:
@@ -85,8 +85,7 @@ def is_of_husband(key: str) -> bool:
 def is_of_wife(norm: str, fuller: str) -> bool:
     """Whether a fuller name is Mrs. and a bare surname: Toller alone is her husband."""
     titles, words = titled(fuller)
-    is_given = bool(sex((), (norm, "")))
-    return "mrs" in titles and (norm,) == words and not is_given
+    return "mrs" in titles and (norm,) == words and not is_given_name(norm)
 
 
 def is_titled_woman(key: str, words: tuple[str, ...]) -> bool:

@@ -23,11 +23,12 @@ def by_rank(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
     return np.where(scores > 0, 1 / np.sqrt(places), 0.0)
 
 
-def _logged(values: "NDArray[np.float64]", floor: float) -> "NDArray[np.float64]":
-    """Return logarithms, scaled from 0 (the floor or less) to 1 (the maximum)."""
-    result: NDArray[np.float64] = 1 - np.log((values + floor) / (1 + floor)) / np.log(
-        floor / (1 + floor)
-    )
+def _walked(found: "Exploration") -> "NDArray[np.float64]":
+    """Return logarithms of PageRank, scaled from 0 (at `_LEAST_WALK`) to 1 (the maximum)."""
+    least = _LEAST_WALK
+    result: NDArray[np.float64] = 1 - np.log(
+        (normalised(found.walk) + least) / (1 + least)
+    ) / np.log(least / (1 + least))
     return result
 
 
@@ -68,7 +69,7 @@ def _telling(found: "Exploration") -> "NDArray[np.float64]":
 
 
 FEATURES: "Mapping[str, Callable[[Exploration], NDArray[np.float64]]]" = {
-    "walk": lambda f: _logged(normalised(f.walk), 1e-4),
+    "walk": _walked,
     "novelty": _novelty,
     "named": lambda f: f.near.named[f.rows],
     "links": lambda f: by_rank(_linked(f)),
@@ -87,6 +88,8 @@ WEIGHTS: Mapping[str, float] = {
 }
 """Fitted by `tools/fit_search.py`, none below 0."""
 
+_LEAST_WALK = 1e-4
+"""Added to a candidate's share of PageRank, as 0 has no logarithm."""
 _TIE = 1e-4
 """Scores that differ by less are equal; they are shown with four digits."""
 
