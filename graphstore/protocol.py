@@ -215,6 +215,7 @@ class FactStore(Protocol):
 
         Args:
             rows: ledger rows, each with a contribution or `None`.
+            calls: appended to the ledger of calls.
             summaries: document id to its summary T, which is final; unknown ids are ignored.
 
         Raises:
@@ -386,6 +387,7 @@ class RunLog(Protocol):
         """Return trails, newest first (by `created`, then by order of writing).
 
         Args:
+            limit: upper bound on the number of trails.
             id: return only the trail with this id.
         """
 

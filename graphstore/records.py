@@ -56,7 +56,7 @@ class NamespaceInfo:
 
 
 Places = Mapping[str, Mapping[str, int]]
-"""Name key to its places (`qrmem.types.turns.place_of`) with the occurrences in each."""
+"""Name key to its places (`qrmem.types.turns.scope_of`) with the occurrences in each."""
 
 
 @dataclass(frozen=True, slots=True)

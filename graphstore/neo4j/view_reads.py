@@ -17,7 +17,7 @@ from qrmem.graphstore.protocol import (
 from qrmem.graphstore.records import by_frequency
 from qrmem.graphstore.relations import relation_id
 from qrmem.types import Entity, Fact, Property, Question, Relation, Segment
-from qrmem.types.turns import place_of
+from qrmem.types.turns import scope_of
 
 _COUNTED = ("documents", "segments", "entities", "facts", "questions", "trails")
 
@@ -58,7 +58,7 @@ async def places(work: Work, keys: Collection[str]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     rows = await work.gathered("view_reads.places", sorted(map(short, keys)))
     for key, document, count in rows:
-        found[key][place_of(document)] += count
+        found[key][scope_of(document)] += count
     return found
 
 

@@ -26,7 +26,7 @@ from qrmem.graphstore.sqlite.lookup import (
     segment_numbers,
 )
 from qrmem.types import Entity, Fact, Property, Question
-from qrmem.types.turns import place_of
+from qrmem.types.turns import scope_of
 
 # CROSS JOIN fixes the order of joins: from the few picked rows outwards, whatever ANALYZE found.
 _OF_ENTITIES = """
@@ -92,7 +92,7 @@ def places(db: sqlite3.Connection, ns: str, keys: Collection[str]) -> dict[str, 
     )
     for key, document, forms in rows_in(db, sql, keys, namespace_number(db, ns)):
         count = sum(n for _, n in compression.forms_told(forms, key))
-        found[key][place_of(document)] += count
+        found[key][scope_of(document)] += count
     return found
 
 

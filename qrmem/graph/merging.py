@@ -33,7 +33,7 @@ from qrmem.graphstore.records import Places
 from qrmem.text.blocks import blocks_of
 from qrmem.text.names import split_key
 from qrmem.types import Merge, MergeDecision, Segment
-from qrmem.types.turns import place_of
+from qrmem.types.turns import scope_of
 
 T = TypeVar("T")
 Similar = Callable[[Sequence[NameRow]], Awaitable[Iterable[tuple[str, str, float]]]]
@@ -247,7 +247,7 @@ async def _resolve(
 
 def _places(rows: Rows, segments: Sequence[Segment]) -> Places:
     """Return where rows name the names."""
-    document_of = {segment.id: place_of(segment.document_id) for segment in segments}
+    document_of = {segment.id: scope_of(segment.document_id) for segment in segments}
     places: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows.mentions:
         places[row.name][document_of[row.segment_id]] += sum(count for _, count in row.forms)

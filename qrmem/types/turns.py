@@ -140,7 +140,7 @@ def numbered(id: str) -> int:
     return int(digits) if id.startswith(TURN) and is_number else 0
 
 
-def place_of(id: str) -> str:
+def scope_of(id: str) -> str:
     """Return a document's id, or one for all turns of a user."""
     user, slash, own = id.rpartition("/")
     return f"{user}{slash}{TURN}" if _TURN_ID.fullmatch(own) else id

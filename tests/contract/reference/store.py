@@ -58,7 +58,7 @@ from qrmem.types import (
     Trail,
     Where,
 )
-from qrmem.types.turns import place_of
+from qrmem.types.turns import scope_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -341,7 +341,7 @@ class ReferenceStore:
         for (id_, name), row in space.rows.mentions.items():
             if name in keys:
                 document = space.segments[id_].document_id
-                found[name][place_of(document)] += sum(count for _, count in row.forms)
+                found[name][scope_of(document)] += sum(count for _, count in row.forms)
         return found
 
     async def entities(self, ns: str, keys: Sequence[str]) -> Sequence[Entity]:
