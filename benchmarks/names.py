@@ -22,8 +22,8 @@ _NAMES = Path(__file__).parent.parent / "tests/eval/data/names"
 PEOPLE = _NAMES / "people.json", _NAMES / "people_of_other_books.json"
 """Two novels on which rules were tried, and three stories on which none was chosen.
 
-Beside them are people of thirteen more books; each file says which package its texts are from. Save
-them in one folder, under the names in the file, and give it with `--texts`.
+Beside them are people of more books and stories; each file says where its texts are from. Save
+those of a package in one folder, under the names in the file, and give it with `--texts`.
 """
 
 
@@ -59,11 +59,13 @@ def _measured(file: Path, folder: Path) -> Iterator[Figure]:
 
 
 def _text(folder: Path, name: str) -> str:
-    """Return a text: a file, or the story of one item of LongBench (`narrativeqa.json:1`)."""
+    """Return a text: a file, or one story of LongBench or QuALITY (`narrativeqa.json:1`)."""
     file, _, item = name.partition(":")
     text = (folder / file).read_text(encoding="utf-8", errors="replace")
     if not item:
         return text
+    if file.endswith(".jsonl"):
+        return str(json.loads(text.splitlines()[int(item)])["input"])
     story = str(json.loads(text)[item]["origin_prompt"]).partition("Story:")[2]
     return story.rpartition("Now, answer the question")[0]
 
