@@ -2,14 +2,21 @@
 
 One long document with a tree, many short ones, of which a third are turns of conversations, trails,
 and three entities that stand in a third of all segments each, some of them under a shorter name.
-Reading so much text takes an hour; what looks at a memory does not see who read it.
+Reading so much text takes an hour; what looks at a memory does not see who read it. Or the passages
+that a memory has read, written again under other ids.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 
+from qrmem.graph.view_rows import Rows, change_of, readings, rows_of
 from qrmem.graphstore import GraphStore, NamespaceInfo
 from qrmem.graphstore.protocol import EntityRow, FactRow, MentionRow, ViewUpdate
+from qrmem.llm.parallel import in_batches
 from qrmem.retrieval.trees.nodes import (
     StoredNode,
     node_key,
@@ -221,4 +228,70 @@ def _trail(n: int, book: Sequence[Segment]) -> Trail:
         steps=steps,
         usage=Usage(),
         created=f"2026-01-01T{n // 3600 % 24:02}:{n // 60 % 60:02}:{n % 60:02}Z",
+    )
+
+
+# --- copies --------------------------------------------------------------------------------------
+
+
+async def write_copies(store: GraphStore, ns: str, ids: Sequence[str], count: int) -> int:
+    """Write documents again under other ids, with all that was read in them.
+
+    Args:
+        store: the store.
+        ns: the namespace.
+        ids: the documents, which are copied in turn.
+        count: the number of copies; rounded up to whole batches.
+
+    Returns:
+        The number of characters that were written.
+    """
+    characters, left = 0, count
+    rounds = -(-count // len(ids))
+    for batch in in_batches(sorted(ids), _BATCH):
+        rows, documents = await _what_was_read(store, ns, batch)
+        for number in range(min(rounds, -(-left // len(batch)))):
+            renamed = partial("copy {}: {}".format, number)
+            copied = [_copy_of(*each, renamed) for each in documents]
+            await store.put_documents(ns, copied)
+            info = await store.namespace(ns)
+            assert info is not None
+            await store.apply(ns, info.revision, change_of(_rows_of_copy(rows, renamed)))
+            read = [LedgerRow(segment.id, "ok") for _, own in copied for segment in own]
+            await store.record(ns, [(row, None) for row in read])
+            characters += sum(len(document.text) for document, _ in copied)
+            left -= len(batch)
+    return characters
+
+
+async def _what_was_read(
+    store: GraphStore, ns: str, ids: Sequence[str]
+) -> tuple[Rows, list[tuple[Document, list[Segment]]]]:
+    """Return the rows of some documents, and the documents with their segments."""
+    found, rows = await store.unmerged(ns, *ids), Rows()
+    for read in readings(found.segments, found.contributions, found.said_at):
+        rows.add(rows_of(read))
+    titles = {info.id: info.title for info in await store.documents(ns, ids)}
+    grouped = groupby(found.segments, key=attrgetter("document_id"))
+    own = {id_: list(segments) for id_, segments in grouped}
+    texts = {id_: "\n\n".join(segment.text for segment in own[id_]) for id_ in own}
+    return rows, [(Document(texts[id_], titles[id_], id=id_), own[id_]) for id_ in own]
+
+
+def _copy_of(
+    document: Document, segments: Sequence[Segment], renamed: Callable[[str], str]
+) -> tuple[Document, list[Segment]]:
+    own_id = renamed(str(document.id))
+    return replace(document, id=own_id), [
+        replace(segment, id=renamed(segment.id), document_id=own_id) for segment in segments
+    ]
+
+
+def _rows_of_copy(rows: Rows, renamed: Callable[[str], str]) -> Rows:
+    return Rows(
+        [replace(row, segment_id=renamed(row.segment_id)) for row in rows.mentions],
+        [replace(row, segment_id=renamed(row.segment_id)) for row in rows.facts],
+        [replace(row, segment_id=renamed(row.segment_id)) for row in rows.questions],
+        {renamed(id_): counts for id_, counts in rows.index.items()},
+        {renamed(id_): digest for id_, digest in rows.merged.items()},
     )

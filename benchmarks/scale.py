@@ -1,11 +1,14 @@
 """Costs of a memory of many short passages: build, add one, search, recall, open, disk.
 
-    python -m benchmarks scale [--sizes 10000 100000] [--vectors] [--workers N] [--at-once N]
-        [--memory URI]
+    python -m benchmarks scale [--sizes 10000 100000] [--written N] [--vectors] [--workers N]
+        [--at-once N] [--memory URI]
 
 Passages are those of HotpotQA, then of 2WikiMultihopQA and MuSiQue (`QRMEM_DATA`), without a chat
 model; beyond some 17,000 they come again under other ids. Questions of HotpotQA say what is found:
-the share of their passages among the first 10 hits, as long as no passage came twice. `--vectors`
+the share of their passages among the first 10 hits, as long as no passage came twice. `--written N`
+then writes what was read into the store again and again, under other ids, up to N passages: reading
+a million takes hours, and what looks at a memory does not see who read it. It has no new names.
+`--vectors`
 puts a random unit vector of 384 dimensions to each segment and looks for the nearest ones: exact,
 among all of them and among half of the documents. `--at-once N` searches one by one, then N at
 once, by the clock. `--workers N` has 2,000 passages read by one
@@ -32,6 +35,7 @@ import numpy as np
 import qrmem
 from benchmarks.everyday import CORPORA, IN_A_FILE, Passages, fresh, size_of, steps
 from benchmarks.frame import Figure
+from benchmarks.large_memory import write_copies
 from benchmarks.multihop import folder, load
 from qrmem.agents.executor import ByWorkers, HowRead
 from qrmem.config import Settings
@@ -51,6 +55,7 @@ READ, WARM = 2_000, 400
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--sizes", nargs="*", type=int, default=[10_000, 100_000])
+    parser.add_argument("--written", type=int, default=0, help="then write copies; 0: none")
     parser.add_argument("--memory", default="", help="a store's URI; a new file if none is given")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--vectors", action="store_true", help="search vectors, too")
@@ -88,18 +93,26 @@ def measure(chosen: argparse.Namespace) -> Iterator[Figure]:
             size = wanted
             if max(map(len, writer.ids.values())) == 1:
                 yield from asyncio.run(_recall(where, writer, size))
-            for what, value in asyncio.run(steps(where, writer, chosen.rounds)).items():
-                yield Figure(f"{what}, {size} passages", value, "ms")
-            yield from fresh(where, writer, size, IN_A_FILE)
-            if not chosen.memory:
-                yield size_of(where, writer, size)
-            if chosen.at_once:
-                yield from asyncio.run(_at_once(where, writer, size, chosen.at_once))
-            if chosen.vectors:
-                for what, value in asyncio.run(_nearest(where)).items():
-                    yield Figure(f"{what}, {size} passages", value, "ms")
+            yield from _used(where, writer, size, chosen)
+        if size < chosen.written:
+            yield from _written(where, writer, size, chosen.written)
+            yield from _used(where, writer, chosen.written, chosen)
     if chosen.workers:
         yield from _read(chosen.workers)
+
+
+def _used(where: str, writer: Ordered, size: int, chosen: argparse.Namespace) -> Iterator[Figure]:
+    """Yield what it costs to use a memory of a size."""
+    for what, value in asyncio.run(steps(where, writer, chosen.rounds)).items():
+        yield Figure(f"{what}, {size} passages", value, "ms")
+    yield from fresh(where, writer, size, IN_A_FILE)
+    if not chosen.memory:
+        yield size_of(where, writer, size)
+    if chosen.at_once:
+        yield from asyncio.run(_at_once(where, writer, size, chosen.at_once))
+    if chosen.vectors:
+        for what, value in asyncio.run(_nearest(where)).items():
+            yield Figure(f"{what}, {size} passages", value, "ms")
 
 
 def _built(where: str, writer: Ordered, size: int, wanted: int) -> Iterator[Figure]:
@@ -116,6 +129,22 @@ def _built(where: str, writer: Ordered, size: int, wanted: int) -> Iterator[Figu
 async def _grow(where: str, writer: Ordered, size: int, wanted: int) -> None:
     async with qrmem.open(where, settings=Settings.from_env().with_(embedder="none")) as memory:
         await memory.add(writer.document(f"p{n:07}") for n in range(size, wanted))
+
+
+def _written(where: str, writer: Ordered, size: int, wanted: int) -> Iterator[Figure]:
+    began = time.perf_counter()
+    writer.written += asyncio.run(_copy(where, wanted - size))
+    cost = (time.perf_counter() - began) / (wanted - size) * 1000
+    yield Figure(f"written up to {wanted}, a passage", cost, "ms")
+
+
+async def _copy(where: str, count: int) -> int:
+    store = await open_store(where, Settings.from_env())
+    try:
+        (ns,) = await store.namespaces()
+        return await write_copies(store, ns, await store.document_ids(ns, prefix="p"), count)
+    finally:
+        await store.close()
 
 
 async def _recall(where: str, writer: Ordered, size: int) -> list[Figure]:
