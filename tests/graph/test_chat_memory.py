@@ -70,6 +70,14 @@ async def test_everything_recalled_is_within_the_cap() -> None:
             await memory.recall("harbour", tokens=-5)
 
 
+async def test_a_large_cap_is_filled_by_short_turns_that_match() -> None:
+    async with opened() as memory:
+        said = [("user", f"Heron number {n} stood by the lake.") for n in range(400)]
+        await memory.add_messages(said, session="old")
+        found = await memory.recall("Which herons did I mention?", tokens=20_000, session="new")
+        assert len(found.related) == 400
+
+
 @pytest.mark.parametrize("how", ["turns", "fragrel"])
 async def test_what_is_printed_of_it_is_within_the_cap(how: Any) -> None:
     said = [

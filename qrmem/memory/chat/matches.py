@@ -11,8 +11,10 @@ from qrmem.text.times import periods
 from qrmem.types import DocumentInfo
 from qrmem.types.turns import CHAT_KEY, ROLE_KEY, numbered, turn_number
 
-_CANDIDATES = 300
-"""Number of nearest parts by words, and again by vectors."""
+_CANDIDATES, _MOST_CANDIDATES = 300, 3_000
+"""Least and greatest number of nearest parts by words, and again by vectors."""
+_SHORT = 24
+"""Tokens of a short turn with its speaker and time: such turns may fill a large budget alone."""
 _STATED = 300
 """Number of the last turns in which users state something about themselves."""
 _WIDENED = 150
@@ -52,14 +54,16 @@ class Matches:
     wish_bonus: float
 
 
-async def matched(chat: Chat, prompt: str, last: int) -> Matches:
+async def matched(chat: Chat, prompt: str, last: int, tokens: int) -> Matches:
     """Return the turns that a prompt may need.
 
     Args:
         chat: the conversation.
         prompt: the prompt.
         last: number of the conversation's last turn.
+        tokens: room for turns; a large one needs more candidates.
     """
+    most = min(max(_CANDIDATES, tokens // _SHORT), _MOST_CANDIDATES)
     only = await only_of(chat)
     today = next((day_of(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
     times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
@@ -69,9 +73,9 @@ async def matched(chat: Chat, prompt: str, last: int) -> Matches:
         every = range(1, last + 1) if only is None else map(numbered, only)
         scores, matching, share = turn_ranking.openings(every), set[int](), 1.0
     else:
-        scores, matching, share = await _scored(chat, terms, only)
+        scores, matching, share = await _scored(chat, terms, only, most)
     if then:
-        scores_then, matching_then, _ = await _scored(chat, terms, then)
+        scores_then, matching_then, _ = await _scored(chat, terms, then, most)
         scores, matching = {**scores_then, **scores}, matching | matching_then
     wishes = await marked(chat, dialog.STANDING_KEY)
     stated: set[int] = set()
@@ -104,18 +108,19 @@ async def matched(chat: Chat, prompt: str, last: int) -> Matches:
 
 
 async def _scored(
-    chat: Chat, asked: PromptTerms, only: Collection[str] | None
+    chat: Chat, asked: PromptTerms, only: Collection[str] | None, most: int
 ) -> tuple[dict[tuple[int, str], float], set[int], float]:
     """Return the scores of parts by words and vectors, up to 1 each, and their share of the budget.
 
     Args:
         only: ids of the only documents to use; `None`: all.
+        most: nearest parts by words, and again by vectors.
 
     Returns:
         Scores by a turn's number and a segment's id ("" for a fact of the turn), the numbers of
         the turns that share a word with the prompt or are near in meaning, and the share.
     """
-    nearby = await chat.searcher.near(asked.text, _CANDIDATES, only)
+    nearby = await chat.searcher.near(asked.text, most, only)
     scores: dict[tuple[int, str], float] = {}
     matching: set[int] = set()
     bags = []

@@ -245,7 +245,7 @@ async def _best(
     It returns somewhat more than fits, and how many of the given tokens they may take: few if the
     prompt may be about nothing that was said.
     """
-    found = await matched(chat, prompt, last)
+    found = await matched(chat, prompt, last, tokens)
     more = 0
     if found.share < 1:
         tokens = int(LITTLE * tokens)
