@@ -153,6 +153,11 @@ _OWN_WORDS = re.compile(
     r"|brought up|bring up|ask(?:ed)?|told|tell|talk(?:ed)?|discuss(?:ed)?|raised?|shared?)\b",
     re.IGNORECASE,
 )
+_OWN_TURNS = re.compile(
+    rf"{_OWN_WORDS.pattern}|\bmy (?:discussions|messages|queries|questions|requests)\b",
+    re.IGNORECASE,
+)
+"""What the prompt asks for is what the user said: "did I mention", "my questions about"."""
 _PERSONAL = re.compile(r"\b(?:i|my|mine|we|our|ours)\b(?!\.)", re.IGNORECASE)
 _FOR_ONE = re.compile(r"\b(?:me|us)\b")
 _OWN_STATE = re.compile(
@@ -407,7 +412,7 @@ def in_context(
             session = places[number].session
             best[session] = max(best.get(session, 0.0), score)
     names_of_speakers = asked.names({place.speaker for place in places.values()})
-    is_asked = _OWN_WORDS.search(asked.text) is not None
+    is_asked = _OWN_TURNS.search(asked.text) is not None
     users = _USER_ASKED * max(own.values(), default=1.0) if is_asked else _USER
     return {
         number: _SESSION * best.get(place.session, 0.0)

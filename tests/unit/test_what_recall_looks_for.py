@@ -113,9 +113,15 @@ def test_a_summary_prefers_another_turn_to_more_of_the_same(
 
 
 @pytest.mark.parametrize("best", [1.0, 2.0])
-def test_what_users_asked_goes_before_long_answers_with_and_without_vectors(best: float) -> None:
+@pytest.mark.parametrize(
+    "prompt",
+    ["In which order did I mention the crane?", "How did my questions about the crane change?"],
+)
+def test_what_users_asked_goes_before_long_answers_with_and_without_vectors(
+    prompt: str, best: float
+) -> None:
     """With vectors the scores of parts are twice as high, and so is the bonus."""
     places = {1: Place("s", "", True, None), 9: Place("s", "", False, None)}
     own = {1: 0.5 * best, 9: best}
-    context = in_context(places, own, PromptTerms("In which order did I mention the crane?"))
+    context = in_context(places, own, PromptTerms(prompt))
     assert own[1] + context[1] > own[9] + context[9]
