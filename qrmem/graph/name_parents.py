@@ -31,7 +31,6 @@ from qrmem.text.aliases import (
     BEFORE_GIVEN,
     COURTESY,
     KIN,
-    MEN,
     NOBLE,
     RANKS,
     core_of,
@@ -127,8 +126,7 @@ class _Case:
         fitting = self._fitting()
         if not fitting:
             return ""
-        block = self._without_other_forms(fitting)
-        block = self._without_rare_names(block, [n for n in fitting if n in block])
+        block = self._without_rare_names(self._block, fitting)
         block = self._without_rare_titles(block, [n for n in fitting if n in block])
         fitting = [other for other in fitting if other in block]
         kind = self._kind
@@ -151,72 +149,23 @@ class _Case:
         titles, words = self._titles, self._words
         if not titles or not words or not _OCCASIONAL.issuperset(titles):
             return ""
-        named = [titled(split_key(name)[0]) for name in self._block]
-        if any(set(titles) & set(more) and len(full) > len(words) for more, full in named):
-            return ""
         if self._is_of_family(words):
             return ""
         if sex(titles, ()) == "f" and sex((), (words[0], "")) != "f":
             return ""
         bare = " ".join(words)
         keys = [key for key in self._block if split_key(key)[0] == bare]
-        keys.sort(key=lambda key: split_key(key)[1], reverse=True)
         count = self._count(bare)
         if not keys or any(split_key(key)[1] not in ("", "PERSON") for key in keys):
             return ""
         if self._count(self._norm) * _RARELY > count:
             return ""
-        case = _Case(self._uses, keys[0], self._block)
-        return "" if case._is_open(count) else max(keys, key=lambda key: self._uses[key].count)
+        return max(keys, key=lambda key: (self._uses[key].count, key))
 
     def _is_of_family(self, words: Sequence[str]) -> bool:
         """Whether words are a surname that women have, too."""
         names = (titled(split_key(name)[0]) for name in self._block)
         return not is_given_name(words[0]) and any(sex(*name) == "f" for name in names)
-
-    def _is_of_relative(self, fuller: str) -> bool:
-        """Whether a fuller name is the same surname with a rare title: Crawford's uncle."""
-        titles, words = titled(fuller)
-        if self._titles or not titles or words != self._words:
-            return False
-        if not _OCCASIONAL.issuperset(titles):
-            return False
-        is_rare = self._count(fuller) * _RARELY <= self._count(self._norm)
-        return is_rare and self._is_of_family(words)
-
-    def _is_open(self, count: int) -> bool:
-        """Whether it is open which of several people a bare name means."""
-        least = len(self._words)
-        full = [
-            name
-            for name in self._fitting()
-            if len(core_of(split_key(name)[0])) > least
-            and self._count(split_key(name)[0]) * _SELDOM > count
-        ]
-        return bool(full) and not self.parent()
-
-    def _without_other_forms(self, fitting: Sequence[str]) -> Sequence[str]:
-        """Return the block of a short given name without full names that have another form of it.
-
-        Where Ben Rogers is named as often, Ben is not Benny Taylor; nor, if Ben is named often,
-        Benjamin Hale.
-        """
-        first, base = self._words[:1], core_of(self._norm)[:1]
-        if first == base:
-            return self._block
-        forms = {name: titled(split_key(name)[0])[1] for name in self._block}
-        full = [n for n, words in forms.items() if len(words) > 1]
-        exact = [n for n in full if n in fitting and forms[n][:1] == first]
-        most = max((self._count(split_key(name)[0]) for name in exact), default=0)
-        is_often = self._count(self._norm) >= _SELDOM
-        others = {
-            name
-            for name in full
-            if forms[name][:1] not in ((first,) if is_often else (first, base))
-            and core_of(split_key(name)[0])[:1] == base
-            and self._count(split_key(name)[0]) <= most
-        }
-        return [name for name in self._block if name not in others]
 
     def _without_rare_names(self, block: Sequence[str], fitting: Sequence[str]) -> Sequence[str]:
         """Return a block without fuller names that are too rare to be meant by a common name.
@@ -338,7 +287,7 @@ class _Case:
             return False
         if is_after_no_name(self._key, other) or is_of_wife(norm, fuller):
             return False
-        if is_daughter(norm, fuller) or self._is_of_relative(fuller):
+        if is_daughter(norm, fuller):
             return False
         alike = [n for n in block if own_block(n) == own_block(other) and not is_of_husband(n)]
         alike = [other] if is_of_husband(other) else alike
@@ -374,7 +323,7 @@ class _Case:
         for full in (titled(split_key(other)[0])[1] for other in others):
             if full[1:][-1:] == words:
                 of_two = max(self._count(f"{title}{' '.join(full)}") for title in (before, "mrs "))
-                is_often = of_two >= (1 if is_husband else _OFTEN) and of_two * _SELDOM > count
+                is_often = of_two >= (1 if is_husband else _OFTEN)
                 if is_often and self._may_be_another(titles, full, count):
                     return True
         return False
@@ -417,8 +366,6 @@ class _Case:
         if is_of_another_given(norm, fuller):
             return False
         if self._has_wife(norm) and sex((), core_of(fuller)) == "f":
-            return False
-        if self._display(key).islower() and not self._display(other).islower():
             return False
         few, many = plain_words(norm), plain_words(fuller)
         if all(word.isdigit() for word in few):
@@ -487,8 +434,7 @@ class _Case:
             return True
         titles = {titles_of(split_key(other)[0]) for other in alike}
         titles = {one for one in titles if one == self._titles or not KIN.intersection(one)}
-        if "miss" in self._titles and any(MEN & {*titles_of(split_key(k)[0])} for k in block):
-            # Beside a husband Mrs and Lady are his wife, so that a woman's full name is the Miss's.
+        if "miss" in self._titles:  # A wife is rarely named in full: such a name is the Miss's.
             titles = {one for one in titles if not WIFE.intersection(one)}
         of_two = any(speak_of_two(a, b) for a, b in combinations(sorted(titles), 2))
         return of_two and bool(self._titles)

@@ -373,9 +373,7 @@ def person(surface: str, count: int) -> NameUse:
         ([person("Dr. Hale", 9), person("Mrs. Hale", 2)], (0, 1)),
         # Lady Clara is the daughter of a lord of that surname, not his wife.
         ([person("Lady St. Clair", 5), person("Lady Clara St. Clair", 2)], (0, 1)),
-        # Who has a rank in a family may be an uncle.
-        ([person("Ford", 90), person("Admiral Ford", 2), person("Miss Ford", 60)], (0, 1)),
-        # Somebody else is named in full with the rank, or several people have the given name.
+        # Somebody else is named in full with the rank.
         (
             [
                 person("Nicholas", 110),
@@ -384,15 +382,6 @@ def person(surface: str, count: int) -> NameUse:
                 person("Prince Nicholas Hale", 11),
             ],
             (0, 2),
-        ),
-        (
-            [
-                person("Harry", 40),
-                use("Harry Ford", count=9),
-                use("Harry Hale", count=9),
-                person("Prince Harry", 2),
-            ],
-            (0, 3),
         ),
         # An aunt has her niece's name, but a woman no man's; a miss is no thing.
         ([person("Aunt Clara", 7), person("Miss Clara", 24), person("Miss Clara Ford", 4)], (0, 2)),
@@ -433,6 +422,8 @@ def test_two_of_a_family_stay_apart(names: list[NameUse], apart: tuple[int, int]
         ([person("Prince Ivan", 40), person("Prince Ivan Ford", 3)], (0, 1)),
         ([person("Judge Ford", 9), use("Giles Ford", count=6)], (0, 1)),
         ([person("Mrs. Ford", 9), use("Anna Ford", count=9)], (0, 1)),
+        # A wife is rarely named in full: such a name is the daughter's.
+        ([person("Mrs. Ford", 6), person("Miss Ford", 5), use("Anna Ford")], (1, 2)),
         ([use("Mandy Ford", count=2), use("Ford", count=9)], (0, 1)),
         ([use("Natalia", count=900), use("Natalia Ford", count=5)], (0, 1)),
         ([use("Jane", count=180), use("Jane Ford", count=4), use("Jane Hale")], (0, 1)),
@@ -465,7 +456,6 @@ def test_two_of_a_family_stay_apart(names: list[NameUse], apart: tuple[int, int]
             ],
             (0, 2),
         ),
-        ([use("Ben", count=12), use("Ben Ford", count=7), use("Benny Hale")], (0, 1)),
         ([use("Tom", count=70), use("Tom Ford", count=14), person("Thomas", 7)], (0, 1)),
         ([use("Huck", count=240), use("Huckleberry Ford")], (0, 1)),
         ([person("Mrs. Ford", 5), person("Nurse Ford", 1)], (0, 1)),
