@@ -275,14 +275,32 @@ _INITIAL = re.compile(r"(?:[^\W\d_]\.\s?)+")
 _NEXT = re.compile(r"\s([a-z]+)\b")
 _BEFORE = re.compile(r"\b([a-z]+)\s\Z")
 _VERBS_BEFORE = voc.SPEECH_VERBS - {"asked", "answered"}
+_SAID = r"(?:said|says|asked|answered|added)"
+_AFTER_QUOTE = re.compile(rf"[”\"»’']\s(?P<verb>{_SAID}\s)?\Z")
+_SAID_NEXT = re.compile(rf"\s{_SAID}\b(?P<quote>(?:\s[a-z]+){{0,3}}[,:]\s[“\"«‘'])?")
 
 
 def _speaks(text: str, run: CapitalRun) -> bool:
+    """Whether a name is the subject of a verb that only people have, or says a quotation.
+
+    "Said" and "announced" without a quotation also have firms and papers.
+    """
     following = _NEXT.match(text, run.end)
     if following and following.group(1) in voc.SPEECH_VERBS:
         return True
     before = _BEFORE.search(text, max(0, run.start - 12), run.start)
-    return before is not None and before.group(1) in _VERBS_BEFORE
+    if before is not None and before.group(1) in _VERBS_BEFORE:
+        return True
+    return _is_quoted(text, run)
+
+
+def _is_quoted(text: str, run: CapitalRun) -> bool:
+    """Whether a name says a quotation that stands before or after it."""
+    quoted = _AFTER_QUOTE.search(text, max(0, run.start - 12), run.start)
+    if quoted and quoted["verb"]:
+        return True
+    said = _SAID_NEXT.match(text, run.end)
+    return bool(said and (quoted or said["quote"]))
 
 
 def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_TaggedName]:

@@ -30,7 +30,6 @@ from qrmem.graph.name_people import (
 from qrmem.text.aliases import (
     BEFORE_GIVEN,
     COURTESY,
-    KIN,
     NOBLE,
     RANKS,
     core_of,
@@ -367,6 +366,8 @@ class _Case:
             return False
         if self._has_wife(norm) and sex((), core_of(fuller)) == "f":
             return False
+        if self._display(key).islower() and not self._display(other).islower():
+            return False
         few, many = plain_words(norm), plain_words(fuller)
         if all(word.isdigit() for word in few):
             return False
@@ -433,7 +434,6 @@ class _Case:
         if self._kind and not split_key(target)[1] and len(kinds) > 1:
             return True
         titles = {titles_of(split_key(other)[0]) for other in alike}
-        titles = {one for one in titles if one == self._titles or not KIN.intersection(one)}
         if "miss" in self._titles:  # A wife is rarely named in full: such a name is the Miss's.
             titles = {one for one in titles if not WIFE.intersection(one)}
         of_two = any(speak_of_two(a, b) for a, b in combinations(sorted(titles), 2))

@@ -62,9 +62,6 @@ COURTESY = word_set(
 )
 """Titles of which one person may have several; they tell no rank."""
 
-KIN = word_set(listed("titles-of-kin"))
-"""Titles that some relatives give to a person: they do not say that another one is wrong."""
-
 _CALLINGS = word_set("father brother sister nurse")
 """Titles of which a person may have one beside a title of courtesy."""
 
@@ -172,7 +169,6 @@ class _Name:
         words: all other words, numbers in digits; without an inner "the".
         core: the same without generation and company form; Lizzy is Elizabeth.
         generation: `jr`, `sr` or "".
-        numerals: positions of Roman numerals in `core`.
         place: number of last words after a comma: Springfield, Illinois.
         compounds: the words of each hyphenated word.
         sex: sex by the titles or a given name.
@@ -185,7 +181,6 @@ class _Name:
     words: tuple[str, ...]
     core: tuple[str, ...]
     generation: str
-    numerals: frozenset[int]
     place: int
     compounds: tuple[frozenset[str], ...]
     sex: str
@@ -211,7 +206,7 @@ def is_alias(short: str, long: str) -> bool:
     if designate_apart(a.core, b.core):
         return False
     if a.numbers != b.numbers:
-        return _is_acronym(a.acronym, b.words) or _is_without_numeral(a, b)
+        return _is_acronym(a.acronym, b.words)
     return _is_initialled(a.core, b.core) or _is_acronym(a.acronym, b.words) or _is_part(a, b)
 
 
@@ -250,8 +245,7 @@ def _parts(norm: str) -> _Parts:
 
 @lru_cache(maxsize=1 << 13)
 def _parsed(name: str) -> _Name:
-    titles, rest, words, core, generation = _parts(normalise_name(name))
-    numerals = frozenset(i for i in range(len(core)) if rest[i] != core[i] and roman(rest[i]))
+    titles, _, words, core, generation = _parts(normalise_name(name))
     place = len(normalise_name(name.partition(",")[2]).split()) if "," in name else 0
     joined = (word for word in name.split() if "-" in word.strip("-")) if "-" in name else ()
     compounds = tuple(frozenset(normalise_name(word).split()) for word in joined)
@@ -260,7 +254,6 @@ def _parsed(name: str) -> _Name:
         words=words,
         core=core,
         generation=generation,
-        numerals=numerals,
         place=place,
         compounds=compounds,
         sex=sex(titles, core),
@@ -305,16 +298,6 @@ def plain_spelling(words: Sequence[str]) -> str:
     elif 1 not in map(len, words):  # the usual case
         return text
     return _LONE_LETTERS.sub(r"\1", text)
-
-
-def _is_without_numeral(a: _Name, b: _Name) -> bool:
-    """Henry for King Henry IV; not Rocky for Rocky II, which is another thing."""
-    words_kept = tuple(word for i, word in enumerate(b.core) if i not in b.numerals)
-    if a.numbers or numbers(words_kept) or not b.numerals:
-        return False
-    place = min(b.numerals)
-    is_person = bool(b.titles) or b.core[place + 1 : place + 2] == ("of",)
-    return is_person and a.core == b.core[:place]
 
 
 def _is_initialled(a: Sequence[str], b: Sequence[str]) -> bool:

@@ -135,6 +135,24 @@ def test_strong_evidence_gives_a_type_and_weak_evidence_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "is_person"),
+    [
+        ("“Bring the map,” said Ilagin, and closed the door.", True),
+        ('"Bring the map," Ilagin added.', True),
+        ("‘Where is the map?’ asked Ilagin.", True),
+        ("Then Ilagin said to him, “Bring the map.”", True),
+        ("Ilagin said that prices would rise.", False),
+        ("A note said Ilagin had closed the door.", False),
+        ("They asked Ilagin, and he came.", False),
+        ("“Bring the map.” Ilagin closed the door.", False),
+    ],
+)
+def test_who_is_quoted_is_a_person(text: str, is_person: bool) -> None:
+    (mention,) = (m for m in tagged(text).mentions if m.name == "Ilagin")
+    assert mention.type == ("PERSON" if is_person else "")
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("и тогда Анна встретила Вронского в Москве.", ["Анна", "Вронского", "Москве"]),
