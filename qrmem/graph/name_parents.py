@@ -12,7 +12,6 @@ from qrmem.graph.name_people import (
     by_fullness,
     family_of,
     fullness,
-    is_after_no_name,
     is_daughter,
     is_given_name,
     is_of_another_given,
@@ -284,7 +283,7 @@ class _Case:
         fuller = split_key(other)[0]
         if is_of_husband(other) and not WIFE.intersection(titles):
             return False
-        if is_after_no_name(self._key, other) or is_of_wife(norm, fuller):
+        if self._is_run_on(other) or is_of_wife(norm, fuller):
             return False
         if is_daughter(norm, fuller):
             return False
@@ -305,6 +304,23 @@ class _Case:
         if self._words[:1] == titled(fuller)[1][:1]:
             return True
         return not is_short_form or not any(ranks_of(split_key(name)[0]) for name in alike)
+
+    def _is_run_on(self, other: str) -> bool:
+        """Whether a given name closes a longer name as no surname: dearest Jane, (on) Earth Asa.
+
+        Such a name is known, or begins full names beside which the longer name is rare.
+        """
+        given, (titles, words) = self._words, titled(split_key(other)[0])
+        if titles or len(given) != 1 or len(words) < 2 or words[-1:] != given or len(words[0]) < 2:
+            return False
+        if not sex((), words) and is_given_name(given[0]):
+            return True
+        count = self._uses[other].count
+        is_name = len(words) == 2 and bool(sex((), words))
+        if is_name or count * _SELDOM > self._count(self._norm):
+            return False
+        full = [n for n in self._block if titled(split_key(n)[0])[1][:-1][:1] == given]
+        return sum(self._uses[n].count for n in full) > count
 
     def _is_told_apart(self, key: str, others: Sequence[str]) -> bool:
         """Whether a title and surname mean somebody else than one of some full names with it.
@@ -406,7 +422,7 @@ class _Case:
         rivals = []
         for other in block:
             fuller, kind = split_key(other)
-            if is_of_husband(other) or is_after_no_name(key, other):
+            if is_of_husband(other) or self._is_run_on(other):
                 continue
             if is_short_form and (ranks_of(fuller) or own_block(other) == own_block(key)):
                 continue

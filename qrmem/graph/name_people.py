@@ -62,13 +62,6 @@ def family_of(norm: str, block: Sequence[str]) -> list[str]:
     return [n for n in full if not titles_of(split_key(n)[0]) and is_person(*split_key(n))]
 
 
-def is_after_no_name(key: str, other: str) -> bool:
-    """Whether a given name closes a longer name as no surname: dearest Jane, come Emma."""
-    given, (titles, words) = titled(split_key(key)[0])[1], titled(split_key(other)[0])
-    is_last = len(given) == 1 and len(words) > 1 and words[-1:] == given and not titles
-    return is_last and is_given_name(given[0]) and not sex((), words) and len(words[0]) > 1
-
-
 def is_of_another_given(norm: str, fuller: str) -> bool:
     """Whether a name has Sir or Dame, and another given name than a fuller one."""
     if not _GIVEN_FOLLOWS.intersection(titles_of(norm)):

@@ -445,6 +445,8 @@ def test_two_of_a_family_stay_apart(names: list[NameUse], apart: tuple[int, int]
         ([person("Vera", 60), use("Vera Ford"), person("Countess Vera", 2)], (1, 2)),
         ([person("Dr. Ford", 2), person("Doctor Ford", 1), person("Mrs. Ford", 8)], (0, 1)),
         ([person("Father Ford", 9), person("Mr. Ford", 2), use("Ford", count=9)], (0, 1)),
+        # A name after another one is no surname: On Earth Asa woke.
+        ([person("Asa", 47), use("Asa Ford", count=2), use("Earth Asa")], (0, 1)),
         # A capital at the head of a sentence is no other Ford.
         (
             [
