@@ -141,8 +141,7 @@ class _Case:
         """Return the bare name of a person whom the name gives a title that is rare, or "".
 
         Where Emma is Emma throughout, Miss Emma is Emma, and General Kutuzov is Kutuzov. Who has a
-        rank may be a relative, though, if the text knows a family of the surname, or if somebody
-        is named in full with it.
+        rank may be a relative, though, if the text knows a family of the surname.
         """
         titles, words = self._titles, self._words
         if not titles or not words or not _OCCASIONAL.issuperset(titles):
