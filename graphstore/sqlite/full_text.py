@@ -199,36 +199,8 @@ def matching(
     among: Collection[str] | None = None,
 ) -> list[str]:
     """Return the segments with a term of every group, best first by BM25."""
-    import numpy as np
-
-    vocabulary_known = vocabulary(db, ns, list({term for group in groups for term in group}))
-    rarest = [_rarest(group, vocabulary_known.frequencies) for group in groups]
-    if not groups or not all(rarest):
-        return []
-    number = namespace_number(db, ns)
-    allowed = None if documents is None else _segments_of(db, number, documents)
-    if among is not None:
-        among_numbers = set(segment_numbers(db, number, among).values())
-        allowed = among_numbers if allowed is None else allowed & among_numbers
-    segment_numbers_found: Collection[int] | None = allowed
-    segments_by_term: dict[str, NDArray[np.int64]] = {}
-    for group in sorted(
-        rarest, key=lambda group: sum(map(vocabulary_known.frequencies.__getitem__, group))
-    ):
-        by_term = _occurrences(db, number, group, segment_numbers_found)
-        segments_by_term |= by_term
-        segment_numbers_found = np.unique(np.concatenate(list(by_term.values()))).tolist()
-    weights = {term: vocabulary_known.rarity(term) for group in rarest for term in group}
-    best = _best(
-        db,
-        vocabulary_known.mean_length,
-        weights,
-        segments_by_term,
-        np.array(segment_numbers_found or (), np.int64),
-        limit,
-    )
-    ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", best))
-    return [ids[num] for num in best]
+    (found,) = matching_each(db, ns, [groups], limit, documents, among=among)
+    return found
 
 
 def matching_each(
@@ -241,7 +213,40 @@ def matching_each(
     among: Collection[str] | None = None,
 ) -> list[list[str]]:
     """Return the result of `matching` for each query."""
-    return [matching(db, ns, groups, limit, documents, among=among) for groups in queries]
+    # Counting the segments of a frequent term takes long: each is counted once for all queries.
+    used = {term for groups in queries for group in groups for term in group}
+    known = vocabulary(db, ns, list(used))
+    number = namespace_number(db, ns)
+    allowed = None if documents is None else _segments_of(db, number, documents)
+    if among is not None:
+        among_numbers = set(segment_numbers(db, number, among).values())
+        allowed = among_numbers if allowed is None else allowed & among_numbers
+    return [_matching(db, number, known, groups, limit, allowed) for groups in queries]
+
+
+def _matching(
+    db: sqlite3.Connection,
+    ns: int,
+    known: Vocabulary,
+    groups: Sequence[Sequence[str]],
+    limit: int,
+    allowed: Collection[int] | None,
+) -> list[str]:
+    import numpy as np
+
+    rarest = [_rarest(group, known.frequencies) for group in groups]
+    if not groups or not all(rarest):
+        return []
+    found, held = allowed, dict[str, "NDArray[np.int64]"]()
+    for group in sorted(rarest, key=lambda group: sum(map(known.frequencies.__getitem__, group))):
+        by_term = _occurrences(db, ns, group, found)
+        held |= by_term
+        found = np.unique(np.concatenate(list(by_term.values()))).tolist()
+    weights = {term: known.rarity(term) for group in rarest for term in group}
+    segments = np.array(found or (), np.int64)
+    best = _best(db, known.mean_length, weights, held, segments, limit)
+    ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", best))
+    return [ids[num] for num in best]
 
 
 def _occurrences(
