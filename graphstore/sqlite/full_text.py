@@ -213,7 +213,7 @@ def matching_each(
     among: Collection[str] | None = None,
 ) -> list[list[str]]:
     """Return the result of `matching` for each query."""
-    # Counting the segments of a frequent term takes long: each is counted once for all queries.
+    # The queries of a search share most terms, and reading a frequent one takes long.
     used = {term for groups in queries for group in groups for term in group}
     known = vocabulary(db, ns, list(used))
     number = namespace_number(db, ns)
@@ -221,13 +221,14 @@ def matching_each(
     if among is not None:
         among_numbers = set(segment_numbers(db, number, among).values())
         allowed = among_numbers if allowed is None else allowed & among_numbers
-    return [_matching(db, number, known, groups, limit, allowed) for groups in queries]
+    occurrences = _Occurrences(db, number)
+    return [_matching(db, known, occurrences, groups, limit, allowed) for groups in queries]
 
 
 def _matching(
     db: sqlite3.Connection,
-    ns: int,
     known: Vocabulary,
+    occurrences: "_Occurrences",
     groups: Sequence[Sequence[str]],
     limit: int,
     allowed: Collection[int] | None,
@@ -237,35 +238,43 @@ def _matching(
     rarest = [_rarest(group, known.frequencies) for group in groups]
     if not groups or not all(rarest):
         return []
-    found, held = allowed, dict[str, "NDArray[np.int64]"]()
+    found = None if allowed is None else np.array(sorted(allowed), np.int64)
+    held: dict[str, NDArray[np.int64]] = {}
     for group in sorted(rarest, key=lambda group: sum(map(known.frequencies.__getitem__, group))):
-        by_term = _occurrences(db, ns, group, found)
+        by_term = occurrences.of(group)
+        if found is not None:
+            by_term = {term: held_by[np.isin(held_by, found)] for term, held_by in by_term.items()}
         held |= by_term
-        found = np.unique(np.concatenate(list(by_term.values()))).tolist()
+        found = np.unique(np.concatenate(list(by_term.values())))
     weights = {term: known.rarity(term) for group in rarest for term in group}
-    segments = np.array(found or (), np.int64)
-    best = _best(db, known.mean_length, weights, held, segments, limit)
+    assert found is not None
+    best = _best(db, known.mean_length, weights, held, found, limit)
     ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", best))
     return [ids[num] for num in best]
 
 
-def _occurrences(
-    db: sqlite3.Connection, ns: int, group: Sequence[str], among: Collection[int] | None
-) -> "dict[str, NDArray[np.int64]]":
-    """Return the segments that contain each term, out of all or some, with its count in each."""
-    import numpy as np
+class _Occurrences:
+    """The segments with each term of a namespace; each term is read once."""
 
-    # One row for each term: Python releases and takes its lock again for each row.
-    query = "SELECT group_concat(o.doc) FROM occurrence o WHERE o.term = w.value"
-    values = [_as_json(_namespaced(ns, term) for term in group)]
-    if among is not None:
-        query += " AND +o.doc IN (SELECT value FROM json_each(?))"
-        values.insert(0, _as_json(among))
-    rows = db.execute(f"SELECT w.key, ({query}) FROM json_each(?) w", values)
-    segments_by_term = {
-        group[place]: np.fromstring(text or "", np.int64, sep=",") for place, text in rows
-    }
-    return {term: segments_by_term[term] for term in group}
+    def __init__(self, db: sqlite3.Connection, ns: int) -> None:
+        self._db = db
+        self._ns = ns
+        self._read: dict[str, NDArray[np.int64]] = {}
+
+    def of(self, group: Sequence[str]) -> "dict[str, NDArray[np.int64]]":
+        """Return the segments that contain each term, as often as they contain it."""
+        import numpy as np
+
+        missing = [term for term in group if term not in self._read]
+        # One row for each term: Python releases and takes its lock again for each row.
+        rows = self._db.execute(
+            "SELECT w.key, (SELECT group_concat(o.doc) FROM occurrence o WHERE o.term = w.value)"
+            " FROM json_each(?) w",
+            (_as_json(_namespaced(self._ns, term) for term in missing),),
+        )
+        for place, text in rows if missing else ():
+            self._read[missing[place]] = np.fromstring(text or "", np.int64, sep=",")
+        return {term: self._read[term] for term in group}
 
 
 def _best(
