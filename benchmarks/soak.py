@@ -151,8 +151,9 @@ async def _namespaces(where: str) -> AsyncGenerator[None]:
     draw = random.Random(2)
     for number in count():
         async with qrmem.open(where, namespace=f"user{number}", settings=_settings()) as memory:
-            await memory.add([{"id": "d", "text": _text(draw)}])
-            await memory.search("Who spoke of " + draw.choice(_WORDS) + "?")
+            text = _text(draw)
+            await memory.add([{"id": "d", "text": text}])
+            await memory.search(f"Who spoke of {draw.choice(text.split()[8:20])}?")
         yield
 
 
