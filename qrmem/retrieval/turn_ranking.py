@@ -154,10 +154,14 @@ _OWN_WORDS = re.compile(
     re.IGNORECASE,
 )
 _OWN_TURNS = re.compile(
-    rf"{_OWN_WORDS.pattern}|\bmy (?:discussions|messages|queries|questions|requests)\b",
+    rf"{_OWN_WORDS.pattern}|\bmy (?:discussions|questions)\b"
+    r"|\b(?:across|based on)(?: all)? my (?:messages|queries|requests)\b",
     re.IGNORECASE,
 )
-"""What the prompt asks for is what the user said: "did I mention", "my questions about"."""
+"""What the prompt asks for is what the user said: "did I mention", "my questions about".
+
+Messages, queries and requests may also be those of a program: "how can my queries be faster?"
+"""
 _PERSONAL = re.compile(r"\b(?:i|my|mine|we|our|ours)\b(?!\.)", re.IGNORECASE)
 _FOR_ONE = re.compile(r"\b(?:me|us)\b")
 _OWN_STATE = re.compile(

@@ -115,7 +115,11 @@ def test_a_summary_prefers_another_turn_to_more_of_the_same(
 @pytest.mark.parametrize("best", [1.0, 2.0])
 @pytest.mark.parametrize(
     "prompt",
-    ["In which order did I mention the crane?", "How did my questions about the crane change?"],
+    [
+        "In which order did I mention the crane?",
+        "How did my questions about the crane change?",
+        "How many columns are to be added across my requests?",
+    ],
 )
 def test_what_users_asked_goes_before_long_answers_with_and_without_vectors(
     prompt: str, best: float
@@ -125,3 +129,11 @@ def test_what_users_asked_goes_before_long_answers_with_and_without_vectors(
     own = {1: 0.5 * best, 9: best}
     context = in_context(places, own, PromptTerms(prompt))
     assert own[1] + context[1] > own[9] + context[9]
+
+
+@pytest.mark.parametrize("thing", ["messages", "queries", "requests"])
+def test_queries_of_a_program_do_not_ask_for_what_the_user_said(thing: str) -> None:
+    places = {1: Place("s", "", True, None), 9: Place("s", "", False, None)}
+    own = {1: 0.5, 9: 1.0}
+    context = in_context(places, own, PromptTerms(f"How can my {thing} be made faster?"))
+    assert own[1] + context[1] < own[9] + context[9]
