@@ -277,6 +277,7 @@ _BEFORE = re.compile(r"\b([a-z]+)\s\Z")
 _VERBS_BEFORE = voc.SPEECH_VERBS - {"asked", "answered"}
 _SAID = r"(?:said|says|asked|answered|added)"
 _AFTER_QUOTE = re.compile(rf"[”\"»’']\s(?P<verb>{_SAID}\s)?\Z")
+_NO_SUBJECT = re.compile(r"\b(?:at|by|for|from|in|of|on)\s\Z")
 _SAID_NEXT = re.compile(rf"\s{_SAID}\b(?P<quote>(?:\s[a-z]+){{0,3}}[,:]\s[“\"«‘'])?")
 
 
@@ -285,6 +286,8 @@ def _speaks(text: str, run: CapitalRun) -> bool:
 
     "Said" and "announced" without a quotation also have firms and papers.
     """
+    if _NO_SUBJECT.search(text, max(0, run.start - 12), run.start):
+        return False  # the mayor of London said, a spokesman for Apple said
     following = _NEXT.match(text, run.end)
     if following and following.group(1) in voc.SPEECH_VERBS:
         return True

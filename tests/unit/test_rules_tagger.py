@@ -145,6 +145,9 @@ def test_strong_evidence_gives_a_type_and_weak_evidence_none() -> None:
         ("A note said Ilagin had closed the door.", False),
         ("They asked Ilagin, and he came.", False),
         ("“Bring the map.” Ilagin closed the door.", False),
+        ("The mayor of Ilagin said, “Bring the map.”", False),
+        ("A spokesman for Ilagin said: “Bring the map.”", False),
+        ("A clerk in Ilagin replied that the map was lost.", False),
     ],
 )
 def test_who_is_quoted_is_a_person(text: str, is_person: bool) -> None:
