@@ -275,10 +275,16 @@ _INITIAL = re.compile(r"(?:[^\W\d_]\.\s?)+")
 _NEXT = re.compile(r"\s([a-z]+)\b")
 _BEFORE = re.compile(r"\b([a-z]+)\s\Z")
 _VERBS_BEFORE = voc.SPEECH_VERBS - {"asked", "answered"}
-_SAID = r"(?:said|says|asked|answered|added)"
-_AFTER_QUOTE = re.compile(rf"[”\"»’']\s(?P<verb>{_SAID}\s)?\Z")
+_SAID = r"(?P<verb>said|says|asked|answered|added)"
+_OPENS = {"”": "“", '"': '"', "»": "«", "’": "‘", "'": "'"}
+_CLOSES = {opening: closing for closing, opening in _OPENS.items()}
+_AFTER_QUOTE = re.compile(rf"[”\"»’']\s(?:{_SAID}\s)?\Z")
 _NO_SUBJECT = re.compile(r"\b(?:at|by|for|from|in|of|on)\s\Z")
-_SAID_NEXT = re.compile(rf"\s{_SAID}\b(?P<quote>(?:\s[a-z]+){{0,3}}[,:]\s[“\"«‘'])?")
+_SAID_NEXT = re.compile(rf"\s{_SAID}\b(?:(?:\s[a-z]+){{0,3}}[,:]\s(?P<quote>[“\"«‘']))?")
+_OF_ONE = re.compile(r"\b(?:I|me|my|myself)\b")
+_STORY = re.compile(rf"[”\"»’']\s(?:[^\W\d_]+\s)?(?:{'|'.join(sorted(voc.SPEECH_VERBS))})\b")
+_QUOTED = 300
+"""Number of characters of a quotation that are looked at."""
 
 
 def _speaks(text: str, run: CapitalRun) -> bool:
@@ -298,12 +304,24 @@ def _speaks(text: str, run: CapitalRun) -> bool:
 
 
 def _is_quoted(text: str, run: CapitalRun) -> bool:
-    """Whether a name says a quotation that stands before or after it."""
+    """Whether a name says a quotation, and so that it must be a person's.
+
+    The news quotes firms and countries, too. One who says "I" is a person, and so is everyone in a
+    story, in which people ask, reply or whisper.
+    """
     quoted = _AFTER_QUOTE.search(text, max(0, run.start - 12), run.start)
-    if quoted and quoted["verb"]:
-        return True
     said = _SAID_NEXT.match(text, run.end)
-    return bool(said and (quoted or said["quote"]))
+    if quoted and (quoted["verb"] or said):
+        verb, end = quoted["verb"] or (said["verb"] if said else ""), quoted.start()
+        start = text.rfind(_OPENS[text[end]], max(0, end - _QUOTED), end)
+    elif said and said["quote"]:
+        verb, start = said["verb"], said.end()
+        end = text.find(_CLOSES[said["quote"]], start, start + _QUOTED)
+    else:
+        return False
+    end = end if end >= 0 else start + _QUOTED
+    says_i = _OF_ONE.search(text, max(0, start, end - _QUOTED), end)
+    return verb in ("asked", "answered") or bool(says_i or _STORY.search(text))
 
 
 def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_TaggedName]:

@@ -137,10 +137,13 @@ def test_strong_evidence_gives_a_type_and_weak_evidence_none() -> None:
 @pytest.mark.parametrize(
     ("text", "is_person"),
     [
-        ("“Bring the map,” said Ilagin, and closed the door.", True),
-        ('"Bring the map," Ilagin added.', True),
+        ("“Bring me the map,” said Ilagin, and closed the door.", True),
+        ('"Bring my map," Ilagin added.', True),
         ("‘Where is the map?’ asked Ilagin.", True),
-        ("Then Ilagin said to him, “Bring the map.”", True),
+        ("Then Ilagin said to him, “I have the map.”", True),
+        ("“Bring it!” cried the old man. “It is gone,” said Ilagin.", True),
+        ("“Sales rose,” said Ilagin. I doubt it.", False),
+        ('Ilagin said: "No." I doubt it.', False),
         ("Ilagin said that prices would rise.", False),
         ("A note said Ilagin had closed the door.", False),
         ("They asked Ilagin, and he came.", False),
