@@ -141,6 +141,9 @@ async def _add(arguments: argparse.Namespace) -> int:
     )
     for reason in broken:
         output.note(f"left out: {reason}", quiet=arguments.quiet)
+    if added and not arguments.at and not all(message.at for message in messages_read):
+        told = "messages without a time count as said now; --at TIME gives another time"
+        output.note(told, quiet=arguments.quiet)
     output_data = {
         "added": added,
         "left_out": broken,

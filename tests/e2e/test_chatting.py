@@ -74,6 +74,17 @@ def test_a_list_of_messages_is_taken_from_standard_input(qrmem: Shell, form: obj
     assert len(ran.json["added"]) == 2
 
 
+def test_a_log_without_times_is_told_that_it_counts_as_said_now(qrmem: Shell) -> None:
+    untimed = [{"role": "user", "content": f"We meet at {place} on 15 April."} for place in "AB"]
+    qrmem.write("log.jsonl", lines(untimed[:1]))
+    assert "without a time count as said now; --at TIME" in qrmem("chat", "add", "log.jsonl").err
+    assert "without a time" not in qrmem("chat", "add", "log.jsonl").err  # nothing was kept
+    qrmem.write("log.jsonl", lines(untimed[1:]))
+    assert "without a time" not in qrmem("chat", "add", "log.jsonl", "--at", "2024-04-01").err
+    qrmem.write("log.jsonl", lines(LOG[:2]))
+    assert "without a time" not in qrmem("chat", "add", "log.jsonl").err
+
+
 def test_a_bad_line_does_not_cost_the_others(qrmem: Shell) -> None:
     qrmem.write("log.jsonl", lines(LOG[:2]) + '{"role": "user", "conte\n' + lines(LOG[2:4]))
     ran = qrmem("chat", "add", "log.jsonl")
@@ -277,7 +288,7 @@ def test_keys_of_messages_that_are_not_kept_are_named(qrmem: Shell) -> None:
         {"role": "user", "content": "a", "id": 1, "model": "m", "mood": None},
         {"role": "user", "content": "b", "model": "m", "likes": 3},
     ]
-    ran = qrmem("chat", "add", "-", stdin=lines(said).encode())
+    ran = qrmem("chat", "add", "-", "--at", "2026-05-01", stdin=lines(said).encode())
     assert (ran.code, ran.out) == (0, "2 turns kept\n")
     assert "not kept: model (2 messages), likes (1 message)" in ran.err
     assert ran.err.count("\n") == 1
