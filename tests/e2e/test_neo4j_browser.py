@@ -31,7 +31,7 @@ DRAWN = {
     "A trail as a picture: its steps in order, what they read, dropped and expanded": "1. start",
     "Two trails of one question as a picture: what both read, and what only one": "entity-trial ·",
     "The tree of summaries as a picture: from its roots down to some segments": "1 · ",
-    "Merged names as a picture": "Lucian (1)",
+    "Merged names as a picture": "Lucian (7)",
     "The same as a picture: two entities, and the statements between them": "Abel Crome",
 }
 """Titles of the queries that draw a graph, with a caption that is in it."""
