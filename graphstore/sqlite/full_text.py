@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from qrmem.graphstore.protocol import FIRST_TITLED, MOST_TITLED, Entry, Titled, Vocabulary
 from qrmem.graphstore.records import K1, B
-from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in, segment_numbers
+from qrmem.graphstore.sqlite.lookup import execute_in, namespace_number, rows_in, segments_allowed
 from qrmem.text.names import forms_of
 from qrmem.text.words import terms
 
@@ -213,14 +213,14 @@ def matching_each(
     among: Collection[str] | None = None,
 ) -> list[list[str]]:
     """Return the result of `matching` for each query."""
+    import numpy as np
+
     # The queries of a search share most terms, and reading a frequent one takes long.
     used = {term for groups in queries for group in groups for term in group}
     known = vocabulary(db, ns, list(used))
     number = namespace_number(db, ns)
-    allowed = None if documents is None else _segments_of(db, number, documents)
-    if among is not None:
-        among_numbers = set(segment_numbers(db, number, among).values())
-        allowed = among_numbers if allowed is None else allowed & among_numbers
+    numbers = segments_allowed(db, number, documents, among)
+    allowed = None if numbers is None else np.array(numbers, np.int64)
     occurrences = _Occurrences(db, number)
     return [_matching(db, known, occurrences, groups, limit, allowed) for groups in queries]
 
@@ -231,14 +231,14 @@ def _matching(
     occurrences: "_Occurrences",
     groups: Sequence[Sequence[str]],
     limit: int,
-    allowed: Collection[int] | None,
+    allowed: "NDArray[np.int64] | None",
 ) -> list[str]:
     import numpy as np
 
     rarest = [_rarest(group, known.frequencies) for group in groups]
     if not groups or not all(rarest):
         return []
-    found = None if allowed is None else np.array(sorted(allowed), np.int64)
+    found = allowed
     held: dict[str, NDArray[np.int64]] = {}
     for group in sorted(rarest, key=lambda group: sum(map(known.frequencies.__getitem__, group))):
         by_term = occurrences.of(group)
@@ -265,15 +265,15 @@ class _Occurrences:
         """Return the segments that contain each term, as often as they contain it."""
         import numpy as np
 
-        missing = [term for term in group if term not in self._read]
-        # One row for each term: Python releases and takes its lock again for each row.
-        rows = self._db.execute(
-            "SELECT w.key, (SELECT group_concat(o.doc) FROM occurrence o WHERE o.term = w.value)"
-            " FROM json_each(?) w",
-            (_as_json(_namespaced(self._ns, term) for term in missing),),
-        )
-        for place, text in rows if missing else ():
-            self._read[missing[place]] = np.fromstring(text or "", np.int64, sep=",")
+        if missing := [term for term in group if term not in self._read]:
+            # One row for each term: Python releases and takes its lock again for each row.
+            rows = self._db.execute(
+                "SELECT w.key, (SELECT group_concat(o.doc) FROM occurrence o"
+                " WHERE o.term = w.value) FROM json_each(?) w",
+                (_as_json(_namespaced(self._ns, term) for term in missing),),
+            )
+            for place, text in rows:
+                self._read[missing[place]] = np.fromstring(text or "", np.int64, sep=",")
         return {term: self._read[term] for term in group}
 
 
@@ -347,15 +347,6 @@ def _rarest(group: Sequence[str], found: Mapping[str, int]) -> list[str]:
             break
         terms_kept.append(term)
     return terms_kept
-
-
-def _segments_of(db: sqlite3.Connection, ns: int, documents: Collection[str]) -> set[int]:
-    rows = db.execute(
-        "SELECT s.num FROM json_each(?) j CROSS JOIN document d ON d.ns = ? AND d.id = j.value"
-        " CROSS JOIN segment s ON s.document = d.num",
-        (_as_json(documents), ns),
-    )
-    return {num for (num,) in rows}
 
 
 def entries(db: sqlite3.Connection, ns: str, segment_ids: Sequence[str]) -> list[Entry]:

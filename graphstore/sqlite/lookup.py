@@ -3,6 +3,7 @@
 The rest of this package takes numbers from here.
 """
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
@@ -54,6 +55,31 @@ def execute_in(db: sqlite3.Connection, sql: str, values: Collection[Any], *befor
 def segment_numbers(db: sqlite3.Connection, ns: int, ids: Iterable[str]) -> dict[str, int]:
     """Return id to number; unknown ids are left out."""
     return _numbers(db, "segment", "id", ns, ids)
+
+
+def segments_allowed(
+    db: sqlite3.Connection,
+    ns: int,
+    documents: Collection[str] | None,
+    among: Collection[str] | None,
+) -> list[int] | None:
+    """Return the numbers of the segments to search, ascending; `None`: all of the namespace.
+
+    Args:
+        documents: ids of the only documents; `None`: all.
+        among: ids of the only segments; `None`: all.
+    """
+    numbers: set[int] | None = None
+    if documents is not None:
+        sql = (
+            "SELECT s.num FROM json_each(?) wanted CROSS JOIN document d ON d.ns = ?"
+            " AND d.id = wanted.value CROSS JOIN segment s ON s.document = d.num"
+        )
+        numbers = {num for (num,) in db.execute(sql, (json.dumps(list(documents)), ns))}
+    if among is not None:
+        among_numbers = set(segment_numbers(db, ns, among).values())
+        numbers = among_numbers if numbers is None else numbers & among_numbers
+    return None if numbers is None else sorted(numbers)
 
 
 def entity_numbers(db: sqlite3.Connection, ns: int, keys: Iterable[str]) -> dict[str, int]:

@@ -7,7 +7,6 @@ appended; any other copy is outdated. Each record has a fixed place, so that pro
 at the same time write the same bytes.
 """
 
-import json
 import os
 import secrets
 import sqlite3
@@ -24,6 +23,7 @@ from qrmem.graphstore.sqlite.lookup import (
     required_namespace,
     rows_in,
     segment_numbers,
+    segments_allowed,
 )
 
 if TYPE_CHECKING:
@@ -195,9 +195,8 @@ class Copies:
         if not rows.size:
             return {}
         cosines = rows["vector"] @ np.asarray(vector, dtype=np.float32)
-        if documents is not None or among is not None:
-            is_left_out = ~np.isin(rows["segment"], _choose(db, number, documents, among))
-            cosines[is_left_out] = -np.inf
+        if (allowed := segments_allowed(db, number, documents, among)) is not None:
+            cosines[~np.isin(rows["segment"], allowed)] = -np.inf
         numbers, best = best_of(rows["segment"], cosines, limit)
         ids = dict(rows_in(db, "SELECT num, id FROM segment WHERE num IN ({})", numbers))
         return {ids[n]: score for n, score in zip(numbers, best, strict=True) if n in ids}
@@ -308,23 +307,3 @@ def _after(
         part["vector"] = data.reshape(len(batch), -1)
         parts.append(part)
     return np.concatenate(parts)
-
-
-def _choose(
-    db: sqlite3.Connection,
-    ns: int,
-    documents: Collection[str] | None,
-    among: Sequence[str] | None,
-) -> list[int]:
-    """Return the numbers of the segments to search."""
-    numbers: set[int] | None = None
-    if documents is not None:
-        sql = (
-            "SELECT s.num FROM json_each(?) wanted CROSS JOIN document d ON d.ns = ?"
-            " AND d.id = wanted.value CROSS JOIN segment s ON s.document = d.num"
-        )
-        numbers = {num for (num,) in db.execute(sql, (json.dumps(list(documents)), ns))}
-    if among is not None:
-        among_numbers = set(segment_numbers(db, ns, among).values())
-        numbers = among_numbers if numbers is None else numbers & among_numbers
-    return sorted(numbers or ())
