@@ -292,15 +292,20 @@ def _speaks(text: str, run: CapitalRun) -> bool:
 
     "Said" and "announced" without a quotation also have firms and papers.
     """
-    if _NO_SUBJECT.search(text, max(0, run.start - 12), run.start):
+    if _before(_NO_SUBJECT, text, run):
         return False  # the mayor of London said, a spokesman for Apple said
     following = _NEXT.match(text, run.end)
     if following and following.group(1) in voc.SPEECH_VERBS:
         return True
-    before = _BEFORE.search(text, max(0, run.start - 12), run.start)
+    before = _before(_BEFORE, text, run)
     if before is not None and before.group(1) in _VERBS_BEFORE:
         return True
     return _is_quoted(text, run)
+
+
+def _before(pattern: re.Pattern[str], text: str, run: CapitalRun) -> re.Match[str] | None:
+    """Return what stands right before a name."""
+    return pattern.search(text, max(0, run.start - 12), run.start)
 
 
 def _is_quoted(text: str, run: CapitalRun) -> bool:
@@ -309,19 +314,21 @@ def _is_quoted(text: str, run: CapitalRun) -> bool:
     The news quotes firms and countries, too. One who says "I" is a person, and so is everyone in a
     story, in which people ask, reply or whisper.
     """
-    quoted = _AFTER_QUOTE.search(text, max(0, run.start - 12), run.start)
-    said = _SAID_NEXT.match(text, run.end)
-    if quoted and (quoted["verb"] or said):
-        verb, end = quoted["verb"] or (said["verb"] if said else ""), quoted.start()
-        start = text.rfind(_OPENS[text[end]], max(0, end - _QUOTED), end)
+    quoted, said = _before(_AFTER_QUOTE, text, run), _SAID_NEXT.match(text, run.end)
+    verbs = [match["verb"] for match in (quoted, said) if match and match["verb"]]
+    if quoted:
+        end = quoted.start()
+        start = max(0, end - _QUOTED, text.rfind(_OPENS[text[end]], 0, end))
     elif said and said["quote"]:
-        verb, start = said["verb"], said.end()
+        start = said.end()
         end = text.find(_CLOSES[said["quote"]], start, start + _QUOTED)
+        end = end if end >= 0 else start + _QUOTED
     else:
         return False
-    end = end if end >= 0 else start + _QUOTED
-    says_i = _OF_ONE.search(text, max(0, start, end - _QUOTED), end)
-    return verb in ("asked", "answered") or bool(says_i or _STORY.search(text))
+    if not verbs:
+        return False
+    says_i = _OF_ONE.search(text, start, end)
+    return verbs[0] in ("asked", "answered") or bool(says_i or _STORY.search(text))
 
 
 def _by_form(text: str, spans: Iterable[tuple[int, int, str]]) -> list[_TaggedName]:

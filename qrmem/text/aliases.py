@@ -211,14 +211,9 @@ def is_alias(short: str, long: str) -> bool:
 
 
 class _Parts(NamedTuple):
-    """The parts of a normalised name that tell its blocks.
-
-    Attributes:
-        rest: words without titles and articles, as they are written.
-    """
+    """The parts of a normalised name that tell its blocks."""
 
     titles: tuple[str, ...]
-    rest: tuple[str, ...]
     words: tuple[str, ...]
     core: tuple[str, ...]
     generation: str
@@ -240,12 +235,12 @@ def _parts(norm: str) -> _Parts:
         generation = _GENERATIONS[core.pop()]
     while len(core) > 1 and core[-1] in _COMPANY:
         core.pop()
-    return _Parts(titles, rest, parsed_words, tuple(core), generation)
+    return _Parts(titles, parsed_words, tuple(core), generation)
 
 
 @lru_cache(maxsize=1 << 13)
 def _parsed(name: str) -> _Name:
-    titles, _, words, core, generation = _parts(normalise_name(name))
+    titles, words, core, generation = _parts(normalise_name(name))
     place = len(normalise_name(name.partition(",")[2]).split()) if "," in name else 0
     joined = (word for word in name.split() if "-" in word.strip("-")) if "-" in name else ()
     compounds = tuple(frozenset(normalise_name(word).split()) for word in joined)
