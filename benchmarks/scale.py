@@ -6,16 +6,15 @@
 Passages are those of HotpotQA, then of 2WikiMultihopQA and MuSiQue (`QRMEM_DATA`), without a chat
 model; beyond some 17,000 they come again under other ids. Questions of HotpotQA say what is found:
 the share of their passages among the first 10 hits, as long as no passage came twice. `--written N`
-then writes what was read into the store again and again, under other ids, up to N passages: reading
-a million takes hours, and what looks at a memory does not see who read it. It has no new names.
-`--vectors`
-puts a random unit vector of 384 dimensions to each segment and looks for the nearest ones: exact,
-among all of them and among half of the documents. `--at-once N` searches one by one, then N at
-once, by the clock. `--workers N` has 2,000 passages read by one
-process and by N, and nothing else done: processor time of the workers and of the driver, and how
-many times as fast N are where each process has a core to itself. That is the time of the slowest:
-a worker with its share, or the driver. `passages/s` is by the clock, all other times say what they
-are. Processor times of workers are read from `/proc`, so this needs Linux.
+then writes what was read into the store again and again, under other ids, up to N passages. Reading
+a million takes hours, and what looks at a memory does not see who read it. Copies add no new names.
+`--vectors` puts a random unit vector of 384 dimensions to each segment and looks for the nearest
+ones: exact, among all of them and among half of the documents. `--at-once N` searches one by one,
+then N at once, by the clock. `--workers N` has 2,000 passages read by one process and by N, and
+nothing else done: processor time of the workers and of the driver, and how many times as fast N are
+where each process has a core to itself. That is the time of the slowest: a worker with its share,
+or the driver. `passages/s` is by the clock, all other times say what they are. Processor times of
+workers are read from `/proc`, so this needs Linux.
 """
 
 import argparse
