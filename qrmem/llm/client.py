@@ -36,6 +36,8 @@ CONNECT_SECONDS = 4.0
 """Time limit in seconds for a connection; a command without a route ends within 5 s."""
 LARGEST_ANSWER = 8 * 1024 * 1024
 """Maximum size of a reply in bytes, decompressed; 64 embeddings of 4,096 numbers are smaller."""
+AT_ONCE = 16
+"""Requests of one client of the library, which looks at all its connections for each request."""
 _GZIP = 31
 """`wbits` of zlib for gzip data."""
 
@@ -69,7 +71,8 @@ class Client:
         self._model = model
         self._seconds = seconds
         self._opening = asyncio.Lock()
-        self._client: AsyncOpenAI | None = None
+        self._clients: list[AsyncOpenAI] = []
+        self._free: list[AsyncOpenAI] = []
 
     async def post(
         self,
@@ -86,7 +89,7 @@ class Client:
             take: gets each piece of a streamed reply; `None` requests no stream. A server may
                 ignore the request and reply in one piece.
         """
-        client = await self._opened()
+        client = await self._free_client()
         try:
             async with asyncio.timeout(self._seconds):
                 if take is None:
@@ -109,19 +112,25 @@ class Client:
             if error is None:
                 raise
             cause = in_words(exc, self._endpoint)
+        finally:
+            if client in self._clients:  # not closed meanwhile
+                self._free.append(client)
         # Outside of the handler: the exception of the library contains keys and the whole reply.
         raise error from cause
 
-    async def _opened(self) -> "AsyncOpenAI":
+    async def _free_client(self) -> "AsyncOpenAI":
+        """Return a client for one request; each client is listed once for each that it may take."""
         async with self._opening:
-            if self._client is None:
-                self._client = await _open(self._endpoint, self._seconds)
-            return self._client
+            if not self._free:
+                client = await _open(self._endpoint, self._seconds)
+                self._clients.append(client)
+                self._free = [client] * AT_ONCE
+            return self._free.pop()
 
     async def aclose(self) -> None:
         """Close all connections."""
-        client, self._client = self._client, None
-        if client is not None:
+        clients, self._clients, self._free = self._clients, [], []
+        for client in clients:
             await client.close()
 
 

@@ -20,11 +20,13 @@ from servers.openai_server import OpenAIServer, main, serving
 from qrmem.cli.doctor import probe
 from qrmem.config import Settings
 from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailable, UsageError
+from qrmem.llm import client
 from qrmem.llm.budget import Caps
 from qrmem.llm.chat_model import ServerChatModel
 from qrmem.llm.meter import ReplyCache
 from qrmem.llm.recorder import Recorder, Replayer
 from qrmem.llm.routing import ChatModels
+from qrmem.llm.servers import Endpoint
 from qrmem.llm.structured import ask
 from qrmem.llm.tokenizers import open_tokenizer
 from qrmem.types import CallRecord, ChatRequest, Event, Message
@@ -270,3 +272,24 @@ def test_the_server_runs_as_a_command_and_counts() -> None:
     assert stats["requests"] == 2
     assert stats["answered"] == 1
     assert stats["faults"] == {"429": 1}
+
+
+async def test_many_calls_share_some_clients_and_their_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[Any] = []
+    usual = client._open
+
+    async def recorded(endpoint: Endpoint, seconds: float) -> Any:
+        opened.append(await usual(endpoint, seconds))
+        return opened[-1]
+
+    monkeypatch.setattr(client, "_open", recorded)
+    async with serving(latency=1.0) as server:
+        settings = Settings(model="test", base_url=server.url, concurrency=40)
+        async with ServerChatModel(settings) as chat:
+            for wave in range(2):
+                await asyncio.gather(*(chat.complete(request(f"{wave} {n}")) for n in range(40)))
+        assert server.stats.most_in_flight == server.stats.connections == 40
+    assert len(opened) == -(-40 // client.AT_ONCE)
+    assert all(each.is_closed() for each in opened)
