@@ -11,7 +11,7 @@ from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.neo4j.connection import Properties, Work
 from qrmem.graphstore.neo4j.keys import full, in_order, joined, short
 from qrmem.graphstore.protocol import CacheEntry, CacheKind
-from qrmem.graphstore.redaction import Removal, blanked
+from qrmem.graphstore.redaction import Removal, about, blanked
 from qrmem.types import CallRecord, Step, Trail
 
 _FIELD = 4_000
@@ -104,10 +104,10 @@ async def has_trails(work: Work) -> bool:
 
 async def blank_trails(work: Work, removal: Removal) -> None:
     """Blank the words of removed segments in all trails."""
-    for (body,) in await work.rows("runs.all_trails"):
-        before = loads(body, Trail)
-        after = blanked(before, removal)
-        if after is not before:
+    rows = await work.rows("runs.all_trails")
+    for _, trail in about(((None, body) for (body,) in rows), removal):
+        after = blanked(trail, removal)
+        if after is not trail:
             await _write(work, after, None)
 
 

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -33,8 +34,10 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
     execute_in(db, "DELETE FROM segment WHERE num IN ({})", numbers)
     if has_trails:
         names = {word for entity in names_gone for word in entity}
-        names -= _living(db, ns, names)
-        runs.blank_trails(db, ns, Removal(segments.keys(), relations_stated, names))
+        removal = Removal(segments.keys(), relations_stated, names)
+        if trails := runs.trails_about(db, ns, removal):
+            removal = replace(removal, entities=names - _living(db, ns, names))
+            runs.blank_trails(db, trails, removal)
 
 
 def delete_namespace(db: sqlite3.Connection, name: str, *, importing: str | None = None) -> None:

@@ -2,12 +2,12 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from qrmem.graphstore.codec import dumps, loads
 from qrmem.graphstore.protocol import CacheEntry, CacheKind
-from qrmem.graphstore.redaction import Removal, blanked
+from qrmem.graphstore.redaction import Removal, about, blanked
 from qrmem.graphstore.sqlite.lookup import (
     execute_in,
     in_order,
@@ -44,13 +44,19 @@ def has_trails(db: sqlite3.Connection, ns: int) -> bool:
     return db.execute("SELECT 1 FROM trail WHERE ns = ? LIMIT 1", (ns,)).fetchone() is not None
 
 
-def blank_trails(db: sqlite3.Connection, ns: int, removal: Removal) -> None:
-    """Blank the words of removed segments in all trails."""
-    for num, body in db.execute("SELECT num, body FROM trail WHERE ns = ?", (ns,)).fetchall():
-        before = loads(body, Trail)
-        after = blanked(before, removal)
-        if after is not before:
-            db.execute("UPDATE trail SET body = ? WHERE num = ?", (dumps(after), num))
+def trails_about(db: sqlite3.Connection, ns: int, removal: Removal) -> list[tuple[int, Trail]]:
+    """Return the trails that name something removed, with their numbers."""
+    return list(about(db.execute("SELECT num, body FROM trail WHERE ns = ?", (ns,)), removal))
+
+
+def blank_trails(
+    db: sqlite3.Connection, trails: Iterable[tuple[int, Trail]], removal: Removal
+) -> None:
+    """Blank the words of removed segments in numbered trails."""
+    for number, trail in trails:
+        after = blanked(trail, removal)
+        if after is not trail:
+            db.execute("UPDATE trail SET body = ? WHERE num = ?", (dumps(after), number))
 
 
 def add_calls(db: sqlite3.Connection, ns: int, calls: Sequence[CallRecord]) -> None:

@@ -199,6 +199,17 @@ class RunsContract(Contract):
         assert [c.quote for c in found.citations] == ["Ann", REMOVED]
         assert "Cy" not in repr(found)
 
+    async def test_a_name_leaves_the_trails_whatever_its_letters(self, store: GraphStore) -> None:
+        names = ('Zoë"', "Łu\\kasz", "Иван")
+        for size in (1, 120):  # words of few and of many deleted segments are found differently
+            more = [f"they met N{n} " for n in range(1, size)]
+            await add(store, "n", text("b", f"{names[0]} {names[1]} {names[2]} ", *more))
+            step = Step(1, "start", names)
+            await store.put_trail("n", replace(TRAIL, steps=(step,)))
+            await store.delete_documents("n", "b")
+            (found,) = await store.trails("n", 1, id=TRAIL.id)
+            assert found.steps[0].entities == (REMOVED,) * 3
+
 
 def _read(*ids: str) -> tuple[ScoredSegment, ...]:
     return tuple(ScoredSegment(id_, 0.5, 3) for id_ in ids)
