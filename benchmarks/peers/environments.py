@@ -177,7 +177,7 @@ def neo4j() -> Iterator[Mapping[str, str]]:
     """
     script = str(ROOT / "docker" / "neo4j-local" / "neo4j_local.py")
     with TemporaryDirectory() as place:
-        command = [sys.executable, script, "--json", "--state"]
+        command = [sys.executable, script, "--json", "--wait", "600", "--state"]
         try:
             cache = _with_apoc(Path(place), command)
             command += [f"{place}/state", "--cache", str(cache)]
