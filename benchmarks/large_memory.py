@@ -46,6 +46,8 @@ HUBS = ("Nell Sayle", "Tam Garrick", "Rosa Quint")
 NEW_NAMES = 2
 """New entities of each segment; with itself it has three nodes."""
 _BATCH = 2000
+_COPIED = 250
+"""Documents that are copied in one transaction: a Neo4j with a small heap fails with 2,000."""
 _TRAILS = 100
 USERS, SESSIONS = ("ann", "ben", "cleo", "dora", "emil"), 10
 """Speakers, and the number of conversations of each."""
@@ -248,7 +250,7 @@ async def write_copies(store: GraphStore, ns: str, ids: Sequence[str], count: in
     """
     characters, left = 0, count
     rounds = -(-count // len(ids))
-    for batch in in_batches(sorted(ids), _BATCH):
+    for batch in in_batches(sorted(ids), _COPIED):
         rows, documents = await _what_was_read(store, ns, batch)
         for number in range(min(rounds, -(-left // len(batch)))):
             renamed = partial("copy {}: {}".format, number)

@@ -15,7 +15,8 @@ HEAD = """\
 Made by `QRMEM_DATA=… PYTHONPATH=tests python -m benchmarks peers --passages {passages} \
 --questions {questions} --at-once {at_once} --limit {limit:g} --page docs/peers.md`,
 with a latency of {latency:g} s a request, on {cores} cores with a load of {load:.1f}: other work
-ran beside it, so read processor time, not seconds of the clock.
+ran beside it. So seconds of the clock say little, and processor time is higher than on a machine
+with nothing else to do.
 
 ![Recall and tokens]({chart})
 """
