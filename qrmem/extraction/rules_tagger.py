@@ -268,7 +268,7 @@ def _kind(text: str, run: CapitalRun) -> str:
             return "PERSON" if "of" not in run.words else ""
         if _INITIAL.fullmatch(run.words[0]) and len(run.words[-1]) > 2:
             return "PERSON"
-    return "PERSON" if _speaks(text, run) else ""
+    return "PERSON" if _speaks(text, run) or _has_body(text, run) else ""
 
 
 _INITIAL = re.compile(r"(?:[^\W\d_]\.\s?)+")
@@ -285,6 +285,19 @@ _OF_ONE = re.compile(r"\b(?:I|me|my|myself)\b")
 _STORY = re.compile(rf"[”\"»’']\s(?:[^\W\d_]+\s)?(?:{'|'.join(sorted(voc.SPEECH_VERBS))})\b")
 _QUOTED = 300
 """Number of characters of a quotation that are looked at."""
+
+
+_BODY = "|".join(sorted(voc.BODY_PARTS))
+_OWNED = re.compile(rf"[’']s?\s(?:[a-z]+\s)?(?:{_BODY}|{'|'.join(sorted(voc.KIN))})\b")
+_MOVED = re.compile(rf"\s([a-z]+)\s(?:his|her)\s(?:{_BODY}|head)\b")
+
+
+def _has_body(text: str, run: CapitalRun) -> bool:
+    """Whether a name has a face, a hand or a wife: Koerber's face, Koerber shook his head."""
+    if run.possessive:
+        return bool(_OWNED.match(text, run.end))
+    moved = _MOVED.match(text, run.end)
+    return moved is not None and moved[1] not in voc.FUNCTION_WORDS
 
 
 def _speaks(text: str, run: CapitalRun) -> bool:

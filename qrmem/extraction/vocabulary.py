@@ -57,6 +57,9 @@ SECTION_WORDS = _words(
     "chapter letter volume section part book act scene figure fig table page appendix verse canto"
 )
 
+BODY_PARTS = _words(listed("body-parts"))
+KIN = _words(listed("kin"))
+"""What only a person has, by its name: somebody's face, somebody's wife."""
 SPEECH_VERBS = _words(listed("speech-verbs"))
 """Verbs whose subject is a person; "said" and "announced" also have firms and papers."""
 

@@ -48,6 +48,8 @@ NUMERIC = frozenset(
 """Types whose names match only if they are equal."""
 _OCCASIONAL = RANKS | NOBLE | {"mr", "monsieur", "miss", "master", "comrade", "brother"}
 """Titles that some speakers give to a person who usually goes without."""
+_FORMAL = frozenset(("mr", "master", "hon", "monsieur"))
+"""Titles that servants, and a polite author, put before a given name."""
 _FAR_MORE = 4
 """A surname refers to the person who is named this many times as often as all others with it."""
 _ENOUGH = 5
@@ -128,6 +130,7 @@ class _Case:
         block = self._without_rare_titles(block, [n for n in fitting if n in block])
         fitting = [other for other in fitting if other in block]
         kind = self._kind
+        fitting = [n for n in fitting if self._has_rank_of(n)] or fitting
         of_type = [other for other in fitting if kind and is_of_type(other, kind, self._norm)]
         return self._parent_of(of_type or fitting, block)
 
@@ -137,6 +140,11 @@ class _Case:
         fuller = [other for other in self._block if fullness(split_key(other)[0]) > own]
         return [other for other in fuller if self._may_stand_for(other)]
 
+    def _has_rank_of(self, other: str) -> bool:
+        """Whether a full name has the name's rank: Captain Jacot is Captain Armand Jacot."""
+        norm = split_key(other)[0]
+        return len(core_of(norm)) > 1 and bool(ranks_of(self._norm) & ranks_of(norm))
+
     def _usual(self) -> str:
         """Return the bare name of a person whom the name gives a title that is rare, or "".
 
@@ -144,7 +152,7 @@ class _Case:
         rank may be a relative, though, if the text knows a family of the surname.
         """
         titles, words = self._titles, self._words
-        if not titles or not words or not _OCCASIONAL.issuperset(titles):
+        if not titles or not words or not (_OCCASIONAL | _FORMAL).issuperset(titles):
             return ""
         if self._is_of_family(words):
             return ""
@@ -155,9 +163,17 @@ class _Case:
         count = self._count(bare)
         if not keys or any(split_key(key)[1] not in ("", "PERSON") for key in keys):
             return ""
-        if self._count(self._norm) * _RARELY > count:
+        is_first = _FORMAL.issuperset(titles) and self._is_first_name()
+        if not is_first and self._count(self._norm) * _RARELY > count:
             return ""
         return max(keys, key=lambda key: (self._uses[key].count, key))
+
+    def _is_first_name(self) -> bool:
+        """Whether full names begin with the name, and none ends with it: Edgar, in Mr. Edgar."""
+        names = [split_key(name)[0] for name in self._block]
+        cores = [core_of(name) for name in names if not WIFE.intersection(titles_of(name))]
+        full = [core for core in cores if len(core) > 1]
+        return bool(full) and all(core[:1] == core_of(self._norm) for core in full)
 
     def _is_of_family(self, words: Sequence[str]) -> bool:
         """Whether words are a surname that women have, too."""
@@ -190,14 +206,16 @@ class _Case:
         has_surname = any(len(core_of(split_key(name)[0])) > 1 for name in fitting)
         if " " in self._norm or not has_surname:
             return block
-        bare, own = self._count(self._norm), own_block(self._key)
-        return [
-            n
-            for n in block
-            if own_block(n) != own
-            or not (BEFORE_GIVEN | NOBLE).intersection(titles_of(split_key(n)[0]))
-            or self._uses[n].count * _RARELY > bare
-        ]
+        own, is_first = own_block(self._key), self._is_first_name()
+        return [n for n in block if own_block(n) != own or not self._is_extra(n, is_first)]
+
+    def _is_extra(self, other: str, is_first: bool) -> bool:
+        """Whether the name after a title is the name alone: Mr. Edgar, or a rare Sir Edmund."""
+        titles = titles_of(split_key(other)[0])
+        if titles and is_first and _FORMAL.issuperset(titles):
+            return True
+        is_rare = self._uses[other].count * _RARELY <= self._count(self._norm)
+        return is_rare and bool((BEFORE_GIVEN | NOBLE).intersection(titles))
 
     def _parent_of(self, fitting: Sequence[str], block: Sequence[str]) -> str:
         """Return which of some fuller names a name is short for, or ""."""
@@ -284,14 +302,15 @@ class _Case:
             return False
         if self._is_run_on(other) or is_of_wife(norm, fuller):
             return False
-        if is_daughter(norm, fuller):
+        if is_daughter(norm, fuller) or self._is_elder(other):
             return False
         alike = [n for n in block if own_block(n) == own_block(other) and not is_of_husband(n)]
         alike = [other] if is_of_husband(other) else alike
         ranks = [titles_of(split_key(n)[0]) for n in alike]
         if len(norm.split()) == 1 and any("lady" in rank for rank in ranks):
             return False
-        if titles and any(speak_of_two(titles, rank) for rank in ranks if rank):
+        is_his = len(core_of(fuller)) > 1 and any(set(titles) & set(rank) for rank in ranks)
+        if titles and not is_his and any(speak_of_two(titles, rank) for rank in ranks if rank):
             return False
         if "mrs" in titles and not any("mrs" in rank for rank in ranks) and is_wife(norm, block):
             return False
@@ -303,6 +322,23 @@ class _Case:
         if self._words[:1] == titled(fuller)[1][:1]:
             return True
         return not is_short_form or not any(ranks_of(split_key(name)[0]) for name in alike)
+
+    def _is_elder(self, other: str) -> bool:
+        """Whether a title and surname mean an elder of somebody who goes by a given name.
+
+        Professor Maxon is not Virginia Maxon, whom the text calls Virginia: nobody is called so
+        throughout, and often by a title, too. Mr. Breen, said once, may be Harper Breen.
+        """
+        words = titled(split_key(other)[0])[1]
+        if not self._titles or sex(self._titles, ()) == "f" or len(words) < 2:
+            return False
+        if self._words != words[-len(self._words) :] or not is_given_name(words[0]):
+            return False
+        alike = [n for n in self._block if own_block(n) == own_block(other)]
+        if any(titles_of(split_key(n)[0]) == self._titles for n in alike):
+            return False
+        count = self._count(self._norm)
+        return count < self._count(words[0]) < count * _RARELY
 
     def _is_run_on(self, other: str) -> bool:
         """Whether a given name closes a longer name as no surname: dearest Jane, (on) Earth Asa.

@@ -389,6 +389,8 @@ def person(surface: str, count: int) -> NameUse:
         ([person("Count Ford", 1), use("Ford", "WORK", 9), use("Ford", count=9)], (0, 1)),
         ([use("Val de Marne"), use("Valerie Ford"), use("Val")], (0, 2)),
         ([person("Miss Ford", 5), use("Ford Collection", count=6)], (0, 1)),
+        # Nobody goes by a given name, and often by a title, too.
+        ([person("Ada", 136), person("Ada Ford", 62), person("Professor Ford", 129)], (0, 2)),
         # Of two full names the more frequent one may have a given name's full form.
         ([person("Tom", 70), use("Tom Hale"), use("Thomas Ford", count=50)], (0, 1)),
     ],
@@ -428,6 +430,8 @@ def test_two_of_a_family_stay_apart(names: list[NameUse], apart: tuple[int, int]
         ([use("Natalia", count=900), use("Natalia Ford", count=5)], (0, 1)),
         ([use("Jane", count=180), use("Jane Ford", count=4), use("Jane Hale")], (0, 1)),
         ([person("Mr. Edward", 4), person("Mr. Edward Ford", 5)], (0, 1)),
+        ([person("Mr. Edgar", 3), use("Edgar Ford", count=4), person("Edgar", 2)], (0, 1)),
+        ([person("Captain Ford", 7), person("Captain Al Ford", 6), use("General Al Ford")], (0, 1)),
         ([use("Jane", count=180), use("Jane Ford", count=90), use("Jane Hale")], (0, 1)),
         ([use("Jane", count=180), use("Jane Ford", count=3), person("Dearest Jane", 2)], (0, 1)),
         (

@@ -151,9 +151,17 @@ def test_strong_evidence_gives_a_type_and_weak_evidence_none() -> None:
         ("The mayor of Ilagin said, “Bring the map.”", False),
         ("A spokesman for Ilagin said: “Bring the map.”", False),
         ("A clerk in Ilagin replied that the map was lost.", False),
+        # Only people have a face or a wife, and only they glance or shake their heads.
+        ("The lamp lit Ilagin’s pale face.", True),
+        ("They met Ilagin's wife there.", True),
+        ("The map was old, and Ilagin shook his head.", True),
+        ("The map was old, and Ilagin glanced at it.", True),
+        ("They met Ilagin's head of state there.", False),
+        ("They met a man of Ilagin and his wife there.", False),
+        ("They walked in Ilagin's streets.", False),
     ],
 )
-def test_who_is_quoted_is_a_person(text: str, is_person: bool) -> None:
+def test_who_speaks_or_has_a_body_is_a_person(text: str, is_person: bool) -> None:
     (mention,) = (m for m in tagged(text).mentions if m.name == "Ilagin")
     assert mention.type == ("PERSON" if is_person else "")
 
