@@ -13,7 +13,7 @@ REMOVED = "[removed]"
 
 _Key = TypeVar("_Key")
 _FEW = 100
-"""Maximum number of words that are looked for in each trail's text; it takes about 30 µs."""
+"""Maximum number of words that are looked for in each trail's text. For more, all are read."""
 
 
 @dataclass(frozen=True, slots=True)
