@@ -382,13 +382,14 @@ class RunLog(Protocol):
         """Write a trail; replace a trail with the same id."""
 
     async def trails(
-        self, ns: str, /, limit: int = 20, *, id: str | None = None
+        self, ns: str, /, limit: int = 20, *, id: str | None = None, skip: int = 0
     ) -> Sequence[Trail]:
         """Return trails, newest first (by `created`, then by order of writing).
 
         Args:
             limit: upper bound on the number of trails.
             id: return only the trail with this id.
+            skip: number of the newest trails to leave out.
         """
 
     async def calls(self, ns: str, /) -> Sequence[CallRecord]:

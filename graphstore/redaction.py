@@ -12,8 +12,6 @@ REMOVED = "[removed]"
 
 
 _Key = TypeVar("_Key")
-_FEW = 100
-"""Maximum number of words that are looked for in each trail's text. For more, all are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +30,16 @@ class Removal:
 
 
 def about(bodies: Iterable[tuple[_Key, str]], removal: Removal) -> Iterator[tuple[_Key, Trail]]:
-    """Yield the trails, stored as JSON, that name something removed.
+    """Yield the trails, stored as JSON, that may name something removed.
 
     A memory keeps thousands of trails, and few of them name a deleted passage. To look for its
-    words in their texts is far faster than to read them. Of many words any trail may have one.
+    words between the quotation marks of their texts is far faster than to read them.
     """
-    words = [*map(dumps, {*removal.segments, *removal.relations, *removal.entities})]
+    words = {*removal.segments, *removal.relations, *removal.entities}
+    # A word that has a quotation mark is found by its longest part.
+    parts = {max(dumps(word).split('"'), key=len) for word in words}
     for key, body in bodies:
-        if len(words) > _FEW or any(word in body for word in words):
+        if not parts.isdisjoint(body.split('"')):
             yield key, loads(body, Trail)
 
 

@@ -17,6 +17,8 @@ from qrmem.types import CallRecord, Step, Trail
 _FIELD = 4_000
 """Maximum length in characters of the text on a step's or trail's node; `qrmem_body` has all."""
 
+_PORTION = 256
+"""Number of trails that are read at once."""
 
 TREE = "tree:"
 """Prefixes of the keys of trees and of their nodes (`qrmem.retrieval.trees.nodes`)."""
@@ -88,12 +90,14 @@ def _expanded(steps: Mapping[str, Step], entities: Mapping[str, str]) -> Iterato
                     yield {"step": key, "entity": entities[end], "properties": properties}
 
 
-async def trails(work: Work, limit: int = 20, *, id: str | None = None) -> list[Trail]:
+async def trails(
+    work: Work, limit: int = 20, *, id: str | None = None, skip: int = 0
+) -> list[Trail]:
     """Return trails, newest first, or the one of an id."""
     if id is None:
-        rows = await work.rows("runs.trails", limit=max(limit, 0))
+        rows = await work.rows("runs.trails", limit=max(limit, 0), skip=skip)
     else:
-        rows = (await work.rows("runs.trail", key=short(id)))[: max(limit, 0)]
+        rows = (await work.rows("runs.trail", key=short(id)))[skip:][: max(limit, 0)]
     return [loads(body, Trail) for (body,) in rows]
 
 
@@ -103,12 +107,14 @@ async def has_trails(work: Work) -> bool:
 
 
 async def blank_trails(work: Work, removal: Removal) -> None:
-    """Blank the words of removed segments in all trails."""
-    rows = await work.rows("runs.all_trails")
-    for _, trail in about(((None, body) for (body,) in rows), removal):
-        after = blanked(trail, removal)
-        if after is not trail:
-            await _write(work, after, None)
+    """Blank the words of removed segments in all trails, which are read in portions."""
+    last = ""
+    while rows := await work.rows("runs.trails_after", key=last, limit=_PORTION):
+        for _, trail in about(map(tuple, rows), removal):
+            after = blanked(trail, removal)
+            if after is not trail:
+                await _write(work, after, None)
+        last = rows[-1][0]
 
 
 async def add_calls(work: Work, calls: Sequence[CallRecord]) -> None:

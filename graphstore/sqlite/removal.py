@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
@@ -35,9 +36,10 @@ def drop_segments(db: sqlite3.Connection, ns: int, segments: Mapping[str, int]) 
     if has_trails:
         names = {word for entity in names_gone for word in entity}
         removal = Removal(segments.keys(), relations_stated, names)
-        if trails := runs.trails_about(db, ns, removal):
+        trails = runs.trails_about(db, ns, removal)
+        if first := next(trails, None):
             removal = replace(removal, entities=names - _living(db, ns, names))
-            runs.blank_trails(db, trails, removal)
+            runs.blank_trails(db, chain([first], trails), removal)
 
 
 def delete_namespace(db: sqlite3.Connection, name: str, *, importing: str | None = None) -> None:
@@ -81,8 +83,8 @@ def _relations(db: sqlite3.Connection, segments: Collection[int]) -> set[str]:
 
 def _living(db: sqlite3.Connection, ns: int, names: Collection[str]) -> set[str]:
     """Return the names among some that entities still have."""
-    rows = db.execute("SELECT name FROM entity WHERE ns = ?", (ns,))
-    return {name for (name,) in rows if name in names}
+    sql = "SELECT DISTINCT name FROM entity WHERE ns = ? AND name IN ({})"
+    return {name for (name,) in rows_in(db, sql, names, ns)}
 
 
 def vacate(path: Path) -> bool:

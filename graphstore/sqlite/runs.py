@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from qrmem.graphstore.codec import dumps, loads
@@ -27,14 +27,14 @@ def put_trail(db: sqlite3.Connection, ns: str, trail: Trail) -> None:
 
 
 def trails(
-    db: sqlite3.Connection, ns: str, limit: int = 20, *, id: str | None = None
+    db: sqlite3.Connection, ns: str, limit: int = 20, *, id: str | None = None, skip: int = 0
 ) -> list[Trail]:
     """Return trails, newest first, or the one of an id."""
     number = namespace_number(db, ns)
     where, values = ("ns = ?", [number]) if id is None else ("ns = ? AND id = ?", [number, id])
     rows = db.execute(
-        f"SELECT body FROM trail WHERE {where} ORDER BY created DESC, num DESC LIMIT ?",
-        (*values, max(limit, 0)),
+        f"SELECT body FROM trail WHERE {where} ORDER BY created DESC, num DESC LIMIT ? OFFSET ?",
+        (*values, max(limit, 0), skip),
     )
     return [loads(body, Trail) for (body,) in rows]
 
@@ -44,18 +44,18 @@ def has_trails(db: sqlite3.Connection, ns: int) -> bool:
     return db.execute("SELECT 1 FROM trail WHERE ns = ? LIMIT 1", (ns,)).fetchone() is not None
 
 
-def trails_about(db: sqlite3.Connection, ns: int, removal: Removal) -> list[tuple[int, Trail]]:
-    """Return the trails that name something removed, with their numbers."""
-    return list(about(db.execute("SELECT num, body FROM trail WHERE ns = ?", (ns,)), removal))
+def trails_about(db: sqlite3.Connection, ns: int, removal: Removal) -> Iterator[tuple[int, Trail]]:
+    """Yield the trails that may name something removed, with their numbers."""
+    return about(db.execute("SELECT num, body FROM trail WHERE ns = ?", (ns,)), removal)
 
 
 def blank_trails(
     db: sqlite3.Connection, trails: Iterable[tuple[int, Trail]], removal: Removal
 ) -> None:
-    """Blank the words of removed segments in numbered trails."""
+    """Blank the words of removed segments in numbered trails, one by one."""
     for number, trail in trails:
         after = blanked(trail, removal)
-        if after is not trail:
+        if after is not trail:  # written while others are read: no index has the body
             db.execute("UPDATE trail SET body = ? WHERE num = ?", (dumps(after), number))
 
 

@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
 
-_ALL = 2**31 - 1
 _TOGETHER = 256
-"""Number of documents that are deleted in one transaction."""
+"""Number of documents that are deleted in one transaction, and of trails that are read at once."""
 
 
 async def add(
@@ -125,10 +124,14 @@ async def forget_user(session: Session, user: str) -> int:
     store, ns = session.store, session.ns
     ids = sorted(await store.document_ids(ns, where={USER_KEY: user}))
     theirs = {segment.id for segment in await store.segments(ns, documents=ids)}
-    for trail in await store.trails(ns, _ALL):
-        # The questions are the user's, too. Old trails do not name a user.
-        if trail.user == user or (not trail.user and seen(trail) and seen(trail) <= theirs):
-            await store.put_trail(ns, emptied(trail))
+    skip = 0
+    # In portions, from the newest: a trail that is written meanwhile moves none out of sight.
+    while trails := await store.trails(ns, _TOGETHER, skip=skip):
+        for trail in trails:
+            # The questions are the user's, too. Old trails do not name a user.
+            if trail.user == user or (not trail.user and seen(trail) and seen(trail) <= theirs):
+                await store.put_trail(ns, emptied(trail))
+        skip += len(trails)
     if ids:
         await delete(session, ids)
     else:

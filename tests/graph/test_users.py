@@ -1,5 +1,6 @@
 """Turns of several users in one memory: kept apart, recalled apart, forgotten apart."""
 
+import tracemalloc
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -115,6 +116,25 @@ async def test_no_trail_without_a_user_keeps_a_question_of_a_forgotten_user() ->
         await memory.forget_user("ann")
         questions = {trail.question for trail in await memory.trails()}
         assert questions == {"Is ben's boat called Nell?", "[removed]", "Whose boat is it?"}
+
+
+async def test_forgetting_a_user_does_not_hold_all_runs_at_once() -> None:
+    runs, size = 1500, 20_000
+    async with qrmem.open("memory://", embedder="none") as memory:
+        await memory.add(ANN, user="ann")
+        await memory.ask("Is the boat called Nell?", where={"user": "ann"})
+        (trail,) = await memory.trails()
+        store = memory._session.store
+        for n in range(runs):
+            step = replace(trail.steps[0], reason=f"{n} ".ljust(size, "x"))
+            user = "ann" if n % 2 else "ben"
+            await store.put_trail("default", replace(trail, id=str(n), user=user, steps=(step,)))
+        tracemalloc.start()
+        await memory.forget_user("ann")
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < runs * size / 2
+        assert {trail.user for trail in await memory.trails(2 * runs)} == {"", "ben"}
 
 
 async def test_a_where_of_a_thousand_names_is_refused() -> None:

@@ -56,7 +56,7 @@ async def test_nothing_is_scanned(neo4j: Server, step: str) -> None:
         assert not [operator for operator in operators if "Scan" in operator], name
 
 
-@pytest.mark.parametrize("name", ["stored_documents.ids", "runs.trails"])
+@pytest.mark.parametrize("name", ["stored_documents.ids", "runs.trails", "runs.trails_after"])
 async def test_the_last_are_found_without_reading_the_others(neo4j: Server, name: str) -> None:
     neo4j.clear()
     await (await open_store(neo4j.uri, neo4j.settings)).close()

@@ -57,13 +57,15 @@ RETURN t.qrmem_body
 MATCH (t:Trail)
 WHERE t.ns = $ns AND t.created IS NOT NULL AND t.arrival IS NOT NULL
 // ns first: the index then has this order, and the query reads only the last rows
-WITH t ORDER BY t.ns DESC, t.created DESC, t.arrival DESC LIMIT $all.limit
+WITH t ORDER BY t.ns DESC, t.created DESC, t.arrival DESC SKIP $all.skip LIMIT $all.limit
 RETURN t.qrmem_body
 
-// :: all_trails
+// :: trails_after
 MATCH (t:Trail)
-WHERE t.ns = $ns AND t.key IS NOT NULL
-RETURN t.qrmem_body
+WHERE t.ns = $ns AND t.key > $all.key
+// ns first: the index then has this order
+WITH t ORDER BY t.ns, t.key LIMIT $all.limit
+RETURN t.key, t.qrmem_body
 
 // :: has_trails
 MATCH (t:Trail)

@@ -479,9 +479,11 @@ class ReferenceStore:
         others = [kept for kept in space.trails if kept.id != trail.id]
         space.trails = [*others, from_plain(to_plain(trail), Trail)]
 
-    async def trails(self, ns: str, limit: int = 20, *, id: str | None = None) -> Sequence[Trail]:
+    async def trails(
+        self, ns: str, limit: int = 20, *, id: str | None = None, skip: int = 0
+    ) -> Sequence[Trail]:
         newest_first = reversed([t for t in self._space(ns).trails if id in (None, t.id)])
-        return sorted(newest_first, key=lambda t: t.created, reverse=True)[: max(limit, 0)]
+        return sorted(newest_first, key=lambda t: t.created, reverse=True)[skip:][: max(limit, 0)]
 
     async def calls(self, ns: str) -> Sequence[CallRecord]:
         return list(self._space(ns).calls)

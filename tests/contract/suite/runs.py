@@ -47,6 +47,8 @@ class RunsContract(Contract):
             await store.put_trail("n", trail)
         assert list(await store.trails("n")) == [twin, later, TRAIL]
         assert list(await store.trails("n", 2)) == [twin, later]
+        assert list(await store.trails("n", 2, skip=1)) == [later, TRAIL]
+        assert list(await store.trails("n", skip=3)) == []
         assert next(iter(await store.trails("n", 1)), None) == twin
         assert next(iter(await store.trails("n", 1, id="t")), None) == TRAIL
         assert next(iter(await store.trails("n", 1, id="unknown")), None) is None
@@ -209,6 +211,15 @@ class RunsContract(Contract):
             await store.delete_documents("n", "b")
             (found,) = await store.trails("n", 1, id=TRAIL.id)
             assert found.steps[0].entities == (REMOVED,) * 3
+
+    async def test_words_leave_the_last_of_many_trails(self, store: GraphStore) -> None:
+        await add(store, "n", text("b", "they met Zoe "))
+        step = Step(1, "start", ("Zoe", "Ann"))
+        for n in range(260):
+            await store.put_trail("n", replace(TRAIL, id=f"t{n}", steps=(step,)))
+        await store.delete_documents("n", "b")
+        found = await store.trails("n", 300)
+        assert [trail.steps[0].entities for trail in found] == [(REMOVED, "Ann")] * 260
 
 
 def _read(*ids: str) -> tuple[ScoredSegment, ...]:
