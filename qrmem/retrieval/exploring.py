@@ -1,7 +1,9 @@
 """Expands the first segments of a search to its candidates, by links and PageRank."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,6 +105,8 @@ _ASKED_AGAIN = 8
 """Number of seeds that make a follow-up query."""
 _SHARED, _FAR, _FAR_SHARED = 60, 60, 30
 """Number of candidates by shared names, by a second hop, and by shared names after it."""
+_MEANT, _NAMES_MEANT = 3, 3
+"""Number of seeds whose follow-up query an embedder reads, and of the names in it."""
 _ASKED = 15
 """Number of candidates from each follow-up query."""
 _ASKED_FOR = 24
@@ -125,6 +129,8 @@ class Exploration:
             a seed lacks with names in the seed.
         asked_by: `(n,)`, the seed of the best follow-up query; -1 where `uncovered` is 0.
         walk: `(c,)`, PageRank.
+        meant: `(c,)` in [0, 1], the best cosine with a follow-up query, times the direct score of
+            its seed; all 0 without an embedder.
     """
 
     near: "Neighbourhood"
@@ -135,6 +141,7 @@ class Exploration:
     uncovered: "NDArray[np.float64]"
     asked_by: "NDArray[np.int64]"
     walk: "NDArray[np.float64]"
+    meant: "NDArray[np.float64]"
 
 
 async def explore(near: "Neighbourhood", texts: "Texts") -> Exploration:
@@ -162,7 +169,44 @@ async def explore(near: "Neighbourhood", texts: "Texts") -> Exploration:
     rows = _candidates(near, ordered, first, second, uncovered)
     links = _joined(out, out_2)
     walk = await rank(near, rows, links)
-    return Exploration(near, rows, seeds, first, second, uncovered, asked_by, walk)
+    meant = np.zeros(rows.size)
+    return Exploration(near, rows, seeds, first, second, uncovered, asked_by, walk, meant)
+
+
+def follow_ups(found: Exploration) -> dict[int, str]:
+    """Return the follow-up queries for an embedder, by the row of their seed.
+
+    Each has the words of the question that a seed lacks, and the names with the best links out.
+    """
+    queries = {row: _follow_up(found, row) for row in found.seeds[:_MEANT].tolist()}
+    return {row: query for row, query in queries.items() if query}
+
+
+def _follow_up(found: Exploration, row: int) -> str:
+    near, links = found.near, found.first.chosen(found.first.sources == row)
+    spelled = near.question.spelled
+    names = dict.fromkeys(links.best(len(links)).names.tolist())
+    words = (spelled.get(term, term) for term in _lacking(near, row))
+    return " ".join([*words, *islice(names, _NAMES_MEANT)])
+
+
+async def with_meaning(
+    found: Exploration, vectors: "Mapping[int, NDArray[np.float32]]"
+) -> Exploration:
+    """Return the exploration with the candidates' cosines with the follow-up queries.
+
+    Args:
+        vectors: the vectors of `follow_ups`, by the row of their seed.
+    """
+    near = found.near
+    ids = _ids(near, found.rows)
+    reads = (near.store.nearest(near.ns, one, len(ids), among=ids) for one in vectors.values())
+    meant = np.zeros(found.rows.size)
+    for row, cosines in zip(vectors, await asyncio.gather(*reads), strict=True):
+        scores = near.direct[row] * np.array([cosines.get(id_, 0.0) for id_ in ids])
+        scores[found.rows == row] = 0.0
+        meant = np.maximum(meant, scores)
+    return replace(found, meant=meant)
 
 
 def _ids(near: "Neighbourhood", rows: "NDArray[np.int64]") -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import numpy as np
 from qrmem.errors import EmbedderMismatch, require_count, require_text
 from qrmem.retrieval import definitions, scoring
 from qrmem.retrieval.candidates import Neighbourhood, understood
-from qrmem.retrieval.exploring import Exploration, explore
+from qrmem.retrieval.exploring import Exploration, explore, follow_ups, with_meaning
 from qrmem.retrieval.linking import Texts
 from qrmem.retrieval.ranking import ranked, reason
 from qrmem.text.boilerplate import boilerplate
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from qrmem.graphstore.protocol import Entry, GraphStore, NamespaceInfo, Vocabulary
     from qrmem.llm.reranking import Reranker
     from qrmem.types import Embedder, Segment
+
+_AT_ONCE = 8
+"""Maximum number of snapshots at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Searcher:
         self.ns = ns
         self.embedder = embedder
         self._texts = Texts(store, ns)
-        self._turns = asyncio.Lock()
+        self._turns, self._places = asyncio.Lock(), asyncio.Semaphore(_AT_ONCE)
         self._looked_up: dict[tuple[str, ...], Vocabulary] | None = None
         self._only: frozenset[str] | None = None
 
@@ -102,14 +105,21 @@ class Searcher:
     async def _now(self) -> "AsyncIterator[Searcher]":
         """Yield a searcher of a snapshot of the memory, which later writes do not change.
 
-        If the store is read in this process, searches take turns. Python runs one thread at a time,
-        and several threads that read a file take twice as long, because they switch at each row.
+        Each snapshot of a file has its own connection and thread, so their number is limited.
         """
-        turn = self._turns if self.store.has_snapshots else nullcontext()
-        async with turn, self.store.snapshot() as store:
+        place = self._places if self.store.has_snapshots else nullcontext()
+        async with place, self.store.snapshot() as store:
             other = copy(self)
             other.store, other._texts = store, self._texts.of(store)
             yield other
+
+    def _turn(self) -> "AbstractAsyncContextManager[object]":
+        """Return the lock for reading; a search that waits for its embedder does not hold it.
+
+        If the store is read in this process, searches take turns. Python runs one thread at a time,
+        and several threads that read a file take twice as long, because they switch at each row.
+        """
+        return self._turns if self.store.has_snapshots else nullcontext()
 
     async def vocabulary(self, wanted: Sequence[str]) -> "Vocabulary":
         """Return how many segments have each term.
@@ -154,7 +164,8 @@ class Searcher:
         most = k if reranker is None else max(k, reranker.depth)
         async with self._now() as now:
             findings = await now._find(question, vector, documents, most)
-            hits = [] if findings is None else await now._hits(most, findings)
+            async with now._turn():
+                hits = [] if findings is None else await now._hits(most, findings)
         # Outside of the snapshot: the store need not wait for the reranker's server.
         return hits if reranker is None else (await _reranked(reranker, question, hits))[:k]
 
@@ -183,16 +194,28 @@ class Searcher:
         documents: Collection[str] | None,
         at_least: int,
     ) -> Findings | None:
-        if await self.store.namespace(self.ns) is None:
-            return None
         question = searched(question)
-        neighbourhood = await self._neighbourhood(question, vector, documents, at_least)
-        defined = await definitions.find(neighbourhood, question, self._texts)
-        explored = await explore(neighbourhood, self._texts) if neighbourhood.size else None
+        async with self._turn():
+            if await self.store.namespace(self.ns) is None:
+                return None
+            neighbourhood = await self._neighbourhood(question, vector, documents, at_least)
+            defined = await definitions.find(neighbourhood, question, self._texts)
+            explored = await explore(neighbourhood, self._texts) if neighbourhood.size else None
+        if explored is not None and vector is not None:
+            explored = await self._followed_up(explored)
         scores = neighbourhood.direct if explored is None else ranked(explored)
         return Findings(
             neighbourhood, explored, _put_first(scores, neighbourhood.rows(defined)), defined
         )
+
+    async def _followed_up(self, explored: Exploration) -> Exploration:
+        """Return an exploration whose follow-up queries the embedder has read, too."""
+        queries = follow_ups(explored)
+        if self.embedder is None or not queries:
+            return explored
+        matrix = await scoring.embed_texts(self.embedder, [*queries.values()], kind="query")
+        async with self._turn():
+            return await with_meaning(explored, dict(zip(queries, matrix, strict=True)))
 
     async def vector(
         self, text: str, info: "NamespaceInfo | None" = None
@@ -258,7 +281,7 @@ class Searcher:
             documents: ids of the only documents to search; `None`: all.
         """
         vector = await self.vector(question)
-        async with self._now() as now:
+        async with self._now() as now, now._turn():
             return await now._neighbourhood(question, vector, documents, k)
 
     async def _neighbourhood(
