@@ -345,7 +345,8 @@ async def _embedding(
     facts = (await stored.counts(info.name)).get("facts", 0)
     missing = max(0, facts - len(await stored.owners(info.name, "relation")))
     texts = total(stage.calls for stage in stages)
-    queries = Range(1, 1 + texts.likely, 1 + EXPANSIONS + texts.high)
+    # A search sends the question, then its follow-up queries in one request.
+    queries = Range(1, 2 + texts.likely, 2 + EXPANSIONS + texts.high)
     calls = queries + Range(0, -(-missing // BATCH) // 2, -(-missing // BATCH))
     tokens = Range(
         queries.low * QUERY_TOKENS / 2,

@@ -1,9 +1,11 @@
 """Search over a small memory that is written to the store row by row."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from qrmem.graphstore import GraphStore, NamespaceInfo, open_store
 from qrmem.graphstore.protocol import EntityRow, MentionRow, ViewUpdate
 from qrmem.graphstore.sqlite.store import SqliteStore
 from qrmem.retrieval import EdgeScorer, Searcher, embed_segments
+from qrmem.retrieval.ranking import FEATURES
 from qrmem.retrieval.scoring import vector_owner
 from qrmem.text.words import CUT, terms
 from qrmem.types import Document, Hit, Segment
@@ -332,6 +335,142 @@ async def test_an_embedder_that_returns_no_numbers_is_reported() -> None:
     store = await store_of(PAGES, HashEmbedder())
     with pytest.raises(ModelUnavailable, match="not numbers"):
         await Searcher(store, "test", Broken()).search("bees")
+
+
+# --- follow-up queries by meaning ---
+
+
+class Meaning(HashEmbedder):
+    """Each word has an axis of its own, but whom one marries is a spouse."""
+
+    def __init__(self) -> None:
+        super().__init__(dimension=64)
+        self._axes: dict[str, int] = {}
+
+    def _vector(self, text: str) -> NDArray[np.float64]:
+        total = np.full(self.dimension, 1e-6)
+        for word in terms(text.replace("spouse", "marry")):
+            total[self._axes.setdefault(word, len(self._axes))] += 1
+        return total / np.linalg.norm(total)
+
+
+CREW: dict[str, Page] = {
+    "swift": ("The Swift", "Tom Hale was captain of the Swift.", ("The Swift", "Tom Hale")),
+    "spouse": ("Note", "In the year of the storm Tom Hale had a spouse.", ("Tom Hale",)),
+    "dog": ("Note", "In the year of the storm Tom Hale had a dog.", ("Tom Hale",)),
+    "house": ("Note", "In the year of the storm Tom Hale had a house.", ("Tom Hale",)),
+    "vane": ("Note", "In the year of the storm Bob Vane had a spouse.", ("Bob Vane",)),
+}
+MARRIED = "Whom did the captain of the Swift marry?"
+
+
+async def test_an_embedder_finds_what_fits_the_rest_of_the_question_by_meaning() -> None:
+    embedder = Meaning()
+    store = await store_of(CREW, embedder)
+    found = await Searcher(store, "test", embedder).findings(MARRIED)
+    assert found is not None
+    assert found.explored is not None
+    assert "marry tom hale" in embedder.embedded
+    pages = [found.near.entries[row].id for row in found.explored.rows]
+    scores = dict(zip(pages, FEATURES["follow-up"](found.explored), strict=True))
+    # The word "spouse" is not in the question, and Bob Vane has one, too.
+    assert max(scores, key=lambda page: scores[page]) == "spouse#0"
+    hits = await Searcher(store, "test", embedder).search(MARRIED)
+    assert ids(hits)[:2] == ["swift", "spouse"]
+
+
+async def test_a_search_sends_its_follow_up_queries_together_and_none_without_candidates() -> None:
+    embedder = Meaning()
+    searcher = Searcher(await store_of(CREW, embedder), "test", embedder)
+    embedder.embedded.clear()
+    await searcher.search(MARRIED)
+    assert embedder.embedded[0] == MARRIED
+    assert len(embedder.embedded) <= 4
+    embedder.embedded.clear()
+    assert await Searcher(await store_of({}, embedder), "test", embedder).search(MARRIED) == []
+    assert len(embedder.embedded) <= 1
+
+
+class Gate(Meaning):
+    """Lets a search pass only after `opened` is set, once it has its first candidates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting, self.opened = 0, asyncio.Event()
+
+    async def embed(
+        self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
+    ) -> NDArray[np.float32]:
+        if kind == "query" and list(texts) != [MARRIED]:
+            self.waiting += 1
+            await self.opened.wait()
+        return await super().embed(texts, kind=kind)
+
+    async def has_waiting(self, number: int) -> None:
+        while self.waiting < number:
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("place", ["file", "memory"])
+async def test_others_search_while_an_embedder_reads_follow_up_queries(
+    tmp_path: Path, place: str
+) -> None:
+    store = await (
+        SqliteStore.in_memory() if place == "memory" else SqliteStore.open(tmp_path / "m.db")
+    )
+    try:
+        gate = Gate()
+        await fill(store, "test", CREW, gate, {})
+        gate.opened.set()
+        slow = Searcher(store, "test", gate)
+        before = await slow.search(MARRIED)
+        gate.opened.clear()
+        gate.waiting = 0
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            waiting = group.create_task(slow.search(MARRIED))
+            await gate.has_waiting(1)
+            # The same searcher, whose turn the waiting search does not keep.
+            assert ids(await slow.within(None).on_account(None).search("a dog", k=1)) == ["dog"]
+            removed = group.create_task(store.delete_documents("test", "spouse"))
+            if place == "file":
+                await removed
+            gate.opened.set()
+        # It sees the memory of its start.
+        assert waiting.result() == before
+        assert "spouse" not in ids(await slow.search(MARRIED))
+    finally:
+        await store.close()
+
+
+async def test_only_some_searches_hold_a_snapshot_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, most = 0, 0
+    snapshot = SqliteStore.snapshot
+
+    @asynccontextmanager
+    async def counted(self: SqliteStore) -> AsyncIterator[SqliteStore]:
+        nonlocal held, most
+        async with snapshot(self) as store:
+            held += 1
+            most = max(most, held)
+            yield store
+            held -= 1
+
+    store = await SqliteStore.open(tmp_path / "m.db")
+    try:
+        gate = Gate()
+        await fill(store, "test", CREW, gate, {})
+        monkeypatch.setattr(SqliteStore, "snapshot", counted)
+        searcher = Searcher(store, "test", gate)
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            tasks = [group.create_task(searcher.search(MARRIED)) for _ in range(20)]
+            await gate.has_waiting(8)
+            gate.opened.set()
+        assert most == 8
+        assert all(task.result() == tasks[0].result() for task in tasks)
+    finally:
+        await store.close()
 
 
 # --- similarities for the strategies ---
