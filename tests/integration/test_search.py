@@ -351,7 +351,8 @@ class Meaning(HashEmbedder):
         total = np.full(self.dimension, 1e-6)
         for word in terms(text.replace("spouse", "marry")):
             total[self._axes.setdefault(word, len(self._axes))] += 1
-        return total / np.linalg.norm(total)
+        unit: NDArray[np.float64] = total / np.linalg.norm(total)
+        return unit
 
 
 CREW: dict[str, Page] = {
@@ -396,19 +397,15 @@ class Gate(Meaning):
 
     def __init__(self) -> None:
         super().__init__()
-        self.waiting, self.opened = 0, asyncio.Event()
+        self.waiting, self.opened = asyncio.Semaphore(0), asyncio.Event()
 
     async def embed(
         self, texts: Sequence[str], *, kind: Literal["passage", "query"] = "passage"
     ) -> NDArray[np.float32]:
         if kind == "query" and list(texts) != [MARRIED]:
-            self.waiting += 1
+            self.waiting.release()
             await self.opened.wait()
         return await super().embed(texts, kind=kind)
-
-    async def has_waiting(self, number: int) -> None:
-        while self.waiting < number:
-            await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("place", ["file", "memory"])
@@ -425,12 +422,12 @@ async def test_others_search_while_an_embedder_reads_follow_up_queries(
         slow = Searcher(store, "test", gate)
         before = await slow.search(MARRIED)
         gate.opened.clear()
-        gate.waiting = 0
+        await gate.waiting.acquire()
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             waiting = group.create_task(slow.search(MARRIED))
-            await gate.has_waiting(1)
+            await gate.waiting.acquire()
             # The same searcher, whose turn the waiting search does not keep.
-            assert ids(await slow.within(None).on_account(None).search("a dog", k=1)) == ["dog"]
+            assert ids(await slow.on_account(None).search("a dog", k=1)) == ["dog"]
             removed = group.create_task(store.delete_documents("test", "spouse"))
             if place == "file":
                 await removed
@@ -465,7 +462,8 @@ async def test_only_some_searches_hold_a_snapshot_at_once(
         searcher = Searcher(store, "test", gate)
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             tasks = [group.create_task(searcher.search(MARRIED)) for _ in range(20)]
-            await gate.has_waiting(8)
+            for _ in range(8):
+                await gate.waiting.acquire()
             gate.opened.set()
         assert most == 8
         assert all(task.result() == tasks[0].result() for task in tasks)
