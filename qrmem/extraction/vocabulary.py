@@ -16,7 +16,8 @@ def _words(text: str) -> frozenset[str]:
 FUNCTION_WORDS = _words(listed("function-words"))
 """Function words, which are never a name by themselves."""
 
-BARE_OPENERS = _words(listed("bare-openers"))
+KIN = _words(listed("kin"))
+BARE_OPENERS = _words(listed("bare-openers")) | KIN
 """Words that often begin a sentence or a line with a capital letter and are not a name."""
 
 WEEKDAYS = _words("monday tuesday wednesday thursday friday saturday sunday")
@@ -58,8 +59,7 @@ SECTION_WORDS = _words(
 )
 
 BODY_PARTS = _words(listed("body-parts"))
-KIN = _words(listed("kin"))
-"""What only a person has, by its name: somebody's face, somebody's wife."""
+"""What only a person has, as `KIN`: somebody's face, somebody's wife."""
 SPEECH_VERBS = _words(listed("speech-verbs"))
 """Verbs whose subject is a person; "said" and "announced" also have firms and papers."""
 

@@ -15,16 +15,19 @@ from qrmem.graph.name_people import (
     is_daughter,
     is_given_name,
     is_of_another_given,
+    is_of_family,
     is_of_husband,
     is_of_type,
     is_of_wife,
     is_person,
     is_titled_woman,
     is_wife,
+    men_of,
     plain_words,
     ranks_of,
     speak_of_two,
     titles_of,
+    types_agree,
 )
 from qrmem.text.aliases import (
     BEFORE_GIVEN,
@@ -105,27 +108,18 @@ class _Case:
             return spelled
         if self._is_told_apart(self._key, self._block):
             return ""
-        return self._fuller() or self._usual()
+        return self._fuller() or self._usual() or self._of_another_rank()
 
     def _spelled_out(self) -> str:
         """Return the same name with a title spelled out, Doctor for Dr., or ""."""
-        if not self._titles or not self._words:
-            return ""
         own, name = fullness(self._norm), (self._titles, self._words)
         same = [n for n in self._block if titled(split_key(n)[0]) == name]
-        same = [n for n in same if fullness(split_key(n)[0]) > own and self._agrees(n)]
+        same = [n for n in same if fullness(split_key(n)[0]) > own and types_agree(n, self._key)]
         return max(same, key=by_fullness, default="")
-
-    def _agrees(self, other: str) -> bool:
-        """Whether the types of the name and another do not differ."""
-        kind = split_key(other)[1]
-        return not kind or not self._kind or kind == self._kind
 
     def _fuller(self) -> str:
         """Return the fuller name that the name is short for, or ""."""
         fitting = self._fitting()
-        if not fitting:
-            return ""
         block = self._without_rare_names(self._block, fitting)
         block = self._without_rare_titles(block, [n for n in fitting if n in block])
         fitting = [other for other in fitting if other in block]
@@ -154,7 +148,7 @@ class _Case:
         titles, words = self._titles, self._words
         if not titles or not words or not (_OCCASIONAL | _FORMAL).issuperset(titles):
             return ""
-        if self._is_of_family(words):
+        if is_of_family(words, self._block):
             return ""
         if sex(titles, ()) == "f" and sex((), (words[0], "")) != "f":
             return ""
@@ -168,17 +162,29 @@ class _Case:
             return ""
         return max(keys, key=lambda key: (self._uses[key].count, key))
 
+    def _of_another_rank(self) -> str:
+        """Return the usual title and surname of a man whom the name gives a rare rank, or "".
+
+        Captain Weston is Mr. Weston, and Captain Croft is Admiral Croft, where the text knows no
+        man of the surname by a given name.
+        """
+        if len(self._words) != 1 or not RANKS.intersection(self._titles):
+            return ""
+        full, by_title = men_of(self._words[0], self._block)
+        counts = {name: self._uses[name].count for name in by_title if name != self._key}
+        usual = max(counts, key=lambda name: (counts[name], name), default="")
+        most = counts.get(usual, 0)
+        if not usual or any(not self._is_by_chance(name, most) for name in full):
+            return ""
+        is_clear = most >= _FAR_MORE * (sum(counts.values()) - most)
+        return usual if is_clear and most >= _RARELY * self._uses[self._key].count else ""
+
     def _is_first_name(self) -> bool:
         """Whether full names begin with the name, and none ends with it: Edgar, in Mr. Edgar."""
         names = [split_key(name)[0] for name in self._block]
         cores = [core_of(name) for name in names if not WIFE.intersection(titles_of(name))]
         full = [core for core in cores if len(core) > 1]
         return bool(full) and all(core[:1] == core_of(self._norm) for core in full)
-
-    def _is_of_family(self, words: Sequence[str]) -> bool:
-        """Whether words are a surname that women have, too."""
-        names = (titled(split_key(name)[0]) for name in self._block)
-        return not is_given_name(words[0]) and any(sex(*name) == "f" for name in names)
 
     def _without_rare_names(self, block: Sequence[str], fitting: Sequence[str]) -> Sequence[str]:
         """Return a block without fuller names that are too rare to be meant by a common name.
@@ -326,19 +332,18 @@ class _Case:
     def _is_elder(self, other: str) -> bool:
         """Whether a title and surname mean an elder of somebody who goes by a given name.
 
-        Professor Maxon is not Virginia Maxon, whom the text calls Virginia: nobody is called so
-        throughout, and often by a title, too. Mr. Breen, said once, may be Harper Breen.
+        Professor Maxon is not Virginia Maxon, whom the text calls Virginia more often than it says
+        Professor Maxon, and never Professor Virginia Maxon.
         """
-        words = titled(split_key(other)[0])[1]
-        if not self._titles or sex(self._titles, ()) == "f" or len(words) < 2:
+        titles, words = self._titles, titled(split_key(other)[0])[1]
+        if not titles or "master" in titles or sex(titles, ()) == "f" or len(words) < 2:
             return False
         if self._words != words[-len(self._words) :] or not is_given_name(words[0]):
             return False
         alike = [n for n in self._block if own_block(n) == own_block(other)]
-        if any(titles_of(split_key(n)[0]) == self._titles for n in alike):
+        if any(titles_of(split_key(n)[0]) == titles for n in alike):
             return False
-        count = self._count(self._norm)
-        return count < self._count(words[0]) < count * _RARELY
+        return self._count(self._norm) < self._count(words[0])
 
     def _is_run_on(self, other: str) -> bool:
         """Whether a given name closes a longer name as no surname: dearest Jane, (on) Earth Asa.

@@ -53,6 +53,26 @@ def is_wife(norm: str, block: Sequence[str]) -> bool:
     return any(words == surname and sex(titles, ()) != "f" for titles, words in named if titles)
 
 
+def is_of_family(words: Sequence[str], block: Sequence[str]) -> bool:
+    """Whether words are a surname that women have, too."""
+    named = (titled(split_key(name)[0]) for name in block)
+    return not is_given_name(words[0]) and any(sex(*name) == "f" for name in named)
+
+
+def men_of(surname: str, block: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return who may be a man of a surname: with more words than it, and by title and surname."""
+    named = {name: titled(split_key(name)[0]) for name in block}
+    men = [n for n, who in named.items() if who[1][-1:] == (surname,) and sex(*who) != "f"]
+    full = [name for name in men if len(named[name][1]) > 1]
+    return full, [name for name in men if name not in full and named[name][0]]
+
+
+def types_agree(key: str, other: str) -> bool:
+    """Whether two names do not have two known types."""
+    kind, other_kind = split_key(key)[1], split_key(other)[1]
+    return not kind or not other_kind or kind == other_kind
+
+
 def family_of(norm: str, block: Sequence[str]) -> list[str]:
     """Return who may have a rank and surname: all full names with it, unless one says the rank."""
     titles, words = titled(norm)

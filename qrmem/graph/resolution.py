@@ -22,7 +22,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qrmem.graph.name_parents import MOST, NUMERIC, Judge
-from qrmem.graph.name_people import NameUse, by_fullness, fullness, words_spelled_out
+from qrmem.graph.name_people import (
+    NameUse,
+    by_fullness,
+    fullness,
+    types_agree,
+    words_spelled_out,
+)
 from qrmem.graphstore.protocol import EntityRow
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.text.names import differ_in_number, normalise_name, spells, split_key
@@ -242,22 +248,17 @@ def _meaning(
         pairs = [(a, b) for a in firsts for b in seconds if a != b]
         if not decision.same or len(pairs) < 2:
             return pairs
-        agreeing = [(a, b) for a, b in pairs if _types_may_agree(a, b)]
+        agreeing = [(a, b) for a, b in pairs if types_agree(a, b)]
         return agreeing or pairs[:1]
 
     return meant
-
-
-def _types_may_agree(first: str, second: str) -> bool:
-    one, other = split_key(first)[1], split_key(second)[1]
-    return not one or not other or one == other
 
 
 def _may_be_similar(first: str, second: str) -> bool:
     (one, kind), (other, other_kind) = split_key(first), split_key(second)
     if kind in NUMERIC or other_kind in NUMERIC:
         return False
-    return _types_may_agree(first, second) and not differ_in_number(one, other)
+    return types_agree(first, second) and not differ_in_number(one, other)
 
 
 def _entity_row(uses: Sequence[NameUse]) -> EntityRow:
