@@ -3,9 +3,10 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
@@ -86,20 +87,29 @@ class ConnectionThread:
         self._files: Sequence[_File] = ()  # identity of the open files: the database and its log
         self._readers: list[ConnectionThread] = []  # idle ones
         self._holders, self._is_free = 0, asyncio.Event()
+        self._gate, self._is_held = asyncio.Lock(), False
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator["ConnectionThread"]:
         """Yield a worker that shows the database as of the first read.
 
         Each snapshot of a file has its own connection and thread, so that snapshots are read in
-        parallel. A database in memory has one connection: writes wait until the last snapshot ends.
+        parallel. A database in memory has one connection: writes wait until the last snapshot ends,
+        and snapshots that begin later wait for these writes.
         """
-        if self._opening.is_fixed:
+        if self._opening.is_fixed or self._is_held:
             yield self
             return
         if self.path is None:
-            with self._holding():
-                yield self
+            async with self._gate:
+                self._holders += 1
+                self._is_free.clear()
+            try:
+                yield self._held()
+            finally:
+                self._holders -= 1
+                if not self._holders:
+                    self._is_free.set()
             return
         reader = self._readers.pop() if self._readers else await self._reader(self.path)
         try:
@@ -119,16 +129,11 @@ class ConnectionThread:
         await reader.open()
         return reader
 
-    @contextmanager
-    def _holding(self) -> Iterator[None]:
-        self._holders += 1
-        self._is_free.clear()
-        try:
-            yield
-        finally:
-            self._holders -= 1
-            if not self._holders:
-                self._is_free.set()
+    def _held(self) -> "ConnectionThread":
+        """Return a worker whose snapshots are this one: it does not wait at the gate again."""
+        held = copy(self)
+        held._is_held = held.is_read_only = True
+        return held
 
     async def end(self) -> None:
         """End the transaction of a snapshot's worker; the next read begins another one."""
@@ -166,8 +171,9 @@ class ConnectionThread:
         **kwargs: P.kwargs,
     ) -> R:
         """Run work in one transaction, which is rolled back if it raises."""
-        while self._holders:
-            await self._is_free.wait()
+        async with self._gate:
+            while self._holders:
+                await self._is_free.wait()
         return await self._submit(self._transact, "BEGIN IMMEDIATE", work, args, kwargs)
 
     async def clean(self, *, wholly: bool) -> None:

@@ -574,3 +574,29 @@ async def test_in_memory_writes_wait_until_the_last_snapshot_ends() -> None:
     await writing
     assert list(await store.documents("n")) == []
     await store.close()
+
+
+async def test_in_memory_snapshots_that_begin_later_wait_for_a_write() -> None:
+    store = await open_store("memory://", Settings())
+    await add(store, "n", text("d", "Ann met Bob "))
+
+    async def later() -> list[str]:
+        async with store.snapshot() as second:
+            return [info.id for info in await second.documents("n")]
+
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        async with store.snapshot() as first:
+            writing = group.create_task(store.delete_documents("n", "d"))
+            await asyncio.sleep(0.01)
+            reading = group.create_task(later())
+            await asyncio.sleep(0.01)
+            # Else writes never come if there is always a search.
+            assert not reading.done()
+            # A snapshot of the snapshot does not wait: the write waits for it.
+            async with first.snapshot() as again:
+                assert [info.id for info in await again.documents("n")] == ["d"]
+            assert not writing.done()
+    assert reading.result() == []
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        await first.delete_documents("n", "d")
+    await store.close()
