@@ -74,6 +74,7 @@ class ConnectionThread:
 
     Attributes:
         path: the file, or `None` for a database in memory, which ends with the connection.
+        has_remains: whether a reader kept the log from being emptied.
     """
 
     def __init__(self, path: Path | None, opening: OpenMode) -> None:
@@ -81,6 +82,7 @@ class ConnectionThread:
         # The process may change its working folder.
         self.path = None if path is None else path.expanduser().absolute()
         self.is_read_only = False
+        self.has_remains = False
         self._opening = opening
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="qrmem-sqlite")
         self._db: sqlite3.Connection | None = None
@@ -176,25 +178,27 @@ class ConnectionThread:
                 await self._is_free.wait()
         return await self._submit(self._transact, "BEGIN IMMEDIATE", work, args, kwargs)
 
-    async def clean(self, *, wholly: bool) -> None:
+    async def clean(self, *, wholly: bool = False, patience: int = _PATIENCE) -> None:
         """Empty the log, which still holds old versions of pages.
 
         Args:
             wholly: also rewrite the file (`VACUUM`): a split page can keep a copy of deleted data
                 between its rows. The file also shrinks to its minimum.
+            patience: milliseconds to wait for readers.
         """
-        await self._submit(self._clean, wholly)
+        await self._submit(self._clean, wholly, patience)
 
-    def _clean(self, wholly: bool) -> None:
+    def _clean(self, wholly: bool, patience: int) -> None:
         db = self._ready()
         if self.path is None:  # there is no log, and deleted data is overwritten
             return
         if wholly:
             db.execute("VACUUM")
         (before,) = db.execute("PRAGMA busy_timeout").fetchone()
-        db.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+        db.execute(f"PRAGMA busy_timeout = {patience}")
         with suppress(sqlite3.Error):  # a full disk: what was committed stays in the log
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            row = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self.has_remains = bool(row[0])
         db.execute(f"PRAGMA busy_timeout = {before}")
 
     async def _submit(self, work: Callable[..., R], *args: Any) -> R:

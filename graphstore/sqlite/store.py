@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
+from qrmem.errors import StoreUnavailable
 from qrmem.graphstore.protocol import NamespaceInfo
 from qrmem.graphstore.reads import merged_relations
 from qrmem.graphstore.sqlite import full_text, removal, runs, stored_facts, view_reads, view_writes
@@ -91,8 +92,20 @@ class SqliteStore:
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator["SqliteStore"]:
         """Yield the memory as of the first read; see `ConnectionThread.snapshot`."""
-        async with self.worker.snapshot() as worker:
-            yield self if worker is self.worker else SqliteStore(worker, self.copies)
+        try:
+            async with self.worker.snapshot() as worker:
+                yield self if worker is self.worker else SqliteStore(worker, self.copies)
+        finally:
+            if not self.is_read_only:  # else it is a snapshot itself
+                await self._forget()
+
+    async def _forget(self) -> None:
+        """Remove what a deletion during a snapshot had to leave, or the snapshot wrote after it."""
+        with suppress(StoreUnavailable):  # the snapshot itself was read
+            if self.copies.are_written:
+                await self.worker.read(self.copies.forget)
+            if self.worker.has_remains:
+                await self.worker.clean(patience=0)
 
     async def clean(self, *, wholly: bool = False) -> None:
         """Remove deleted data from the log; see `ConnectionThread.clean`."""

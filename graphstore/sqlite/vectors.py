@@ -170,12 +170,17 @@ def best_of(
 
 
 class Copies:
-    """The vectors of a file's namespaces as arrays, which are updated before each use."""
+    """The vectors of a file's namespaces as arrays, which are updated before each use.
+
+    Attributes:
+        are_written: whether files were written since outdated ones were deleted.
+    """
 
     def __init__(self, path: Path | None, *, may_write: bool) -> None:
         """Take the database's path; `None` if it is in memory, where the copies then are, too."""
         self._path = path
         self._may_write = may_write
+        self.are_written = False
         self._open: dict[int, tuple[str, NDArray[np.void]]] = {}
 
     def nearest(
@@ -250,6 +255,7 @@ class Copies:
         is_mapped = isinstance(rows, np.memmap)
         if self._path and self._may_write and (is_mapped or rows.size + new.size >= LEAST):
             try:
+                self.are_written = True
                 _append(self._file(self._path, mark), rows, new)
             except OSError:  # no space beside the database: the array stays in memory
                 return np.concatenate([rows, new])
@@ -259,6 +265,7 @@ class Copies:
     def forget(self, db: sqlite3.Connection) -> None:
         """Delete outdated copies: they hold deleted vectors."""
         self._open.clear()
+        self.are_written = False
         if self._path is None or not self._may_write:
             return
         marks = {mark for (mark,) in db.execute("SELECT vectors FROM namespace")}

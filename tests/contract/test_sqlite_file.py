@@ -584,18 +584,17 @@ async def test_in_memory_snapshots_that_begin_later_wait_for_a_write() -> None:
         async with store.snapshot() as second:
             return [info.id for info in await second.documents("n")]
 
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-        async with store.snapshot() as first:
-            writing = group.create_task(store.delete_documents("n", "d"))
-            await asyncio.sleep(0.01)
-            reading = group.create_task(later())
-            await asyncio.sleep(0.01)
-            # Else writes never come if there is always a search.
-            assert not reading.done()
-            # A snapshot of the snapshot does not wait: the write waits for it.
-            async with first.snapshot() as again:
-                assert [info.id for info in await again.documents("n")] == ["d"]
-            assert not writing.done()
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group, store.snapshot() as first:
+        writing = group.create_task(store.delete_documents("n", "d"))
+        await asyncio.sleep(0.01)
+        reading = group.create_task(later())
+        await asyncio.sleep(0.01)
+        # Else writes never come if there is always a search.
+        assert not reading.done()
+        # A snapshot of the snapshot does not wait: the write waits for it.
+        async with first.snapshot() as again:
+            assert [info.id for info in await again.documents("n")] == ["d"]
+        assert not writing.done()
     assert reading.result() == []
     with pytest.raises(StoreUnavailable, match="read-only"):
         await first.delete_documents("n", "d")

@@ -39,6 +39,10 @@ def copies(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}-vectors-*"))
 
 
+def holding(data: bytes, folder: Path) -> list[str]:
+    return [file.name for file in folder.iterdir() if data in file.read_bytes()]
+
+
 async def nearest(store: GraphStore, number: int, k: int = 3) -> list[str]:
     return list(await store.nearest("n", rows([number])[0], k))
 
@@ -115,4 +119,21 @@ async def test_a_deleted_text_leaves_no_vector_behind(tmp_path: Path) -> None:
     assert len(await nearest(store, 7, 50)) == 29
     await store.delete_namespace("n")
     assert copies(path) == []
+    await store.close()
+
+
+async def test_a_search_that_outlives_a_deletion_leaves_nothing_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store, ids = await filled(path)
+    async with store.snapshot() as first:
+        assert await nearest(first, 7, 1) == [ids[7]]
+        async with store.snapshot() as second:
+            assert await nearest(second, 7, 1) == [ids[7]]
+            await store.delete_documents("n", "d07")
+            await store.clean()
+        # It still sees the text, for which it reads all vectors again.
+        assert await nearest(first, 7, 1) == [ids[7]]
+    assert holding(rows([7])[0].tobytes(), tmp_path) == []
+    assert path.with_name("a.db-wal").stat().st_size == 0
+    assert ids[7] not in await nearest(store, 7, 3)
     await store.close()
