@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 from qrmem.agents.executor import tagged, united
 from qrmem.agents.search.state import SearchState
 from qrmem.errors import ModelOutputError, WindowTooSmall
-from qrmem.graph.merging import near_names
-from qrmem.graph.name_people import NameUse
-from qrmem.graph.resolution import resolve
-from qrmem.graph.view_rows import Read, Rows, rows_of, uses_of
+from qrmem.graph.merging import resolved_beside
+from qrmem.graph.view_rows import Read, Rows, rows_of
 from qrmem.graphstore.codec import from_plain, to_plain
-from qrmem.graphstore.protocol import EntityRow, NameRow
+from qrmem.graphstore.protocol import EntityRow, GraphStore, NameFilter, NameRow
 from qrmem.llm.parallel import each
+from qrmem.text.names import split_key
 from qrmem.text.numbers import counted
-from qrmem.types import Contribution, Event, Fact, MergeDecision, Reading, Segment
+from qrmem.types import Contribution, Event, Fact, Reading, Segment
 
 if TYPE_CHECKING:
     from qrmem.agents.search.run import Search
@@ -59,26 +58,21 @@ class Overlay:
         ]
 
 
-def overlaid(
-    segments: Sequence[Segment],
-    contributions: Iterable[Contribution],
-    names: Sequence[NameRow],
-    decisions: Sequence[MergeDecision] = (),
+async def overlaid(
+    store: GraphStore, ns: str, segments: Sequence[Segment], contributions: Iterable[Contribution]
 ) -> Overlay:
     """Return the overlay of oriented contributions, with names resolved against the namespace.
 
     Args:
         segments: segments that were read with the question, in order.
         contributions: oriented contributions of one question; other kinds are ignored.
-        names: stored names that could match those of the contributions; see `near_names`.
-        decisions: the user's merge decisions.
 
     Returns:
-        Known names keep their entity. A new name joins the entity that its spelling fits (in the
-        view documents must use both names, too), or becomes an entity.
+        Known names keep their entity. A new name joins the entity that it would join if it were
+        stored, or becomes an entity.
     """
     rows = _rows(segments, contributions)
-    entity_of, entities = _resolved(rows, names, decisions)
+    entity_of, entities = await _resolved(store, ns, rows, segments)
     mentioned: dict[str, dict[str, None]] = defaultdict(dict)
     for row in rows.mentions:
         mentioned[row.segment_id][entity_of[row.name]] = None
@@ -102,11 +96,6 @@ def overlaid(
     )
 
 
-def names_in(segments: Sequence[Segment], contributions: Iterable[Contribution]) -> set[str]:
-    """Return the keys of the names in oriented contributions; see `overlaid`."""
-    return {row.name for row in _rows(segments, contributions).mentions}
-
-
 def _rows(segments: Sequence[Segment], contributions: Iterable[Contribution]) -> Rows:
     contributions_of: dict[str, list[Contribution]] = defaultdict(list)
     for contribution in contributions:
@@ -121,18 +110,18 @@ def _rows(segments: Sequence[Segment], contributions: Iterable[Contribution]) ->
     return rows
 
 
-def _resolved(
-    rows: Rows, names: Sequence[NameRow], decisions: Sequence[MergeDecision]
+async def _resolved(
+    store: GraphStore, ns: str, rows: Rows, segments: Sequence[Segment]
 ) -> tuple[dict[str, str], dict[str, EntityRow]]:
     """Return the entity of each name in the rows, and the entities that are new."""
     names_used = {row.name for row in rows.mentions}
-    entity_by_name = {name.key: name.entity for name in names if name.key in names_used}
-    new = [row for row in rows.mentions if row.name not in entity_by_name]
-    resolution = resolve([*map(NameUse.of, names), *uses_of(new)], decisions)
-    stored_entities = _stored_entities(names, resolution.names)
-    entity_of = dict(entity_by_name)
+    known = await store.names(ns, NameFilter(norms={split_key(key)[0] for key in names_used}))
+    entity_of = {name.key: name.entity for name in known if name.key in names_used}
+    new = Rows(mentions=[row for row in rows.mentions if row.name not in entity_of])
+    near, resolution = await resolved_beside(store, ns, new, segments)
+    stored_entities = _stored_entities(near, resolution.names)
     entities: dict[str, EntityRow] = {}
-    for row in new:
+    for row in new.mentions:
         key = resolution.names[row.name]
         entity_of[row.name] = stored_entities.get(key, key)
         if key not in stored_entities:
@@ -243,10 +232,7 @@ async def _overlay(run: "Search", near: list[Segment], made: list[Contribution])
         return Overlay()
     segments = await run.graph.segments(dict.fromkeys(made.segment_id for made in contributions))
     segments.sort(key=lambda segment: (segment.document_id, segment.index))
-    names_near = await near_names(run.store, run.ns, names_in(segments, contributions))
-    return overlaid(
-        segments, contributions, names_near, (await run.store.unmerged(run.ns)).decisions
-    )
+    return await overlaid(run.store, run.ns, segments, contributions)
 
 
 async def _read(run: "Search", segment: Segment, reading: Reading) -> Contribution | None:

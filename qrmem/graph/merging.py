@@ -17,7 +17,6 @@ from weakref import WeakKeyDictionary
 
 from qrmem.errors import StoreConflict
 from qrmem.graph.affected_names import AffectedNames, parents_of
-from qrmem.graph.name_parents import MOST
 from qrmem.graph.name_people import NameUse
 from qrmem.graph.resolution import Resolution, candidates_of, resolution_of, summed
 from qrmem.graph.view_rows import Rows, change_of, forms_of, readings, rows_of, uses_of
@@ -30,7 +29,6 @@ from qrmem.graphstore.protocol import (
     ViewUpdate,
 )
 from qrmem.graphstore.records import Places
-from qrmem.text.blocks import blocks_of
 from qrmem.text.names import split_key
 from qrmem.types import Merge, MergeDecision, Segment
 from qrmem.types.turns import scope_of
@@ -128,11 +126,20 @@ async def current_merges(
     return affected.resolution().merges
 
 
-async def near_names(store: GraphStore, ns: str, keys: Iterable[str]) -> Sequence[NameRow]:
-    """Return the stored names that could match some names, with all names of their entities."""
-    blocks = dict.fromkeys((block for key in keys for block in blocks_of(key)), MOST)
-    name_rows = await store.names(ns, NameFilter(blocks=blocks))
-    return await store.names(ns, NameFilter(entities={row.entity for row in name_rows}))
+async def resolved_beside(
+    store: GraphStore, ns: str, rows: Rows, segments: Sequence[Segment]
+) -> tuple[list[NameRow], Resolution]:
+    """Return the stored names near those of some rows, and all their entities if these were stored.
+
+    Args:
+        rows: rows whose names the store does not have.
+        segments: the segments of these rows.
+    """
+    decisions = (await store.unmerged(ns)).decisions
+    affected = AffectedNames(store, ns, decisions, forms_of(rows.mentions), _places(rows, segments))
+    await affected.take({})
+    stored = [row for key, row in affected.names.items() if key not in affected.new]
+    return stored, affected.resolution()
 
 
 # --- rows ----------------------------------------------------------------------------------------

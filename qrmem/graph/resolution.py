@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from qrmem.graph.name_parents import MOST, NUMERIC, Judge
+from qrmem.graph.name_parents import MOST, NUMERIC
 from qrmem.graph.name_people import (
     NameUse,
     by_fullness,
@@ -58,29 +58,6 @@ class Resolution:
     merges: tuple[Merge, ...]
 
 
-def resolve(
-    names: Iterable[NameUse],
-    decisions: Sequence[MergeDecision] = (),
-    similar: Iterable[tuple[str, str, float]] = (),
-) -> Resolution:
-    """Resolve all names of a namespace to entities.
-
-    Args:
-        names: names in any order; uses of one key are summed.
-        decisions: the user's decisions.
-        similar: pairs of name keys that an embedder finds similar, with their cosine.
-
-    Returns:
-        A result that does not depend on the order of names. An entity's key is the key of
-        its canonical name: of its names that are not rare in it, the longest, then the
-        most frequent.
-    """
-    uses = summed(names)
-    near, judge = candidates_of(uses), Judge(uses)
-    parents = {key: judge.parent(key, *near(key)) for key in uses}
-    return resolution_of(uses, parents, decisions, similar)
-
-
 def candidates_of(uses: Mapping[str, NameUse]) -> Candidates:
     """Return a function that finds the candidates of one of all names of a namespace."""
     in_block: dict[int, list[str]] = defaultdict(list)
@@ -112,7 +89,12 @@ def resolution_of(
         uses: names of whole entities, with all names that share an entity by rules or decisions.
         parents: name key to the key of its parent.
         decisions: the user's decisions.
-        similar: as in `resolve`.
+        similar: pairs of name keys that an embedder finds similar, with their cosine.
+
+    Returns:
+        A result that does not depend on the order of names. An entity's key is the key of
+        its canonical name: of its names that are not rare in it, the longest, then the
+        most frequent.
     """
     trees = _Trees(uses)
     trees.follow(decisions)

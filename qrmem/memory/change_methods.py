@@ -142,7 +142,11 @@ class ChangeMethods(Handle):
         await change.override_merge(self._session, first, second, same=True)
 
     async def separate(self, first: str, second: str) -> None:
-        """Keep two names apart from now on; your decision overrides the rules and is kept."""
+        """Keep two names apart from now on; your decision overrides the rules and is kept.
+
+        Names are told apart by their spelling. Two people who are both called Victor stay one
+        entity; "Victor" and "Victor Hugo" can be kept apart.
+        """
         await change.override_merge(self._session, first, second, same=False)
 
     async def judge_facts(self, *, plan: bool = False, **caps: Unpack[CapOptions]) -> JudgeReport:

@@ -1,20 +1,25 @@
+from typing import Literal
+
+from graph.worlds import Part, memory
+
 from qrmem.agents.search.query_extraction import Overlay, overlaid
-from qrmem.graphstore.protocol import NameRow
 from qrmem.types import Contribution, Fact, Mention, Segment, Statement
 
-SEGMENT = Segment("s7", "d", 7, 0, 0, "Ranieri praised Claudio Ranieri's aide Paolo Benetti.", 9)
+STORED = Part("Claudio Ranieri met Paolo in Rome.", (), ("Claudio Ranieri", "Paolo", "Rome"))
+TEXT = "Ranieri praised Claudio Ranieri's aide Paolo Benetti to Pamela Orsini."
 QUESTION = "Whom did Ranieri praise?"
+RANIERI = "claudio ranieri|"
 
 
-def oriented(*mentions: Mention, statements: tuple[Statement, ...] = ()) -> list[Contribution]:
-    return [Contribution("s7", "oriented", mentions, statements, asked=(QUESTION,))]
-
-
-NAMES = [
-    NameRow("claudio ranieri|PERSON", "claudio ranieri|PERSON", (("Claudio Ranieri", 3),)),
-    NameRow("paolo|PERSON", "paolo|PERSON", (("Paolo", 3),)),
-    NameRow("rome|PLACE", "rome|PLACE", (("Rome", 3),)),
-]
+async def overlay_of(
+    *mentions: Mention,
+    statements: tuple[Statement, ...] = (),
+    document: str = "doc",
+    kind: Literal["oriented", "extraction"] = "oriented",
+) -> Overlay:
+    segments = [Segment("s7", document, 7, 0, len(TEXT), TEXT, 9)]
+    made = Contribution("s7", kind, mentions, statements, asked=(QUESTION,))
+    return await overlaid(await memory(STORED), "ns", segments, [made])
 
 
 def test_nothing_is_added_by_default() -> None:
@@ -24,35 +29,37 @@ def test_nothing_is_added_by_default() -> None:
     assert overlay.facts(["a"]) == []
 
 
-def test_known_names_keep_their_entity_and_an_alias_joins_it() -> None:
-    found = overlaid(
-        [SEGMENT], oriented(Mention("Claudio Ranieri", "PERSON"), Mention("Ranieri")), NAMES
-    )
-    assert found.entities_in("s7") == ("claudio ranieri|PERSON",)
-    assert found.segments_with("claudio ranieri|PERSON") == ["s7"]
+async def test_known_names_keep_their_entity_and_an_alias_joins_it() -> None:
+    found = await overlay_of(Mention("Claudio Ranieri"), Mention("Ranieri", "PERSON"))
+    assert found.entities_in("s7") == (RANIERI,)
+    assert found.segments_with(RANIERI) == ["s7"]
     assert found.entities == {}
 
 
-def test_a_new_name_is_an_entity_of_its_own_or_joins_a_stored_one() -> None:
-    found = overlaid([SEGMENT], oriented(Mention("aide", "ROLE")), NAMES)
+async def test_a_name_joins_no_entity_that_its_document_does_not_name() -> None:
+    found = await overlay_of(Mention("Ranieri", "PERSON"), document="another")
+    assert found.entities_in("s7") == ("ranieri|PERSON",)
+    assert found.entities["ranieri|PERSON"].name == "Ranieri"
+
+
+async def test_a_new_name_is_an_entity_of_its_own_or_joins_a_stored_one() -> None:
+    found = await overlay_of(Mention("aide", "ROLE"))
     assert found.entities_in("s7") == ("aide|ROLE",)
     assert found.entities["aide|ROLE"].name == "aide"
-    found = overlaid([SEGMENT], oriented(Mention("Paolo Benetti", "PERSON")), NAMES)
-    assert found.entities_in("s7") == ("paolo|PERSON",)
-    assert found.said == {"paolo|PERSON": "Paolo Benetti"}
+    found = await overlay_of(Mention("Paolo Benetti", "PERSON"))
+    assert found.entities_in("s7") == ("paolo|",)
+    assert found.said == {"paolo|": "Paolo Benetti"}
 
 
-def test_facts_are_found_from_either_end() -> None:
-    statement = Statement("Ranieri", "Paolo Benetti", "praised", question=QUESTION)
-    found = overlaid(
-        [SEGMENT], oriented(Mention("Ranieri", "PERSON"), statements=(statement,)), NAMES[:1]
-    )
-    fact = Fact("claudio ranieri|PERSON", "paolo benetti|", "praised", "s7", QUESTION)
-    assert found.facts(["claudio ranieri|PERSON"]) == [fact]
-    assert found.facts(["paolo benetti|"]) == [fact]
-    assert found.facts(["rome|PLACE"]) == []
+async def test_facts_are_found_from_either_end() -> None:
+    statement = Statement("Ranieri", "Pamela Orsini", "praised", question=QUESTION)
+    found = await overlay_of(Mention("Ranieri", "PERSON"), statements=(statement,))
+    fact = Fact(RANIERI, "pamela orsini|", "praised", "s7", QUESTION)
+    assert found.facts([RANIERI]) == [fact]
+    assert found.facts(["pamela orsini|"]) == [fact]
+    assert found.facts(["rome|"]) == []
 
 
-def test_only_oriented_contributions_count() -> None:
-    plain = Contribution("s7", "extraction", (Mention("Ranieri"),))
-    assert overlaid([SEGMENT], [plain], NAMES).entities_in("s7") == ()
+async def test_only_oriented_contributions_count() -> None:
+    found = await overlay_of(Mention("Ranieri", "PERSON"), kind="extraction")
+    assert found.entities_in("s7") == ()

@@ -1,4 +1,6 @@
+from collections.abc import Iterable
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -6,13 +8,19 @@ from hypothesis import strategies as st
 
 from qrmem.graph.name_parents import Judge
 from qrmem.graph.name_people import NameUse, says_who
-from qrmem.graph.resolution import Resolution, resolve
+from qrmem.graph.resolution import Resolution, candidates_of, resolution_of, summed
 from qrmem.text.names import differ_in_number, name_key, split_key
 from qrmem.types import MergeDecision
 
 
 def use(surface: str, type: str = "", count: int = 1) -> NameUse:
     return NameUse(name_key(surface, type), surface, count)
+
+
+def resolve(names: Iterable[NameUse], *decisions: Any, **similar: Any) -> Resolution:
+    near = candidates_of(uses := summed(names))
+    parents = {key: Judge(uses).parent(key, *near(key)) for key in uses}
+    return resolution_of(uses, parents, *decisions, **similar)
 
 
 def are_one(found: Resolution, *names: NameUse) -> bool:
@@ -395,7 +403,6 @@ def person(surface: str, count: int) -> NameUse:
         # A rank is another man's if it is not rare, or if a man of the surname has a given name.
         ([person("Captain Ford", 8), person("General Ford", 9), person("Mrs. Ford", 5)], (0, 1)),
         ([person("Admiral Ford", 2), person("Mr. Ford", 90), use("Henry Ford", count=9)], (0, 1)),
-        # Others have the given name, too.
         ([use("Jane", count=180), use("Jane Ford", count=19), use("Jane Hale", count=5)], (0, 1)),
         # Of two full names the more frequent one may have a given name's full form.
         ([person("Tom", 70), use("Tom Hale"), use("Thomas Ford", count=50)], (0, 1)),
