@@ -195,6 +195,8 @@ async def with_meaning(
 ) -> Exploration:
     """Return the exploration with the candidates' cosines with the follow-up queries.
 
+    In the place of its own cosine a seed has the square of the share of the question it covers.
+
     Args:
         vectors: the vectors of `follow_ups`, by the row of their seed.
     """
@@ -204,7 +206,9 @@ async def with_meaning(
     meant = np.zeros(found.rows.size)
     for row, cosines in zip(vectors, await asyncio.gather(*reads), strict=True):
         scores = near.direct[row] * np.array([cosines.get(id_, 0.0) for id_ in ids])
-        scores[found.rows == row] = 0.0
+        # A segment that answers all of a question must not lose to what it leads to.
+        covered = np.minimum(near.profiles[row], 1) @ near.weights / (near.question.total or 1)
+        scores[found.rows == row] = near.direct[row] * covered**2
         meant = np.maximum(meant, scores)
     return replace(found, meant=meant)
 

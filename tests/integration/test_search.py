@@ -392,6 +392,16 @@ async def test_a_search_sends_its_follow_up_queries_together_and_none_without_ca
     assert len(embedder.embedded) <= 1
 
 
+async def test_what_answers_a_whole_question_does_not_lose_to_what_it_leads_to() -> None:
+    embedder = Meaning()
+    store = await store_of(CREW, embedder)
+    found = await Searcher(store, "test", embedder).findings("the year of the storm, a house")
+    assert found is not None
+    assert found.explored is not None
+    best = int(np.argmax(found.explored.meant))
+    assert found.near.entries[found.explored.rows[best]].id == "house#0"
+
+
 class Gate(Meaning):
     """Lets a search pass only after `opened` is set, once it has its first candidates."""
 
