@@ -34,6 +34,7 @@ class UnderstoodQuestion:
     """The analysis of a question for a search.
 
     Attributes:
+        text: its words, in order.
         weights: its terms with their weights: count times rarity in the namespace.
         spelled: its terms as the question spells them.
         vocabulary: counts in the namespace for its terms.
@@ -44,6 +45,7 @@ class UnderstoodQuestion:
         names: everything in it that may be a name, lower-cased.
     """
 
+    text: str
     weights: Mapping[str, float]
     spelled: Mapping[str, str]
     vocabulary: "Vocabulary"
@@ -93,6 +95,7 @@ async def understood(
     )
     titled_names = longest_names(words, places, titles)
     return UnderstoodQuestion(
+        text=text,
         weights=scoring.weighted(query_weights, vocabulary),
         spelled=_spelled(text, query_weights),
         vocabulary=vocabulary,

@@ -176,17 +176,18 @@ async def explore(near: "Neighbourhood", texts: "Texts") -> Exploration:
 def follow_ups(found: Exploration) -> dict[int, str]:
     """Return the follow-up queries for an embedder, by the row of their seed.
 
-    Each has the words of the question that a seed lacks, and the names with the best links out.
+    Each is the question without the words that a seed has, and the names with the best links out.
     """
-    queries = {row: _follow_up(found, row) for row in found.seeds[:_MEANT].tolist()}
-    return {row: query for row, query in queries.items() if query}
+    queries = ((row, _follow_up(found, row)) for row in found.seeds[:_MEANT].tolist())
+    return {row: query for row, query in queries if query}
 
 
 def _follow_up(found: Exploration, row: int) -> str:
     near, links = found.near, found.first.chosen(found.first.sources == row)
-    spelled = near.question.spelled
+    held = frozenset(near.entries[row].terms)
+    # Words such as "who" have no term. They stay, as an encoder knows what they ask for.
+    words = [one for one in near.question.text.split() if not held.issuperset(terms(one) or ("",))]
     names = dict.fromkeys(links.best(len(links)).names.tolist())
-    words = (spelled.get(term, term) for term in _lacking(near, row))
     return " ".join([*words, *islice(names, _NAMES_MEANT)])
 
 
