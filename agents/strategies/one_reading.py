@@ -101,7 +101,10 @@ async def begin_fragments(run: Search, state: SearchState) -> SearchState:
     """Score all fragments and choose the best (Equations 4, 9, 10, 11)."""
     scorer = run.fragments or FragmentScorer(run.searcher)
     assessed = await scorer.assess(
-        question_text(run), settings=run.options.fragments, documents=run.options.documents
+        question_text(run),
+        settings=run.options.fragments,
+        documents=run.options.documents,
+        searcher=run.searcher,
     )
     if assessed is None:
         run.tell("start", reason="there is nothing to read")

@@ -159,14 +159,15 @@ async def test_embeddings_count_and_a_change_of_embedder_continues(
             assert await memory.search("Who met Pip in Port 7?", k=1)
 
 
-async def test_embeddings_of_an_add_and_a_question_count(tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategy", ["passages", "fragment"])
+async def test_embeddings_of_an_add_and_a_question_count(tmp_path: Path, strategy: str) -> None:
     async with serving() as server:
         given: dict[str, Any] = {"embed_base_url": server.url, "embedder": "openai:e"}
         async with qrmem.open(str(tmp_path / "memory.db"), **given) as memory:
             assert "cap of 0 calls" in (await memory.add(DOCUMENT, max_calls=0)).stopped
             assert server.stats.requests == 0
             assert (await memory.add(DOCUMENT)).is_complete
-            answer = await memory.ask(QUESTION)
+            answer = await memory.ask(QUESTION, strategy=strategy)
             assert answer.usage.online["embed"].calls >= 1
             found = {(row.phase, row.key): row.requests for row in await memory.usage()}
         assert found["construction", "embed"] + found["online", "embed"] == server.stats.requests

@@ -215,6 +215,7 @@ class FragmentScorer:
         settings: "FragmentSettings | None" = None,
         documents: Collection[str] | None = None,
         hidden: Collection[str] = (),
+        searcher: "Searcher | None" = None,
     ) -> Assessed | None:
         """Score every fragment of some documents; return `None` if there is none.
 
@@ -223,6 +224,7 @@ class FragmentScorer:
                 code or turns.
             documents: ids of the documents to score; `None` scores all.
             hidden: ids of segments to leave out of the results and of every environment.
+            searcher: searches on a run's account; `None`: the scorer's own.
 
         Raises:
             UsageError: the settings name an unknown relation or score, or one that needs vectors
@@ -233,7 +235,8 @@ class FragmentScorer:
         if fragments is None or not fragments.size:
             return None
         chosen_settings = settings or gathering.preset(fragments)
-        alone = await gathering.scores(self._searcher, fragments, question, chosen_settings)
+        searcher = searcher or self._searcher
+        alone = await gathering.scores(searcher, fragments, question, chosen_settings)
         relation = await self._relation(fragments, chosen_settings)
         is_visible = np.array([id not in hidden for id in fragments.ids], dtype=np.float64)
         around = environment(
