@@ -10,6 +10,7 @@ from servers.openai_server import OpenAIServer, Stats, serving
 
 import qrmem
 from qrmem.errors import CapReached, UsageError
+from qrmem.types.options import Strategy
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 TEXT = "## ".join(SAMPLE.read_text().split("## ")[:6])
@@ -160,7 +161,9 @@ async def test_embeddings_count_and_a_change_of_embedder_continues(
 
 
 @pytest.mark.parametrize("strategy", ["passages", "fragment"])
-async def test_embeddings_of_an_add_and_a_question_count(tmp_path: Path, strategy: str) -> None:
+async def test_embeddings_of_an_add_and_a_question_count(
+    tmp_path: Path, strategy: Strategy
+) -> None:
     async with serving() as server:
         given: dict[str, Any] = {"embed_base_url": server.url, "embedder": "openai:e"}
         async with qrmem.open(str(tmp_path / "memory.db"), **given) as memory:
