@@ -196,7 +196,7 @@ async def with_meaning(
 ) -> Exploration:
     """Return the exploration with the candidates' cosines with the follow-up queries.
 
-    In the place of its own cosine a seed has the square of the share of the question it covers.
+    A seed has, instead of its own cosine, the square of the share of the question it covers.
 
     Args:
         vectors: the vectors of `follow_ups`, by the row of their seed.
