@@ -379,17 +379,25 @@ class RunLog(Protocol):
     """Records of runs: trails, and the ledger of calls."""
 
     async def put_trail(self, ns: str, /, trail: Trail) -> None:
-        """Write a trail; replace a trail with the same id."""
+        """Write a trail; one with the same id is replaced, in its place among those of its time."""
 
     async def trails(
-        self, ns: str, /, limit: int = 20, *, id: str | None = None, skip: int = 0
+        self,
+        ns: str,
+        /,
+        limit: int = 20,
+        *,
+        id: str | None = None,
+        skip: int = 0,
+        oldest_first: bool = False,
     ) -> Sequence[Trail]:
         """Return trails, newest first (by `created`, then by order of writing).
 
         Args:
             limit: upper bound on the number of trails.
             id: return only the trail with this id.
-            skip: number of the newest trails to leave out.
+            skip: number of trails to leave out at the beginning.
+            oldest_first: return them in the opposite order.
         """
 
     async def calls(self, ns: str, /) -> Sequence[CallRecord]:

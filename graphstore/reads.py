@@ -1,16 +1,27 @@
 """Reads that combine a store's methods, and best-effort writes."""
 
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from qrmem.errors import StoreUnavailable
-from qrmem.graphstore.protocol import MERGED, Artefacts, CacheKind, FactStore, GraphStore, GraphView
+from qrmem.graphstore.protocol import (
+    MERGED,
+    Artefacts,
+    CacheKind,
+    FactStore,
+    GraphStore,
+    GraphView,
+    RunLog,
+)
 from qrmem.graphstore.relations import Chain, chains, fold_key, relations_of
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.names import Occurrences
-from qrmem.types import Entity, Event, Fact, Listener, Relation
+from qrmem.types import Entity, Event, Fact, Listener, Relation, Trail
+
+_PORTION = 256
+"""Number of trails that are read at once."""
 
 
 async def cached_value(
@@ -130,6 +141,18 @@ async def relations_from(store: GraphStore, ns: str, facts: Sequence[Fact]) -> l
     return relations_of(
         chains_found, await kept_folds(store, ns, chains_found) if is_folded else {}
     )
+
+
+async def every_trail(store: RunLog, ns: str) -> AsyncIterator[Trail]:
+    """Yield all trails, oldest first; a memory has thousands, so they are read in portions.
+
+    Those that are yielded may be written again meanwhile, and new ones may come: none is missed.
+    """
+    skip = 0
+    while found := await store.trails(ns, _PORTION, skip=skip, oldest_first=True):
+        for trail in found:
+            yield trail
+        skip += len(found)
 
 
 async def copy_document(source: GraphStore, target: GraphStore, ns: str, document_id: str) -> None:

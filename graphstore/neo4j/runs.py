@@ -25,7 +25,7 @@ TREE = "tree:"
 
 
 async def put_trail(work: Work, trail: Trail) -> None:
-    """Write a trail; one of the same id is replaced."""
+    """Write a trail; one of the same id is replaced, in its place."""
     await work.lock()
     await _write(work, trail, await _arrivals(work, 1))
 
@@ -91,11 +91,17 @@ def _expanded(steps: Mapping[str, Step], entities: Mapping[str, str]) -> Iterato
 
 
 async def trails(
-    work: Work, limit: int = 20, *, id: str | None = None, skip: int = 0
+    work: Work,
+    limit: int = 20,
+    *,
+    id: str | None = None,
+    skip: int = 0,
+    oldest_first: bool = False,
 ) -> list[Trail]:
-    """Return trails, newest first, or the one of an id."""
+    """Return trails in order of time, or the one of an id."""
     if id is None:
-        rows = await work.rows("runs.trails", limit=max(limit, 0), skip=skip)
+        statement = "runs.trails_oldest_first" if oldest_first else "runs.trails"
+        rows = await work.rows(statement, limit=max(limit, 0), skip=skip)
     else:
         rows = (await work.rows("runs.trail", key=short(id)))[skip:][: max(limit, 0)]
     return [loads(body, Trail) for (body,) in rows]

@@ -19,21 +19,29 @@ from qrmem.types import CallRecord, Trail
 
 
 def put_trail(db: sqlite3.Connection, ns: str, trail: Trail) -> None:
-    """Write a trail; one of the same id is replaced."""
+    """Write a trail; one of the same id is replaced, in its place."""
     db.execute(
-        "INSERT OR REPLACE INTO trail (ns, id, created, body) VALUES (?, ?, ?, ?)",
+        "INSERT INTO trail (ns, id, created, body) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (ns, id) DO UPDATE SET created = excluded.created, body = excluded.body",
         (required_namespace(db, ns), trail.id, trail.created, dumps(trail)),
     )
 
 
 def trails(
-    db: sqlite3.Connection, ns: str, limit: int = 20, *, id: str | None = None, skip: int = 0
+    db: sqlite3.Connection,
+    ns: str,
+    limit: int = 20,
+    *,
+    id: str | None = None,
+    skip: int = 0,
+    oldest_first: bool = False,
 ) -> list[Trail]:
-    """Return trails, newest first, or the one of an id."""
+    """Return trails in order of time, or the one of an id."""
+    way = "" if oldest_first else "DESC"
     number = namespace_number(db, ns)
     where, values = ("ns = ?", [number]) if id is None else ("ns = ? AND id = ?", [number, id])
     rows = db.execute(
-        f"SELECT body FROM trail WHERE {where} ORDER BY created DESC, num DESC LIMIT ? OFFSET ?",
+        f"SELECT body FROM trail WHERE {where} ORDER BY created {way}, num {way} LIMIT ? OFFSET ?",
         (*values, max(limit, 0), skip),
     )
     return [loads(body, Trail) for (body,) in rows]

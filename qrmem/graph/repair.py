@@ -13,7 +13,7 @@ from qrmem.errors import StoreConflict, StoreUnavailable
 from qrmem.graph.merging import Similar, merge_documents
 from qrmem.graphstore import scratch_store
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.graphstore.reads import copy_document, entities_in, facts_of
+from qrmem.graphstore.reads import copy_document, entities_in, every_trail, facts_of
 from qrmem.llm.parallel import in_batches
 from qrmem.text.numbers import counted
 from qrmem.types import DocumentInfo, Fact, MergeDecision, Relation, Repair
@@ -79,7 +79,7 @@ async def repair(
         await store.override_merge(ns, decision)
     await store.clear_view(ns)
     await merge_documents(store, ns, documents, similar=similar)
-    for trail in reversed(await store.trails(ns, _ALL)):
+    async for trail in every_trail(store, ns):
         await store.put_trail(ns, trail)  # draws it on the new nodes
     await _check(store, ns, documents, similar)
     return Repair(tuple(text for text, _ in differences), tuple(decisions), tuple(damaged))

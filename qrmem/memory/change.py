@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from qrmem.config import Settings
 from qrmem.errors import StoreUnavailable, UsageError, clean_name, require_path, require_text
 from qrmem.graphstore.protocol import NamespaceInfo
+from qrmem.graphstore.reads import every_trail
 from qrmem.graphstore.redaction import emptied, seen
 from qrmem.io.sources import Source
 from qrmem.llm.parallel import in_batches
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 _TOGETHER = 256
-"""Number of documents that are deleted in one transaction, and of trails that are read at once."""
+"""Number of documents that are deleted in one transaction."""
 
 
 async def add(
@@ -124,14 +125,10 @@ async def forget_user(session: Session, user: str) -> int:
     store, ns = session.store, session.ns
     ids = sorted(await store.document_ids(ns, where={USER_KEY: user}))
     theirs = {segment.id for segment in await store.segments(ns, documents=ids)}
-    skip = 0
-    # In portions, from the newest: a trail that is written meanwhile moves none out of sight.
-    while trails := await store.trails(ns, _TOGETHER, skip=skip):
-        for trail in trails:
-            # The questions are the user's, too. Old trails do not name a user.
-            if trail.user == user or (not trail.user and seen(trail) and seen(trail) <= theirs):
-                await store.put_trail(ns, emptied(trail))
-        skip += len(trails)
+    async for trail in every_trail(store, ns):
+        # The questions are the user's, too. Old trails do not name a user.
+        if trail.user == user or (not trail.user and seen(trail) and seen(trail) <= theirs):
+            await store.put_trail(ns, emptied(trail))
     if ids:
         await delete(session, ids)
     else:

@@ -1,6 +1,6 @@
 // :: put_trail
 MERGE (t:Trail {ns: $ns, key: $all.key})
-SET t += $all.properties, t.arrival = coalesce($all.arrival, t.arrival)
+SET t += $all.properties, t.arrival = coalesce(t.arrival, $all.arrival)
 
 // :: drop_steps
 MATCH (:Trail {ns: $ns, key: $all.key})-[:STEP]->(s:Step)
@@ -58,6 +58,12 @@ MATCH (t:Trail)
 WHERE t.ns = $ns AND t.created IS NOT NULL AND t.arrival IS NOT NULL
 // ns first: the index then has this order, and the query reads only the last rows
 WITH t ORDER BY t.ns DESC, t.created DESC, t.arrival DESC SKIP $all.skip LIMIT $all.limit
+RETURN t.qrmem_body
+
+// :: trails_oldest_first
+MATCH (t:Trail)
+WHERE t.ns = $ns AND t.created IS NOT NULL AND t.arrival IS NOT NULL
+WITH t ORDER BY t.ns, t.created, t.arrival SKIP $all.skip LIMIT $all.limit
 RETURN t.qrmem_body
 
 // :: trails_after

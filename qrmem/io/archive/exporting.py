@@ -15,7 +15,7 @@ from typing import Any
 
 from qrmem.errors import NotFound, StoreConflict, StoreUnavailable
 from qrmem.graphstore.protocol import MERGED, CacheKind, GraphStore, NamespaceInfo, VectorKind
-from qrmem.graphstore.reads import current_folds
+from qrmem.graphstore.reads import current_folds, every_trail
 from qrmem.io.archive.file import Writer
 from qrmem.io.archive.form import (
     HEAD,
@@ -220,7 +220,7 @@ async def _write_cached(
 
 
 async def _write_runs(store: GraphStore, ns: str, out: Writer) -> None:
-    for trail in reversed(await store.trails(ns, _ALL)):
+    async for trail in every_trail(store, ns):
         out.write("trail", trail)
     for call in await store.calls(ns):
         out.write("call", call)

@@ -476,14 +476,22 @@ class ReferenceStore:
 
     async def put_trail(self, ns: str, trail: Trail) -> None:
         space = self._existing(ns)
-        others = [kept for kept in space.trails if kept.id != trail.id]
-        space.trails = [*others, from_plain(to_plain(trail), Trail)]
+        by_id = {kept.id: kept for kept in space.trails}
+        by_id[trail.id] = from_plain(to_plain(trail), Trail)
+        space.trails = [*by_id.values()]
 
     async def trails(
-        self, ns: str, limit: int = 20, *, id: str | None = None, skip: int = 0
+        self,
+        ns: str,
+        limit: int = 20,
+        *,
+        id: str | None = None,
+        skip: int = 0,
+        oldest_first: bool = False,
     ) -> Sequence[Trail]:
-        newest_first = reversed([t for t in self._space(ns).trails if id in (None, t.id)])
-        return sorted(newest_first, key=lambda t: t.created, reverse=True)[skip:][: max(limit, 0)]
+        found = [t for t in self._space(ns).trails if id in (None, t.id)]
+        found.sort(key=lambda t: t.created)
+        return found[:: 1 if oldest_first else -1][skip:][: max(limit, 0)]
 
     async def calls(self, ns: str) -> Sequence[CallRecord]:
         return list(self._space(ns).calls)

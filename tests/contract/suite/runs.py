@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
 
+import pytest
 from contract.suite.base import Contract
 from contract.suite.samples import INFO, add, text
 
 from qrmem.graphstore.protocol import CacheEntry, CacheKind, GraphStore, relation_key
-from qrmem.graphstore.reads import cached_value
+from qrmem.graphstore.reads import cached_value, every_trail
 from qrmem.graphstore.redaction import REMOVED
 from qrmem.types import (
     CallRecord,
@@ -55,7 +56,25 @@ class RunsContract(Contract):
         again = replace(TRAIL, answer="Bob")
         await store.put_trail("n", again)
         assert next(iter(await store.trails("n", 1, id="t")), None) == again
+        assert list(await store.trails("n", 2, oldest_first=True)) == [again, later]
+        assert list(await store.trails("n", 2, skip=2, oldest_first=True)) == [twin]
         assert (await store.counts("n"))["trails"] == 3
+
+    async def test_every_trail_comes_once_though_trails_are_written_meanwhile(
+        self, store: GraphStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("qrmem.graphstore.reads._PORTION", 2)
+        await store.create_namespace("n", INFO)
+        for name in "abcde":  # all of one moment: their order is that of writing
+            await store.put_trail("n", replace(TRAIL, id=name))
+        found = []
+        async for trail in every_trail(store, "n"):
+            found.append(trail.id)
+            if trail.id in "abcde":
+                await store.put_trail("n", replace(trail, answer="again"))
+                await store.put_trail("n", replace(TRAIL, id=trail.id.upper()))
+        assert found == [*"abcdeABCDE"]
+        assert {trail.answer for trail in await store.trails("n")} == {"again", TRAIL.answer}
 
     async def test_calls_come_back_in_the_order_written(self, store: GraphStore) -> None:
         await store.create_namespace("n", INFO)
