@@ -31,8 +31,10 @@ from typing import NamedTuple
 
 import qrmem
 from benchmarks.frame import Figure, note
-from benchmarks.soaked import Model
+from benchmarks.soaked import Model, word
 from qrmem.config import Settings
+from qrmem.text.aliases import MEMO_SIZE
+from qrmem.text.blocks import blocks_of
 
 PARTS, FIRST = 10, 2
 MOST_GROWTH, MOST_TIME = 1.1, 1.5
@@ -165,15 +167,20 @@ async def _operations(where: str, seed: int) -> AsyncGenerator[None]:
 
 
 async def _fill_caches() -> None:
-    """Add 5,600 texts with 16,800 names: the largest cache that this fills has 16,384 entries.
+    """Add 5,600 texts with 16,800 names and 33,600 words, and name as many as a cache holds.
 
     Each hundred has a memory of its own, so that little room is left in which growth could hide.
     """
     draw = random.Random(4)
     pairs = [" ".join(pair).title() for pair in product(_WORDS, repeat=2)]
     draw.shuffle(pairs)
-    names = iter(pairs)
+    names, words = iter(pairs), map(word, count())
     for _ in range(56):
-        texts = [_text(draw, list(islice(names, 3))) for _ in range(100)]
+        texts = [
+            f"{_text(draw, list(islice(names, 3)))} They ate {' '.join(islice(words, 6))}."
+            for _ in range(100)
+        ]
         async with qrmem.open("memory://", settings=_settings()) as memory:
             await memory.add([{"id": f"d{n}", "text": text} for n, text in enumerate(texts)])
+    for parts in islice(product(_WORDS, repeat=3), MEMO_SIZE):
+        blocks_of(" ".join(parts))
