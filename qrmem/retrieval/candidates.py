@@ -228,6 +228,11 @@ class Neighbourhood:
             _LEXICAL * self.lexical + _DENSE * self.dense + _NAMES * self.named
         )
 
+    def coverage(self, rows: "NDArray[np.int64] | int") -> "NDArray[np.float64]":
+        """Return `(…, t)` in [0, 1]: how much of each of the question's terms segments have."""
+        result: NDArray[np.float64] = np.minimum(self.profiles[rows], 1)
+        return result
+
     def rows(self, ids: Iterable[str]) -> "NDArray[np.int64]":
         """Return the rows of segments; unknown segments are left out."""
         known_rows = [self.row_of[id_] for id_ in ids if id_ in self.row_of]

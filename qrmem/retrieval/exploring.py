@@ -208,7 +208,7 @@ async def with_meaning(
     for row, cosines in zip(vectors, await asyncio.gather(*reads), strict=True):
         scores = near.direct[row] * np.array([cosines.get(id_, 0.0) for id_ in ids])
         # A segment that answers all of a question must not lose to what it leads to.
-        covered = np.minimum(near.profiles[row], 1) @ near.weights / (near.question.total or 1)
+        covered = near.coverage(row) @ near.weights / (near.question.total or 1)
         scores[found.rows == row] = near.direct[row] * covered**2
         meant = np.maximum(meant, scores)
     return replace(found, meant=meant)
@@ -286,7 +286,7 @@ def _together(
     bags = (near.entries[row].terms for row in rows.tolist())
     length = near.question.vocabulary.mean_length
     counts = scoring.saturated(bags, list(weights), length)
-    lacking = (1 - np.minimum(near.profiles[seed], 1)) * near.weights
+    lacking = (1 - near.coverage(seed)) * near.weights
     by_names = scoring.normalised(counts @ np.array(list(weights.values())))
     result: NDArray[np.float64] = np.sqrt(
         by_names * scoring.normalised(near.profiles[rows] @ lacking)

@@ -37,10 +37,9 @@ def _novelty(found: "Exploration") -> "NDArray[np.float64]":
     neighbourhood, seeds = found.near, found.seeds[:5]
     if not seeds.size or not neighbourhood.question.total:
         return np.zeros(found.rows.size)
-    have = np.minimum(neighbourhood.profiles[found.rows], 1)
-    profiles_known = np.minimum(neighbourhood.profiles[seeds], 1)
+    have, known = neighbourhood.coverage(found.rows), neighbourhood.coverage(seeds)
     added = (
-        np.maximum(have[None] - profiles_known[:, None], 0)
+        np.maximum(have[None] - known[:, None], 0)
         @ neighbourhood.weights
         / neighbourhood.question.total
     )
@@ -62,10 +61,8 @@ def _telling(found: "Exploration") -> "NDArray[np.float64]":
     neighbourhood = found.near
     shares = neighbourhood.weights / (neighbourhood.question.total or 1.0)
     squares = neighbourhood.weights**2 / ((neighbourhood.weights**2).sum() or 1.0)
-    has: NDArray[np.float64] = np.minimum(neighbourhood.profiles[found.rows], 1) @ (
-        shares * squares
-    )
-    return has
+    result: NDArray[np.float64] = neighbourhood.coverage(found.rows) @ (shares * squares)
+    return result
 
 
 FEATURES: "Mapping[str, Callable[[Exploration], NDArray[np.float64]]]" = {
