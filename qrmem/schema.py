@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, Field, RootModel, ValidationError, create_model
 
 from qrmem.errors import UsageError
-from qrmem.text.names import is_type, type_key
+from qrmem.text.names import camel_case, is_type, type_key
 from qrmem.types import Properties, Scalar
 
 MOST_TYPES, MOST_PROPERTIES, LONGEST_WORDS = 50, 20, 500
@@ -40,7 +40,7 @@ OF_THE_STORE = frozenset((_LABELS + _RELATIONSHIPS).split())
 """Labels and relationship types that the store itself uses in a graph database."""
 _PROPERTIES = """
     count counts description forms full full_name head key label mentions merged n name ns
-    properties qrmem_own question questions said_at segment statements superseded_by surface tail
+    properties question questions said_at segment statements superseded_by surface tail
     type types valid_from valid_until
 """
 _PROPERTIES_OF_THE_STORE = frozenset(_PROPERTIES.split())
@@ -342,7 +342,8 @@ def _check(schema: Schema) -> None:
         name = schema.entities[both[0]].name
         raise UsageError(f"{name} is a type of entities and of relations; rename one")
     for kind in schema.entities.values():
-        if kind.name in OF_THE_STORE:
+        label = camel_case(kind.key)  # as a database shows it: `document` is `Document`
+        if label in OF_THE_STORE or label.startswith("Qrmem"):
             raise UsageError(f"a type may not be called {kind.name}: it is a label of the store")
     for kind in schema.relations.values():
         if kind.key in OF_THE_STORE:
@@ -375,7 +376,7 @@ def _check_model(kind: Kind) -> None:
             raise UsageError(f"{kind.name}: {other} and {name} differ in case alone; rename one")
         if not isinstance(field.validation_alias, str | None):
             raise UsageError(f"{kind.name}.{name}: an alias is one word, not a choice or a path")
-        if name.lower() in _PROPERTIES_OF_THE_STORE:
+        if name.lower() in _PROPERTIES_OF_THE_STORE or name.lower().startswith("qrmem_"):
             raise UsageError(f"{kind.name}.{name}: the store has such a property; rename it")
         if not _is_simple(field.annotation):
             raise UsageError(
