@@ -196,15 +196,12 @@ def entity_lines(view: EntityView, limit: int) -> list[str]:
 
 def _property_lines(entity: Entity) -> list[str]:
     """Show an entity's properties, each with its latest value first."""
-    values: dict[str, dict[str, str]] = {}
-    for one in reversed(entity.properties):
-        values.setdefault(one.name, {}).setdefault(str(one.value), one.segment_id)
     return [
         f"  {name}: "
         + "; before: ".join(
             f"{shortened(value, 80)} ({at})" for value, at in values_of_name.items()
         )
-        for name, values_of_name in sorted(values.items())
+        for name, values_of_name in entity.values().items()
     ]
 
 

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
@@ -45,6 +45,7 @@ class Contents:
         segments: segments of all documents, in order within a document.
         entities: entities that get a note.
         facts: statements about them; an end without a note is named without a link.
+        ends: entity keys of each statement's head and tail, by its id; names may be equal.
     """
 
     title: str
@@ -52,6 +53,7 @@ class Contents:
     segments: Sequence[Segment]
     entities: Sequence[Entity]
     facts: Sequence[FactView]
+    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def write_notes(folder: Path, contents: Contents) -> int:
@@ -123,17 +125,17 @@ class _Pages:
         self._contents = contents
         self.documents = _file_names((d.id, d.title or d.id) for d in contents.documents)
         self.entities = _file_names((e.key, e.name) for e in contents.entities)
-        self._by_name = {e.name: self.entities[e.key] for e in reversed(contents.entities)}
         self._segments = {segment.id: segment for segment in contents.segments}
         self._parts: dict[str, list[Segment]] = defaultdict(list)
         for segment in contents.segments:
             self._parts[segment.document_id].append(segment)
         self._facts: dict[str, list[FactView]] = defaultdict(list)
-        self._stated: dict[str, set[str]] = defaultdict(set)
+        self._stated: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for fact in contents.facts:
-            for name in dict.fromkeys((fact.head, fact.tail)):
-                self._facts[name].append(fact)
-                self._stated[fact.segment_id].add(name)
+            named = zip((fact.head, fact.tail), contents.ends[fact.id], strict=True)
+            for name, key in dict.fromkeys(named):
+                self._facts[key].append(fact)
+                self._stated[fact.segment_id].add((name, key))
 
     def index(self) -> str:
         most = sorted(self._contents.entities, key=lambda e: (-len(e.segments), e.name))[:100]
@@ -143,14 +145,14 @@ class _Pages:
             "## Documents",
             "\n".join(f"- {self._document(d.id)}" for d in self._contents.documents),
             "## Most mentioned",
-            "\n".join(f"- {self._name(e.name)} ({len(e.segments)})" for e in most),
+            "\n".join(f"- {self._name(e.name, e.key)} ({len(e.segments)})" for e in most),
         )
 
     def document(self, document: DocumentInfo) -> str:
         parts = []
         for segment in self._parts[document.id]:
             heading = f"## {segment.index + 1}{': ' if segment.part else ''}{plain(segment.part)}"
-            names = ", ".join(self._name(name) for name in sorted(self._stated[segment.id]))
+            names = ", ".join(self._name(*one) for one in sorted(self._stated[segment.id]))
             about = f"*{names}*" if names else ""
             # A link to a block leads to the paragraph with its mark.
             parts += [heading, f"{plain(segment.text.strip())} ^{_mark(segment)}", about]
@@ -164,14 +166,20 @@ class _Pages:
         return _note(
             {"key": entity.key, **kind, **({"aliases": forms} if forms else {})},
             entity.name,
-            "\n".join(f"- {_line(p.name)}: {_line(str(p.value))}" for p in entity.properties),
-            "\n".join(self._fact(fact, entity.name) for fact in self._facts[entity.name]),
+            "\n".join(self._property(*one) for one in entity.values().items()),
+            "\n".join(self._fact(fact, entity.key) for fact in self._facts[entity.key]),
             f"Named in: {segment_links}" if segment_links else "",
         )
 
+    def _property(self, name: str, values: Mapping[str, str]) -> str:
+        told = (f"{_line(value)} {self._segment(place)}" for value, place in values.items())
+        return f"- {_line(name)}: {'; before: '.join(told)}"
+
     def _fact(self, fact: FactView, about: str) -> str:
-        other = fact.tail if fact.head == about else fact.head
-        line = f"- {self._name(other)}: {_line(fact.description)}"
+        head, tail = self._contents.ends[fact.id]
+        arrow, *other = ("→", fact.tail, tail) if head == about else ("←", fact.head, head)
+        kind = f" {_line(fact.type)}" if fact.type else ""
+        line = f"- {arrow} {self._name(*other)}{kind}: {_line(fact.description)}"
         until = fact.valid_until or (fact.superseded_at[:10] or "later") * bool(fact.superseded_by)
         times = [
             f"said {_line(fact.said_at[:10])}" if fact.said_at else "",
@@ -185,8 +193,8 @@ class _Pages:
         quoted = "" if is_said else f"\n  > {plain(fact.quotation)}"
         return f"{line}{f' ({when})' if when else ''} {self._segment(fact.segment_id)}{quoted}"
 
-    def _name(self, name: str) -> str:
-        page = self._by_name.get(name)
+    def _name(self, name: str, key: str) -> str:
+        page = self.entities.get(key)
         return f"[[entities/{page}|{_label(name)}]]" if page else _line(name)
 
     def _document(self, document_id: str) -> str:

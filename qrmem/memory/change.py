@@ -358,11 +358,13 @@ async def markdown(session: Session, folder: str | PathLike[str]) -> int:
     there = {segment.id for segment in segments}  # another process may delete a document meanwhile
     keys = sorted(entity.key for entity in await store.list_entities(ns, 2**31 - 1))
     facts = await statements.facts(session, superseded=True)
+    ends = {fact.id: (fact.head, fact.tail) for fact in (await store.around(ns, keys)).facts}
     contents = Contents(
         title=ns,
         documents=documents,
         segments=segments,
         entities=await store.entities(ns, keys),
-        facts=[fact for fact in facts if fact.segment_id in there],
+        facts=[fact for fact in facts if fact.segment_id in there and fact.id in ends],
+        ends=ends,
     )
     return await asyncio.to_thread(write_notes, Path(folder), contents)

@@ -155,6 +155,13 @@ class Entity(Short):
     questions: tuple[str, ...] = ()
     properties: tuple[Property, ...] = ()
 
+    def values(self) -> dict[str, dict[str, str]]:
+        """Return the values of each property as texts, latest first, each with its last segment."""
+        found: dict[str, dict[str, str]] = {}
+        for one in reversed(self.properties):
+            found.setdefault(one.name, {}).setdefault(str(one.value), one.segment_id)
+        return dict(sorted(found.items()))
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:

@@ -85,7 +85,8 @@ def hostile() -> Contents:
         FactView(f"s{n}:0", name, HOSTILE[n - 1], "knows\n# him", f"d{n}", f"s{n}", text)
         for n, name in enumerate(HOSTILE)
     ]
-    return Contents("[[t]]", documents, segments, entities, facts)
+    ends = {f"s{n}:0": (f"e{n}", f"e{(n - 1) % len(HOSTILE)}") for n in range(len(HOSTILE))}
+    return Contents("[[t]]", documents, segments, entities, facts, ends)
 
 
 def test_hostile_names_stay_in_the_folder_and_stay_distinct() -> None:
@@ -134,8 +135,37 @@ def test_no_field_of_a_forged_archive_begins_a_line_of_its_own() -> None:
     )
     segments = [Segment("s", "d", 0, 0, 1, "Ann knows Bo.", 1)]
     documents = [DocumentInfo("d", "d", {}, 1, 1, {})]
-    note = made_of(Contents("t", documents, segments, [entity], [fact]))["entities/Ann.md"]
+    ends = {"s:0": ("e", "b")}
+    note = made_of(Contents("t", documents, segments, [entity], [fact], ends))["entities/Ann.md"]
     assert not re.search(r"(?m)^(# Owned|- \[\[evil)", note)
+
+
+def test_two_entities_of_one_name_have_notes_of_their_own() -> None:
+    """A schema may have Jordan the person and Jordan the place."""
+    person, place = (
+        Entity(f"jordan|{type}", "Jordan", type, (("Jordan", 2),), ("s",), (), properties)
+        for type, properties in (
+            ("PERSON", tuple(Property("born", year, "s") for year in (1990, 1991, 1990))),
+            ("PLACE", ()),
+        )
+    )
+    asia = Entity("asia|PLACE", "Asia", "PLACE", (("Asia", 1),), ("s",))
+    facts = [
+        FactView("s:0", "Jordan", "Asia", "lies in", "d", "s", "Jordan lies in Asia.", type="IN_A"),
+        FactView("s:1", "Jordan", "Jordan", "crossed", "d", "s", "Jordan crossed Jordan."),
+    ]
+    segments = [Segment("s", "d", 0, 0, 1, "Jordan crossed Jordan.", 1)]
+    documents = [DocumentInfo("d", "d", {}, 1, 1, {})]
+    ends = {"s:0": (place.key, asia.key), "s:1": (person.key, place.key)}
+    entities = [asia, person, place]
+    notes = made_of(Contents("t", documents, segments, entities, facts, ends))
+    one, other = notes["entities/Jordan.md"], notes["entities/Jordan (2).md"]
+    assert "lies in" not in one
+    assert "- born: 1990 [[documents/d#^s1|d 1]]; before: 1991 [[documents/d#^s1|d 1]]\n" in one
+    assert "- → [[entities/Jordan (2)|Jordan]]: crossed" in one
+    assert "- ← [[entities/Jordan|Jordan]]: crossed" in other
+    assert "- → [[entities/Asia|Asia]] IN\\_A: lies in" in other
+    assert "- ← [[entities/Jordan (2)|Jordan]] IN" in notes["entities/Asia.md"]
 
 
 @pytest.mark.parametrize("linked", ["documents", "documents/d.md", ".qrmem-notes"])
