@@ -16,7 +16,7 @@ from qrmem.graphstore.protocol import (
     RunLog,
 )
 from qrmem.graphstore.relations import Chain, chains, fold_key, relations_of
-from qrmem.text.dates import is_said_by, said_at
+from qrmem.text.dates import is_said_by, said_at, start_of
 from qrmem.text.names import Occurrences
 from qrmem.types import Entity, Event, Fact, Listener, Relation, Trail
 
@@ -95,6 +95,26 @@ async def entity_said_by(store: GraphStore, ns: str, entity: Entity, as_of: str)
         segments=tuple(id_ for id_ in entity.segments if id_ in texts),
         properties=tuple(one for one in entity.properties if one.segment_id in texts),
     )
+
+
+async def entities_in_time(store: GraphStore, ns: str, keys: Sequence[str]) -> list[Entity]:
+    """Return entities in the order of the keys, with their properties in order of time.
+
+    Properties from undated texts come first.
+    """
+    found = await store.entities(ns, keys)
+    ids = {one.segment_id for e in found if len(e.properties) > 1 for one in e.properties}
+    segments = await store.segments(ns, sorted(ids)) if ids else ()
+    document_ids = sorted({segment.document_id for segment in segments})
+    infos = await store.documents(ns, document_ids) if document_ids else ()
+    times = {info.id: start_of(at) for info in infos if (at := said_at(info.metadata))}
+    said = {segment.id: times.get(segment.document_id, "") for segment in segments}
+    return [
+        replace(
+            e, properties=tuple(sorted(e.properties, key=lambda one: said.get(one.segment_id, "")))
+        )
+        for e in found
+    ]
 
 
 async def facts_of(store: GraphView, ns: str, keys: Sequence[str]) -> Sequence[Fact]:

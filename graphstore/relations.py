@@ -14,7 +14,7 @@ from typing import Any
 from qrmem.graphstore.records import relation_key
 from qrmem.text.dates import end_of, start_of
 from qrmem.text.words import THRESHOLD, rouge_l, tokens
-from qrmem.types import Fact, Relation
+from qrmem.types import Fact, Relation, Scalar
 
 LONGEST = 600
 """Maximum length in characters of a relation's description; the facts keep the full text."""
@@ -187,6 +187,12 @@ def relations_of(found: Iterable[Chain], kept: Mapping[str, Mapping[str, Any]]) 
             )
         )
     return sorted(relations, key=lambda relation: relation.key)
+
+
+def properties_of(relation: Relation) -> dict[str, Scalar]:
+    """Return a relation's properties, each with the value that was said last."""
+    facts = sorted(relation.facts, key=lambda fact: start_of(fact.said_at) if fact.said_at else "")
+    return {name: value for fact in facts for name, value in fact.properties}
 
 
 def times_of(relation: Relation, since: Mapping[tuple[str, int], str]) -> dict[str, str]:

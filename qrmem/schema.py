@@ -290,7 +290,7 @@ def _field(place: str, value: Any) -> tuple[Any, Any]:
     if not isinstance(value, Mapping):
         raise UsageError(f"{place} is {value!r}; write a description, or a table")
     _only(value, ("type", "description", "choices"), place)
-    kind: Any = _KINDS.get(value.get("type", "text"))
+    kind: Any = _KINDS.get(str(value.get("type", "text")))
     if kind is None:
         raise UsageError(f"{place}: type is {value['type']!r}; choose one of {', '.join(_KINDS)}")
     if "choices" in value:

@@ -61,8 +61,10 @@ def recalled_text(found: Recalled) -> str:
 
 
 def entity_text(view: EntityView) -> str:
-    """Return an entity's name, type, first relations and places."""
+    """Return an entity's name, type, properties, first relations and places."""
     lines = [one_line(f"{view.entity.name} ({view.entity.type or 'type unknown'})")]
+    for name, values in view.entity.values().items():
+        lines.append(one_line(f"{name}: {'; before: '.join(values)}"[:EXCERPT]))
     for relation in view.relations[:_RELATIONS]:
         other = relation.tail if relation.head == view.entity.key else relation.head
         description = one_line(relation.description)[:EXCERPT]

@@ -223,13 +223,16 @@ class Toolset:
         )
         return recalled_text(recalled)
 
-    async def look_up_entity(self, name: str) -> str:
+    async def look_up_entity(self, name: str, as_of: str = "") -> str:
         """Show what the memory knows about a person, place or thing: relations and passages.
 
         Args:
             name: any of its names.
+            as_of: only what was said by this date, such as 2026-05-03, 2026-05 or 2026; empty for
+                all.
         """
-        return entity_text(await self._memory.entity(_require_text(name, "name")))
+        name = _require_text(name, "name")
+        return entity_text(await self._memory.entity(name, as_of=as_of))
 
     async def list_facts(self, name: str = "", as_of: str = "", superseded: bool = False) -> str:
         """List facts, each with its id, times, source and quotation.

@@ -18,7 +18,8 @@ from pathlib import Path
 from qrmem.errors import UsageError
 from qrmem.graph.superseding import kept_endings
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.graphstore.relations import times_of
+from qrmem.graphstore.reads import entities_in_time
+from qrmem.graphstore.relations import properties_of, times_of
 from qrmem.io.place import unwritable, write_whole
 from qrmem.types import DocumentInfo, Entity, FactView, Relation, Scalar, Segment
 
@@ -293,7 +294,7 @@ async def write_graphml(
     graph: networkx.MultiDiGraph[str] = networkx.MultiDiGraph(name=ns)
     entities_listed = await store.list_entities(ns, _ALL)
     keys = [entity.key for entity in entities_listed]
-    properties = _typed({one.key: _latest(one) for one in await store.entities(ns, keys)})
+    properties = _typed({e.key: _latest(e) for e in await entities_in_time(store, ns, keys)})
     for entity in entities_listed:
         graph.add_node(
             entity.key,
@@ -336,7 +337,7 @@ def _latest(entity: Entity) -> dict[str, Scalar]:
 
 def _stated(relation: Relation) -> dict[str, Scalar]:
     """Return a relation's properties, each with its latest value."""
-    return {f"property_{k}": value for fact in relation.facts for k, value in fact.properties}
+    return {f"property_{name}": value for name, value in properties_of(relation).items()}
 
 
 def _edge_data(relation: Relation) -> dict[str, str]:

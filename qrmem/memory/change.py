@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from qrmem.config import Settings
 from qrmem.errors import StoreUnavailable, UsageError, clean_name, require_path, require_text
 from qrmem.graphstore.protocol import NamespaceInfo
-from qrmem.graphstore.reads import every_trail
+from qrmem.graphstore.reads import entities_in_time, every_trail
 from qrmem.graphstore.redaction import emptied, seen
 from qrmem.io.sources import Source
 from qrmem.llm.parallel import in_batches
@@ -363,7 +363,7 @@ async def markdown(session: Session, folder: str | PathLike[str]) -> int:
         title=ns,
         documents=documents,
         segments=segments,
-        entities=await store.entities(ns, keys),
+        entities=await entities_in_time(store, ns, keys),
         facts=[fact for fact in facts if fact.segment_id in there and fact.id in ends],
         ends=ends,
     )

@@ -8,7 +8,7 @@ from qrmem.graph.name_parents import MOST, Judge
 from qrmem.graph.name_people import NameUse
 from qrmem.graph.superseding import dated, held_by, kept_endings
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
-from qrmem.graphstore.reads import entity_said_by, relations_from
+from qrmem.graphstore.reads import entities_in_time, entity_said_by, relations_from
 from qrmem.graphstore.relations import merged_text, relation_id
 from qrmem.text.blocks import own_block
 from qrmem.text.names import name_key, normalise_name, split_key
@@ -32,7 +32,7 @@ async def view_entity(
     """Return the entity of a name with its relations and segments; see `Memory.entity`."""
     key = await entity_key(store, ns, name)
     part = slice(offset, None if limit is None else offset + limit)
-    (stored_entity,) = await store.entities(ns, [key])
+    (stored_entity,) = await entities_in_time(store, ns, [key])
     entity = await entity_said_by(store, ns, stored_entity, as_of)
     around = await store.around(ns, [key])
     facts_held = held_by(around.facts, as_of)

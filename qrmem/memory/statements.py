@@ -311,6 +311,8 @@ async def _find_statement(session: Session, fact_id: str) -> _StoredStatement:
         NotFound: there is none.
     """
     session.require_writable()
+    if not isinstance(fact_id, str):
+        raise UsageError(f"the id of a fact must be text, not {type(fact_id).__name__}")
     await session.info()
     store, ns = session.store, session.ns
     segment_id, _, number = fact_id.rpartition(":")

@@ -144,7 +144,8 @@ class Entity(Short):
         forms: surface forms with their counts, most frequent first.
         segments: ids of the segments that it occurs in, in (document id, index) order.
         questions: generated questions that added it, in the same order.
-        properties: all values that segments give to the properties of its type, in the same order.
+        properties: all values that segments give to the properties of its type, in the same order;
+            in the view of an entity the one said last is last.
     """
 
     key: str

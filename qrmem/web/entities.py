@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _LONGEST, _LONGEST_FACT, _FACTS = 600, 300, 5
 """Maximum length in characters of a relation's description and of a statement, and maximum number
-of statements per relation, as a relation of two frequent names may have thousands."""
+of statements per relation and of values per property, as a relation of two frequent names may have
+thousands."""
 _EDGES, _LONGEST_EDGE = 600, 160
 """Maximum number of edges of a graph (those with most statements are kept), and maximum length in
 characters of an edge's description."""
@@ -96,6 +97,7 @@ def _neighbourhood(
         name=entity.name,
         type=entity.type,
         forms=entity.forms[offset : offset + limit],
+        properties={name: [*values][:_FACTS] for name, values in entity.values().items()},
         relations=[_row(relation, places) for relation in view.relations],
         neighbours=view.neighbours,
         questions=view.questions,

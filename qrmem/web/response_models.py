@@ -112,6 +112,7 @@ class EntityNeighbourhood:
 
     Attributes:
         forms: surface forms with their numbers of occurrences.
+        properties: the last values of each property of its type, latest first.
         neighbours: entity key to name.
     """
 
@@ -119,6 +120,7 @@ class EntityNeighbourhood:
     name: str
     type: str
     forms: Sequence[tuple[str, int]]
+    properties: Mapping[str, Sequence[str]]
     relations: list[RelationRow]
     neighbours: Mapping[str, str]
     questions: Sequence[Question]

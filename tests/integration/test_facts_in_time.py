@@ -135,6 +135,8 @@ async def test_impossible_requests_are_refused_and_change_nothing(
     for id in ("", "x", f"{fact.segment_id}:99", f"{fact.segment_id}:-1", "none:0"):
         with pytest.raises(NotFound, match="no fact"):
             await memory.delete_fact(id)
+    with pytest.raises(UsageError, match="the id of a fact must be text, not int"):
+        await memory.delete_fact(5)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="nothing to change"):
         await memory.edit_fact(fact.id)
     with pytest.raises(UsageError, match="the text"):

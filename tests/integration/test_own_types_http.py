@@ -17,8 +17,11 @@ from qrmem import Schema
 from qrmem.cli import main
 from qrmem.cli.costing import plan_lines
 from qrmem.cli.lines import entity_lines
+from qrmem.errors import UsageError
+from qrmem.integrations.toolset import Toolset
 from qrmem.io.notes import _typed
 from qrmem.types import Property, Scalar
+from qrmem.web.entities import _neighbourhood
 
 SAMPLE = Path(qrmem.__file__).parent / "sample" / "harbour.md"
 TEXT = "Ann Lee was born in 1990. Ann Lee works for Acme Ltd since 2020. Bo Ray met Ann Lee."
@@ -174,19 +177,28 @@ async def test_a_closed_schema_leaves_the_rest_out_and_says_how_much() -> None:
     assert "Leave out entities and relations that are of none of these types" in asked
 
 
-async def test_all_values_are_kept_and_the_last_one_is_last() -> None:
+async def test_all_values_are_kept_and_the_one_said_last_is_last(tmp_path: Path) -> None:
     def say(request: Mapping[str, Any]) -> str:
         year = re.findall(r"in (\d{4})", request["messages"][-1]["content"])[-1]
-        return json.dumps(read(f"Ann Lee|Person|born={year}", "Paris|PLACE"))
+        names = (f"Ann Lee|Person|born={year}", "Acme Ltd|Company")
+        return json.dumps(
+            read(*names, relations=(f"Ann Lee|is with|Acme Ltd|WorksFor|since={year}",))
+        )
 
     async with OpenAIServer(answer=say) as server, opened(server, shared_tokens=0) as memory:
-        for name, year in (("a", 1990), ("b", 1991)):
-            await memory.add({"id": name, "text": f"Ann Lee was born in {year} in Paris."})
+        for name, year, date in (("a", 1992, "2025"), ("b", 1990, ""), ("c", 1991, "2020-05")):
+            text = f"Ann Lee was born in {year} and is with Acme Ltd."
+            metadata = {"date": date} if date else {}
+            await memory.add({"id": name, "text": text, "metadata": metadata})
+        found = (await memory.entity("Ann Lee")).entity.properties
+        assert [one.value for one in found] == [1990, 1991, 1992]
+        await memory.graphml(tmp_path / "graph.graphml")
+        graph = networkx.read_graphml(tmp_path / "graph.graphml")
+        assert graph.nodes["ann lee|PERSON"]["property_born"] == 1992
+        assert [edge["property_since"] for *_, edge in graph.edges(data=True)] == [1992]
+        await memory.delete("a")
         found = (await memory.entity("Ann Lee")).entity.properties
         assert [one.value for one in found] == [1990, 1991]
-        await memory.delete("b")
-        found = (await memory.entity("Ann Lee")).entity.properties
-        assert [one.value for one in found] == [1990]
 
 
 async def test_without_a_model_a_type_of_the_same_name_applies() -> None:
@@ -254,6 +266,11 @@ async def test_types_and_properties_are_in_show_and_in_graphml(tmp_path: Path) -
         shown = entity_lines(view, 10)
         assert f"  born: 1990 ({segment})" in shown
         assert "  → Acme Ltd (1) WORKS_FOR: is employed there" in shown
+        tools = Toolset(memory)
+        assert "born: 1990" in (await tools.look_up_entity("Ann Lee")).splitlines()
+        with pytest.raises(UsageError, match="as_of 'soon' is not a date"):
+            await tools.look_up_entity("Ann Lee", "soon")
+        assert _neighbourhood(view, (), 0, 5).properties == {"born": ["1990"]}, "for the page"
         await memory.graphml(str(tmp_path / "graph.graphml"))
         written = (tmp_path / "graph.graphml").read_text()
         for said in (">1990<", ">PERSON<", ">WORKS_FOR<", ">2020<"):

@@ -141,6 +141,7 @@ def test_a_schema_that_cannot_be_kept_is_one_clear_line(
         ),
         ("[entities.A.properties]\nb = 1", r"\[entities.A\]: b is 1; write a description"),
         ("[entities.A.properties]\nb = {type = 'list'}", "type is 'list'; choose one of text, int"),
+        ("[entities.A.properties]\nb = {type = ['int']}", r"type is \['int'\]; choose one of text"),
         ("[entities.A.properties]\nb = {choices = [1]}", "choices is not a list of words"),
         (
             "[relations.R]\nhead = 'Nobody'",

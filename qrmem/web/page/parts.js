@@ -79,6 +79,7 @@ export async function entity(name) {
   return [make("p", { class: "crumbs" }, link("Entities", "entities")),
     make("h2", {}, view.name),
     about(view.type ? view.type.toLowerCase() : "type unknown", count(totals.segments, "segment"), count(totals.relations, "relation")),
+    ...Object.entries(view.properties).map(([name, [last, ...before]]) => make("p", {}, `${name}: ${last} `, before.length ? quiet(`before: ${before.join("; ")}`) : "")),
     make("div", { class: "columns" },
       make("section", {}, make("h3", {}, "Neighbours"),
         small(view.key),
