@@ -127,7 +127,9 @@ async def serve(arguments: argparse.Namespace) -> int:
             return metrics.page(jobs.counts())
 
         doors: dict[str, Any] = {}
-        for grant in (one for one in table if not one.metrics):
+        # `/docs` shows everybody the routes of the first: that with the most rights.
+        opening_tokens = (one for one in table if not one.metrics)
+        for grant in sorted(opening_tokens, key=lambda one: (bool(one.user), not one.write)):
             build = partial(
                 _service, grant, memories[grant.namespace], jobs, None if arguments.tokens else page
             )

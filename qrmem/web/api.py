@@ -111,7 +111,7 @@ def _new_app(*, is_secured: bool) -> "FastAPI":
             raise RequestValidationError([kind | {"loc": ("", name)} for name in unknown])
 
     # The guard checks the token; this only tells OpenAPI and the page `/docs` about it.
-    bearer = HTTPBearer(auto_error=False, description="The token: QRMEM_TOKEN of the service.")
+    bearer = HTTPBearer(auto_error=False, description="QRMEM_TOKEN, or a token of the table.")
     app: FastAPI = FastAPIOffline(
         title="qrmem",
         version=version("qrmem"),

@@ -128,8 +128,19 @@ def test_each_token_is_for_its_namespace_its_user_and_its_rights(
         assert "Rome" in ann.get("/documents/ann/diary").json()["text"]
         assert ann.delete("/documents/ann/diary").is_success
         assert "ann/diary" not in ids(ann)
-        described = httpx.get(f"{url}/openapi.json").json()  # the first token's, no memory's
+        described = httpx.get(f"{url}/openapi.json").json()  # a token's, no memory's
         assert "/entities" in described["paths"]
+
+
+def test_the_page_shows_what_the_token_with_most_rights_can_do(
+    served: Served, tmp_path: Path
+) -> None:
+    table = tmp_path / "tokens.toml"
+    table.write_text(row("of-ann", user="ann") + row("reader") + row("all", write=True))
+    with served("serve", "--tokens", str(table), text="Ada met Babbage in London.") as url:
+        described = httpx.get(f"{url}/openapi.json", timeout=60).json()
+    assert {"/entities", "/jobs", "/users/{user}"} <= set(described["paths"])
+    assert "table" in described["components"]["securitySchemes"]["HTTPBearer"]["description"]
 
 
 def test_a_token_that_nobody_uses_takes_no_room(served: Served, tmp_path: Path) -> None:
