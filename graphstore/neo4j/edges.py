@@ -14,7 +14,7 @@ from qrmem.graphstore.neo4j.connection import Properties, Work
 from qrmem.graphstore.neo4j.database_schema import relationship_type
 from qrmem.graphstore.neo4j.keys import short
 from qrmem.graphstore.protocol import CacheKind
-from qrmem.graphstore.relations import chains, relations_of, times_of
+from qrmem.graphstore.relations import chains, properties_of, relations_of, times_of
 from qrmem.types import CallRecord, Fact, Relation
 
 Pair = tuple[str, str]
@@ -162,11 +162,10 @@ def _edge(relation: Relation, since: Mapping[tuple[str, int], str]) -> Propertie
     Args:
         since: date from which a statement, given by segment and number, is replaced.
     """
-    properties = {name: value for fact in relation.facts for name, value in fact.properties}
     return {
         "tail": short(relation.tail),
         "label": relationship_type(relation.type),
-        "properties": properties
+        "properties": properties_of(relation)
         | {
             "description": relation.description,
             "questions": list(relation.questions) or None,

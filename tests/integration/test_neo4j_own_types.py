@@ -1,6 +1,7 @@
 """Types of a schema as labels and types of relationships, for queries in Cypher."""
 
 import json
+import re
 from typing import Any, ClassVar
 
 import pytest
@@ -60,6 +61,31 @@ async def test_a_person_writes_cypher_over_own_types(neo4j: Server) -> None:
             await memory.delete("d")
             assert neo4j.query("MATCH (:Entity)-[r]->(:Entity) RETURN count(r)") == [[0]]
             assert neo4j.query("MATCH (n) WHERE n:Person OR n:Company RETURN count(n)") == [[0]]
+
+
+async def test_nodes_and_edges_have_the_value_that_was_said_last(neo4j: Server) -> None:
+    def say(request: Any) -> str:
+        year = re.findall(r"in (\d{4})", request["messages"][-1]["content"])[-1]
+        names = [f"Ann Lee|Person|born={year}", "Acme Ltd|Company"]
+        told = [f"Ann Lee|is with|Acme Ltd|WorksFor|since={year}"]
+        return json.dumps({"entities": names, "relations": told, "questions": []})
+
+    neo4j.clear()
+    async with OpenAIServer(answer=say) as server:
+        given: dict[str, Any] = {"model": "gpt-4o-mini", "base_url": server.url}
+        schema = Schema([Person, Company], [WorksFor])
+        settings = neo4j.settings.with_(**given, shared_tokens=0)
+        async with qrmem.open(
+            neo4j.uri, settings=settings, embedder="none", schema=schema
+        ) as memory:
+            for name, year, date in (("a", 1992, "2025"), ("b", 1990, ""), ("c", 1991, "2020-05")):
+                text = f"Ann Lee was born in {year} and is with Acme Ltd."
+                metadata = {"date": date} if date else {}
+                await memory.add({"id": name, "text": text, "metadata": metadata})
+            shown = "MATCH (p:Person)-[w:WORKS_FOR]->(:Company) RETURN p.born, w.since"
+            assert neo4j.query(shown) == [[1992, 1992]]
+            await memory.delete("a")
+            assert neo4j.query(shown) == [[1991, 1991]]
 
 
 LIVES = "MATCH (:Person {name: 'Ann Lee'})-[l:LIVES_IN]->(c)"

@@ -204,12 +204,14 @@ CREATE (f)-[:TO {name: fact.tail_name}]->(t)
 SET f += fact.properties
 
 // :: show_properties
-// of several values the latest
+// of several values the one said last
 UNWIND $all.rows AS key
 MATCH (e:Entity {ns: $ns, key: key})
 CALL (e) {
   MATCH (e)<-[m:MENTIONS]-(s:Segment) WHERE m.qrmem_own IS NOT NULL
-  WITH m, s ORDER BY s.document, s.index, m.name
+  MATCH (d:Document)-[:HAS]->(s)
+  WITH m, s, coalesce(toString(d['meta_at']), toString(d['meta_date']), '') AS said
+  ORDER BY CASE WHEN said =~ '\\d{4}(-.*)?' THEN said ELSE '' END, s.document, s.index, m.name
   UNWIND m.qrmem_own AS name
   WITH name, last(collect(m[name])) AS value
   RETURN collect([name, value]) AS latest
