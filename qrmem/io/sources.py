@@ -16,6 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, replace
+from itertools import count as numbered
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ Source = (
 """A path, an address, a document, `{"id", "title", "text", "metadata"}`, or an iterable of them."""
 
 
+_BREATH = 64
+"""After so many sources other tasks have a turn: to check 60,000 documents takes seconds."""
 _NO_NUMBERS = (math.inf, -math.inf)
 _MOST_ITEMS = 1000
 """Maximum number of texts in a list of a document's metadata."""
@@ -120,10 +123,13 @@ async def documents(
         async for item in _ahead(items, crew):
             yield item
         return
+    numbers = numbered(1)
     async for one in items:
         # In a thread, so that other tasks continue: some servers refuse blocking calls.
         for item in await asyncio.to_thread(_parsed, one) if isinstance(one, _File) else (one,):
             yield item
+        if next(numbers) % _BREATH == 0:
+            await asyncio.sleep(0)
 
 
 async def _take(

@@ -1,5 +1,6 @@
 """Sources that `add` accepts and refuses, before it reads or writes anything."""
 
+import asyncio
 import errno
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,28 @@ import pytest
 import qrmem
 from qrmem.cli.parsed_arguments import pairs
 from qrmem.errors import BadDocument
-from qrmem.io.sources import identified
+from qrmem.io.sources import documents, identified
 from qrmem.text import files
 from qrmem.types import Document
 
 GOOD: dict[str, Any] = {"text": "Ada met Babbage.", "title": "A", "id": "a"}
+
+
+async def test_other_tasks_have_a_turn_while_many_documents_are_checked() -> None:
+    done = 0
+
+    async def other() -> None:
+        nonlocal done
+        while True:
+            done += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    before = done
+    found = [one async for one in documents({**GOOD, "id": f"d{n}"} for n in range(1_000))]
+    beside.cancel()
+    assert len(found) == 1_000
+    assert done - before > 10
 
 
 @pytest.mark.parametrize(
