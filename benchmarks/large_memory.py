@@ -258,7 +258,12 @@ async def write_copies(store: GraphStore, ns: str, ids: Sequence[str], count: in
             await store.put_documents(ns, copied)
             info = await store.namespace(ns)
             assert info is not None
-            await store.apply(ns, info.revision, change_of(_rows_of_copy(rows, renamed)))
+            # A copy brings no new name: none has to be resolved again by the next `add`.
+            change = replace(
+                change_of(_rows_of_copy(rows, renamed)),
+                resolved=sorted({row.name for row in rows.mentions}),
+            )
+            await store.apply(ns, info.revision, change)
             read = [LedgerRow(segment.id, "ok") for _, own in copied for segment in own]
             await store.record(ns, [(row, None) for row in read])
             characters += sum(len(document.text) for document, _ in copied)
