@@ -2,16 +2,18 @@
 
 The rows of new segments and the entities of their names are written in one transaction. Only the
 names that a change affects are resolved, together with the names that they could match.
-If rows are replaced, or an embedder compares names, the rows are written first and names are
-resolved in a second transaction. If a run stops between the two, the next merge resolves them.
+If rows are replaced, an embedder compares names, or many names wait, the rows are written first,
+and names are resolved in further transactions. If a run stops between, the next merge resolves
+the rest.
 """
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate, takewhile
+from itertools import accumulate, takewhile, zip_longest
+from operator import itemgetter
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -29,6 +31,7 @@ from qrmem.graphstore.protocol import (
     ViewUpdate,
 )
 from qrmem.graphstore.records import Places
+from qrmem.llm.parallel import in_batches
 from qrmem.text.names import split_key
 from qrmem.types import Merge, MergeDecision, Segment
 from qrmem.types.turns import scope_of
@@ -39,6 +42,8 @@ Similar = Callable[[Sequence[NameRow]], Awaitable[Iterable[tuple[str, str, float
 
 PORTION = 512
 """Number of segments per transaction."""
+_TOGETHER = 1000
+"""Number of names whose entities are written in a transaction: a Neo4j has room for a few."""
 _ATTEMPTS = 30
 _LONGEST_PAUSE = 1.0
 _BREATH = 100
@@ -173,7 +178,7 @@ async def _merged(
     rows, clear, is_whole = await _unmerged(unmerged, limit)
     if not rows.merged:
         return 0, not unmerged.stale, is_whole
-    if clear or not resolves:
+    if clear or not resolves or len(unmerged.stale) > _TOGETHER:
         change = await _unresolved(store, ns, rows, clear)
     else:
         change = await _resolved(store, ns, rows, unmerged)
@@ -233,10 +238,28 @@ async def _refreshed(store: GraphStore, ns: str, similar: Similar | None) -> Non
         before, resolved = affected.names, affected.resolution()
     else:
         return
-    moved, changed = _renamed(before, resolved)
-    if now.stale or moved or changed:
-        change = ViewUpdate(names=moved, entities=changed, resolved=list(now.stale))
-        await store.apply(ns, now.revision, change)
+    revision = now.revision
+    for change in _updates(*_renamed(before, resolved), now.stale):
+        revision = await store.apply(ns, revision, change)
+
+
+def _updates(
+    moved: Mapping[str, str], changed: Iterable[EntityRow], stale: Collection[str]
+) -> Iterator[ViewUpdate]:
+    """Yield updates that give names to entities, each name with its entity's row."""
+    rows, used = {row.key: row for row in changed}, set(moved.values())
+    batches = (
+        in_batches(sorted(moved.items(), key=itemgetter(1)), _TOGETHER),
+        in_batches([row for row in rows.values() if row.key not in used], _TOGETHER),
+        in_batches([key for key in stale if key not in moved], _TOGETHER),
+    )
+    for names, others, unmoved in zip_longest(*batches, fillvalue=()):
+        entities = dict.fromkeys(entity for _, entity in names)
+        yield ViewUpdate(
+            names=dict(names),
+            entities=[*(rows[key] for key in entities if key in rows), *others],
+            resolved=[*(key for key, _ in names), *unmoved],
+        )
 
 
 async def _resolve(

@@ -61,12 +61,14 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
-@given(STEPS, st.booleans())
+@pytest.mark.parametrize("together", [1, 1000])
 def test_any_order_of_adds_replacements_and_deletions_gives_the_same_view(
-    steps: list[tuple[str, str, Any]], same: bool
+    together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run() -> None:
+    """However many names are written together."""
+    monkeypatch.setattr("qrmem.graph.merging._TOGETHER", together)
+
+    async def run(steps: list[tuple[str, str, Any]], same: bool) -> None:
         store = await fresh()
         final: dict[str, tuple[str, ...]] = {}
         for what, id_, given_ in steps:
@@ -85,7 +87,12 @@ def test_any_order_of_adds_replacements_and_deletions_gives_the_same_view(
         await merge_documents(store, "n", sorted(final, reverse=True))
         assert await view(store) == await built(final, (await store.unmerged("n")).decisions)
 
-    asyncio.run(run())
+    @settings(deadline=None, max_examples=60)
+    @given(STEPS, st.booleans())
+    def check(drawn: list[tuple[str, str, Any]], same: bool) -> None:
+        asyncio.run(run(drawn, same))
+
+    check()
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
