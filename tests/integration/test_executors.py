@@ -229,3 +229,27 @@ def test_without_its_driver_no_worker_continues(tmp_path: Path) -> None:
         time.sleep(0.1)
     again = subprocess.run([*COMMAND, "--executor", "processes:2"], cwd=tmp_path, check=False)
     assert again.returncode == 0
+
+
+def test_the_command_that_is_killed_at_ten_points_continues(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    for n, text in enumerate(TEXTS * 12):
+        (tmp_path / "texts" / f"{n:03}.txt").write_text(f"{text} It was letter {n}.")
+    killed = 0
+    for point in range(10):
+        driver = subprocess.Popen(
+            [*COMMAND, "--executor", "processes:2", "--memory", "killed.db"], cwd=tmp_path
+        )
+        while not (tmp_path / "killed.db").exists() and driver.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.1 * point)  # workers take longer to start than the first of these
+        killed += driver.poll() is None
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+    assert killed >= 3, "the command ended before it was killed"
+    for name, executor in (("killed", "processes:2"), ("alone", "inline")):
+        add = [*COMMAND, "--executor", executor, "--memory", f"{name}.db"]
+        subprocess.run(add, cwd=tmp_path, check=True)
+        export = [*COMMAND[:3], "export", f"{name}.qrmem", "--memory", f"{name}.db", "--quiet"]
+        subprocess.run(export, cwd=tmp_path, check=True)
+    assert (tmp_path / "killed.qrmem").read_bytes() == (tmp_path / "alone.qrmem").read_bytes()

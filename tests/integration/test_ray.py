@@ -25,7 +25,7 @@ TEXTS = [
     f"Ada Lovelace wrote to Charles Babbage in 18{n}. Babbage met Mary Somer{n} in London."
     for n in range(30, 90)
 ]
-KILLS = (0.2, 1.0, 2.5)
+KILLS = tuple(0.2 + 0.3 * n for n in range(10))
 """Seconds after the first segment was kept."""
 
 
