@@ -75,7 +75,7 @@ async def test_a_client_reads_and_cannot_write() -> None:
             "search: k should be a number, not true or false (arguments: query, k, types, as_of)",
         ),
         ("status", {"of": 3}, "status: there is no argument of (arguments: none)"),
-        ("entity", {"name": 3}, "entity: name should be a valid string (arguments: name)"),
+        ("entity", {"name": 3}, "entity: name should be a valid string (arguments: name, as_of)"),
     ],
 )
 async def test_a_wrong_argument_is_named_in_one_sentence(

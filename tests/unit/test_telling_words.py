@@ -1,5 +1,6 @@
 """The search's feature for the few words that make a question."""
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 import qrmem
 from qrmem.retrieval import ranking
+from qrmem.retrieval.candidates import Neighbourhood
 from qrmem.retrieval.ranking import FEATURES, WEIGHTS
 
 TELLING = "telling words"
@@ -15,11 +17,12 @@ TELLING = "telling words"
 
 def evidence(weights: list[float], profiles: list[list[float]], rows: list[int]) -> Any:
     """Return candidates by how often each has each term of a question."""
-    near = SimpleNamespace(
+    near: Any = SimpleNamespace(
         weights=np.array(weights),
         profiles=np.array(profiles),
         question=SimpleNamespace(total=sum(weights)),
     )
+    near.coverage = partial(Neighbourhood.coverage, near)
     return SimpleNamespace(near=near, rows=np.array(rows))
 
 
