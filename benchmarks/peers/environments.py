@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 
 from servers.maven import Unavailable, jars
 
@@ -129,6 +130,9 @@ APOC = """\
 """
 """Procedures that neo4j-graphrag calls; Neo4j does not come with them."""
 
+_INSTALLING = Lock()
+"""Two programs may share an environment, and several run at once."""
+
 
 class NotRun(Exception):
     """The reason why a program did not run."""
@@ -149,13 +153,14 @@ def python_of(program: Program) -> Path:
     place = folder() / (program.environment or program.name)
     python, made_for = place / "bin" / "python", place / ".made-for"
     wanted = "\n".join([*program.install, *program.bare])
-    if not made_for.exists() or made_for.read_text(encoding="utf-8") != wanted:
-        note(f"installing {' '.join(program.install)} into {place}")
-        venv.create(place, with_pip=True, clear=True)
-        _pip(python, program.install)
-        if program.bare:
-            _pip(python, ("--no-deps", *program.bare))
-        made_for.write_text(wanted, encoding="utf-8")
+    with _INSTALLING:
+        if not made_for.exists() or made_for.read_text(encoding="utf-8") != wanted:
+            note(f"installing {' '.join(program.install)} into {place}")
+            venv.create(place, with_pip=True, clear=True)
+            _pip(python, program.install)
+            if program.bare:
+                _pip(python, ("--no-deps", *program.bare))
+            made_for.write_text(wanted, encoding="utf-8")
     return python
 
 
@@ -163,8 +168,9 @@ def tokenizer_files() -> Path:
     """Return a folder with tiktoken's files."""
     place = folder() / "tokenizers"
     files = place / "litellm" / "litellm_core_utils" / "tokenizers"
-    if not files.exists():
-        _pip(Path(sys.executable), ("--no-deps", "--target", str(place), TOKENIZERS))
+    with _INSTALLING:
+        if not files.exists():
+            _pip(Path(sys.executable), ("--no-deps", "--target", str(place), TOKENIZERS))
     return files
 
 

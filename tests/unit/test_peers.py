@@ -2,14 +2,18 @@
 
 import json
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import fromstring
 
 import pytest
 
+from benchmarks.peers import environments
 from benchmarks.peers.comparing import Row, Spent, hashed, ranking, recall, spent
-from benchmarks.peers.environments import Program
+from benchmarks.peers.environments import Program, python_of
 from benchmarks.peers.page import drawn, table
 from benchmarks.peers.replies import UNKNOWN, Answers, Call, Extracts, extract_of, folded
 from benchmarks.peers.runners.job import Phase, Shown
@@ -239,3 +243,26 @@ def test_vectors_are_near_where_words_are_shared() -> None:
     assert near("whale hunters", "Hunters, whale!") == pytest.approx(1, abs=1e-4)
     assert near("a white whale", "the white ship") > 0.3 > near("a white whale", "old books")
     assert near("", "") == 1
+
+
+def test_two_programs_that_share_an_environment_make_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created: list[Path] = []
+
+    def create(place: Path, **_: bool) -> None:
+        created.append(place)
+        time.sleep(0.05)
+        place.mkdir(parents=True)
+
+    def install(python: Path, packages: Sequence[str]) -> None:
+        """Install nothing."""
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("benchmarks.peers.environments.venv.create", create)
+    monkeypatch.setattr(environments, "_pip", install)
+    programs = [Program(name, "", ("qrmem",), "", environment="shared") for name in ("one", "two")]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(python_of, programs)
+    assert first == second
+    assert created == [tmp_path / "qrmem" / "peers" / "shared"]
