@@ -252,9 +252,23 @@ async def _forget_user(arguments: argparse.Namespace) -> int:
         if not arguments.yes and not agreed(question, "chat forget-user"):
             output.note("nothing was deleted")
             return 0
+        await _forget_jobs(memory, user)
         count = await memory.forget_user(user)
     message = f"{counted(count, 'documents')} of {user} deleted"
     return output.print_result(arguments, {"user": user, "deleted": count}, [output.safe(message)])
+
+
+async def _forget_jobs(memory: "Memory", user: str) -> None:
+    """Delete jobs of `qrmem serve` with the user's texts, which its next start would add again.
+
+    Raises:
+        StoreConflict: a server runs the jobs.
+    """
+    from qrmem.web.jobs import Jobs, usual_folder
+
+    jobs = Jobs(usual_folder(memory))
+    async with jobs.running({}):
+        await jobs.forget(memory, user)
 
 
 def messages(source: str) -> tuple[list["LogMessage"], list[str]]:

@@ -186,10 +186,12 @@ def _table(arguments: argparse.Namespace, settings: Settings) -> "Sequence[Grant
 
 def _jobs_folder(arguments: argparse.Namespace, memories: "Mapping[str, Memory]") -> Path | None:
     """Return the folder for jobs; by default it is beside a memory that is a file."""
+    from qrmem.web.jobs import usual_folder
+
     if arguments.jobs:
         return Path(arguments.jobs).expanduser().absolute()
-    file = Path(next((memory.location for memory in memories.values()), ""))
-    return file.with_name(f"{file.name}.jobs") if file.is_file() else None
+    memory = next(iter(memories.values()), None)
+    return usual_folder(memory) if memory is not None else None
 
 
 async def view(arguments: argparse.Namespace) -> int:

@@ -109,9 +109,11 @@ class Jobs:
             folder: created with the first job; with `None` every job is refused.
         """
         self._folder = folder
+        self._memories: Mapping[str, Memory] = {}
         self._jobs: dict[str, _Job] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._places: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
+        self._claiming = asyncio.Lock()
         self._lock: FileLock | None = None
 
     @asynccontextmanager
@@ -121,11 +123,11 @@ class Jobs:
         Args:
             memories: namespace to memory; jobs of other namespaces are left alone.
         """
+        self._memories = memories
         try:
-            if self._folder is not None and await asyncio.to_thread(self._folder.is_dir):
-                with suppress(StoreConflict):  # the error goes to the client that starts a job
+            if memories:
+                with suppress(StoreConflict):  # the error goes to the client that asks for jobs
                     await self._claim_folder()
-                    await self._resume(memories)
             yield
         finally:
             for task in self._tasks.values():
@@ -151,7 +153,9 @@ class Jobs:
             StoreConflict: another server uses the folder.
             StoreUnavailable: the folder cannot be written.
         """
-        await self._claim_folder()
+        if self._folder is None:
+            raise MissingError("this service has no folder for jobs: start it with --jobs FOLDER")
+        await self._claim_folder(create=True)
         job = _Job(
             job=uuid.uuid4().hex,
             namespace=memory.settings.namespace,
@@ -175,8 +179,13 @@ class Jobs:
         self._begin(memory, job)
         return job.shown()
 
-    def listed(self, memory: Memory, user: str) -> list[AddJob]:
-        """Return the jobs that a token may see, newest first, without reports."""
+    async def listed(self, memory: Memory, user: str) -> list[AddJob]:
+        """Return the jobs that a token may see, newest first, without reports.
+
+        Raises:
+            StoreConflict: another server uses the folder.
+        """
+        await self._claim_folder()
         return [job.shown() for job in self._of(memory.settings.namespace, user)]
 
     def counts(self) -> Mapping[str, int]:
@@ -188,7 +197,9 @@ class Jobs:
 
         Raises:
             NotFound: the token may see no job with this id.
+            StoreConflict: another server uses the folder.
         """
+        await self._claim_folder()
         job = self._find(memory, user, id)
         job_kept = await asyncio.to_thread(self._read, job) if job.ended else {}
         return job.shown(job_kept.get("report"))
@@ -198,13 +209,20 @@ class Jobs:
 
         Raises:
             NotFound: the token may see no job with this id.
+            StoreConflict: another server uses the folder.
         """
+        await self._claim_folder()
         job = self._find(memory, user, id)
         await self._stop(job)
         return job.shown()
 
     async def forget(self, memory: Memory, user: str) -> None:
-        """Cancel and delete all jobs with documents of a user."""
+        """Cancel and delete all jobs with documents of a user.
+
+        Raises:
+            StoreConflict: another server uses the folder, and would add the documents again.
+        """
+        await self._claim_folder()
         user = clean_name(user, "user")
         for job in self._of(memory.settings.namespace):
             if user in (job.user, *job.users):
@@ -238,12 +256,12 @@ class Jobs:
 
     # --- work -----------------------------------------------------------------------------------
 
-    async def _resume(self, memories: Mapping[str, Memory]) -> None:
+    async def _resume(self) -> None:
         for job in await asyncio.to_thread(self._load):
             self._jobs[job.job] = job
         for job in sorted(self._jobs.values(), key=lambda job: (job.created, job.job)):
-            if not job.ended and job.namespace in memories:
-                self._begin(memories[job.namespace], job)
+            if not job.ended and job.namespace in self._memories:
+                self._begin(self._memories[job.namespace], job)
 
     def _begin(self, memory: Memory, job: _Job) -> None:
         task = asyncio.create_task(self._work(memory, job))
@@ -288,12 +306,19 @@ class Jobs:
 
     # --- files ----------------------------------------------------------------------------------
 
-    async def _claim_folder(self) -> None:
-        """Create and lock the folder."""
-        if self._folder is None:
-            raise MissingError("this service has no folder for jobs: start it with --jobs FOLDER")
-        if self._lock is None:
-            self._lock = await asyncio.to_thread(_locked, self._folder)
+    async def _claim_folder(self, *, create: bool = False) -> None:
+        """Lock the folder and resume its jobs, unless that is done or there is no folder.
+
+        Raises:
+            StoreConflict: another server uses the folder.
+        """
+        async with self._claiming:
+            folder = self._folder
+            if self._lock is not None or folder is None:
+                return
+            if create or await asyncio.to_thread(folder.is_dir):
+                self._lock = await asyncio.to_thread(_locked, folder)
+                await self._resume()
 
     def _path(self, job: _Job) -> Path:
         assert self._folder is not None
@@ -332,13 +357,21 @@ class Jobs:
         await asyncio.to_thread(self._path(job).unlink, missing_ok=True)
 
 
+def usual_folder(memory: Memory) -> Path | None:
+    """Return the folder for jobs beside a memory that is a file; `None` for other memories."""
+    file = Path(memory.location)
+    return file.with_name(f"{file.name}.jobs") if file.is_file() else None
+
+
 def _locked(folder: Path) -> FileLock:
     lock = FileLock(folder / ".lock", thread_local=False)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock.acquire(blocking=False)
     except Timeout:
-        raise StoreConflict("another server runs the jobs of this memory: send it there") from None
+        raise StoreConflict(
+            "another server runs the jobs of this memory: send the request there, or end it"
+        ) from None
     except OSError as exc:
         raise unwritable(folder, exc) from exc
     return lock
@@ -413,7 +446,7 @@ def handing_over(app: "FastAPI", memory: Memory, user: str, jobs: Jobs) -> None:
             int | None, Query(ge=1, le=1000, description="maximum number of results")
         ] = None,
     ) -> Any:
-        return part(jobs.listed(memory, user), offset, limit, response)
+        return part(await jobs.listed(memory, user), offset, limit, response)
 
     @app.get("/jobs/{id}", summary="A job: its progress and its result", responses=of(AddJob))
     async def one(id: str) -> Any:

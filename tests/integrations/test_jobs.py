@@ -268,7 +268,41 @@ def test_one_server_runs_the_jobs_of_a_memory(tmp_path: Path, slow: OpenAIServer
             refused = second.post("/jobs", json=sent)
             assert refused.status_code == 409
             assert "another server" in refused.json()["error"]
+            assert second.get("/jobs").status_code == 409, "not an empty list"
+            assert second.delete(f"/jobs/{job['id']}").status_code == 409
+            assert second.delete("/users/ann").status_code == 409
         assert first.get(f"/jobs/{job['id']}").json()["state"] == "running"
+
+
+def test_the_next_server_takes_over_when_the_first_one_has_ended(
+    tmp_path: Path, slow: OpenAIServer
+) -> None:
+    with running(tmp_path, *reading(slow)) as (process, first):
+        first.post("/jobs", json={"documents": DOCUMENTS[:1]})
+        with running(tmp_path, "--write", "--embedder", "none") as (_, second):
+            process.kill()
+            process.wait(WAIT)
+            (job,) = second.get("/jobs").json()
+            assert ended(second, job["id"])["state"] == "done"
+
+
+def test_a_user_who_is_forgotten_by_the_command_does_not_come_back_with_a_job(
+    tmp_path: Path, slow: OpenAIServer
+) -> None:
+    own = {**DOCUMENTS[0], "metadata": {"user": "ann"}}
+    command = [sys.executable, "-m", "qrmem", "chat", "forget-user", "ann", "--yes"]
+    command += ["--memory", str(tmp_path / "m.db")]
+    with running(tmp_path, *reading(slow)) as (_, requests):
+        requests.post("/jobs", json={"documents": [own]})
+        requests.post("/jobs", json={"documents": DOCUMENTS[1:2]})
+        refused = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert refused.returncode != 0
+        assert "send the request there, or end it" in refused.stderr
+    subprocess.run(command, check=True)
+    with running(tmp_path, "--write", "--embedder", "none") as (_, requests):
+        (other,) = requests.get("/jobs").json()
+        assert ended(requests, other["id"])["state"] == "done"
+        assert [one["id"] for one in requests.get("/documents").json()] == ["d01"]
 
 
 def test_a_file_of_another_kind_among_the_jobs_stops_nothing(tmp_path: Path) -> None:
@@ -310,7 +344,7 @@ async def test_a_strangers_folder_of_jobs_stops_nothing_and_writes_nothing_elsew
     async with qrmem.open("memory://", embedder="none", model="") as memory:
         jobs = Jobs(folder)
         async with jobs.running({memory.settings.namespace: memory}):
-            assert jobs.listed(memory, "") == []
+            assert await jobs.listed(memory, "") == []
     assert [path.name for path in outside.iterdir()] == ["link.json"]
     assert json.loads((outside / "link.json").read_text())["texts"] == texts
 
