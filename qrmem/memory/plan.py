@@ -45,8 +45,8 @@ EXTRACTING = frozenset({"extract", "entities", "relations", "questions"})
 """Stages that are done for a segment that was extracted but not merged."""
 MOST_PLANNED = 8
 """Number of documents, evenly chosen, that represent all that other settings read."""
-CALLS_DRIVEN = 200
-"""Chat calls in a second that one process can drive."""
+CALLS_DRIVEN = 120
+"""Chat calls in a second that one process can drive: one takes it 8 ms with many in flight."""
 READ, HANDED, MERGED = 0.00105, 0.00014, 0.0047
 """Processor seconds for a short segment without a chat model, on SQLite: to read it, to pass it
 to a worker and back, and for all the rest; see docs/scaling.md."""

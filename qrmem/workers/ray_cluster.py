@@ -8,6 +8,7 @@ import asyncio
 import inspect
 import os
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 from qrmem.errors import UsageError, WorkersUnavailable, missing_extra
@@ -118,13 +119,11 @@ async def open_cluster(count: int) -> Crew:
         import ray
     except ImportError:
         raise missing_extra("ray", "the executor ray") from None
-    is_ours = not ray.is_initialized()
-    if is_ours:
-        await asyncio.to_thread(_connect, ray, address)
+    is_ours = await asyncio.to_thread(_CONNECTION.join, ray, address)
 
     async def end() -> None:
         if is_ours:
-            await asyncio.to_thread(ray.shutdown)
+            await asyncio.to_thread(_CONNECTION.leave, ray)
 
     # By default Ray retries lost tasks without limit and runs 1,000 at the same time.
     actor_class = ray.remote(
@@ -145,6 +144,34 @@ async def open_cluster(count: int) -> Crew:
         return worker
 
     return Crew(count or max(1, int(ray.cluster_resources().get("CPU", 1))), hired, end)
+
+
+class _Connection:
+    """This process's connection to Ray; the memories of the process share it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._crews = 0
+
+    def join(self, ray: Any, address: str) -> bool:
+        """Connect if nobody has; return false if the program did, and so ends it itself."""
+        with self._lock:
+            if not ray.is_initialized():
+                _connect(ray, address)
+            elif not self._crews:
+                return False
+            self._crews += 1
+            return True
+
+    def leave(self, ray: Any) -> None:
+        """Disconnect after the last crew."""
+        with self._lock:
+            self._crews -= 1
+            if not self._crews:
+                ray.shutdown()
+
+
+_CONNECTION = _Connection()
 
 
 def _connect(ray: Any, address: str) -> None:

@@ -90,6 +90,17 @@ async def test_a_cluster_reads_as_this_process_does(nodes: Nodes, tmp_path: Path
     assert report.warnings == ()
 
 
+async def test_two_memories_of_a_process_share_the_connection(nodes: Nodes) -> None:
+    first, second = (qrmem.open("memory://", embedder="none", executor="ray:1") for _ in range(2))
+    async with first as one:
+        async with second as other:
+            reports = await asyncio.gather(*(each.add({"text": TEXTS[0]}) for each in (one, other)))
+        assert [report.read for report in reports] == [1, 1]
+        # The second has left; the first still has its worker.
+        report = await one.add({"text": TEXTS[1]})
+        assert (report.read, report.warnings) == (1, ())
+
+
 async def test_a_node_with_another_version_is_refused_in_one_line(
     nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
