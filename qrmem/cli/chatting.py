@@ -14,7 +14,7 @@ from qrmem.cli.arguments import Common, add_schema
 from qrmem.cli.fact_commands import add_as_of, add_types
 from qrmem.cli.parsed_arguments import agreed, opened, user_name
 from qrmem.cli.progress import Warnings
-from qrmem.errors import BadDocument, UsageError
+from qrmem.errors import BadDocument, StoreConflict, UsageError
 from qrmem.text.decoding import ByteBudget, open_file
 from qrmem.text.numbers import counted
 from qrmem.types import AddReport, Recalled, Turn
@@ -268,7 +268,13 @@ async def _forget_jobs(memory: "Memory", user: str) -> None:
 
     jobs = Jobs(usual_folder(memory))
     async with jobs.running({}):
-        await jobs.forget(memory, user)
+        try:
+            await jobs.forget(memory, user)
+        except StoreConflict:
+            raise StoreConflict(
+                f"a server runs the jobs of this memory, and may still add texts of {user!r}: "
+                "nothing was deleted; send it DELETE /users/USER, or end it and repeat this"
+            ) from None
 
 
 def messages(source: str) -> tuple[list["LogMessage"], list[str]]:

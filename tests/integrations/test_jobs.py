@@ -297,7 +297,7 @@ def test_a_user_who_is_forgotten_by_the_command_does_not_come_back_with_a_job(
         requests.post("/jobs", json={"documents": DOCUMENTS[1:2]})
         refused = subprocess.run(command, capture_output=True, text=True, check=False)
         assert refused.returncode != 0
-        assert "send the request there, or end it" in refused.stderr
+        assert "nothing was deleted; send it DELETE /users/USER" in refused.stderr
     subprocess.run(command, check=True)
     with running(tmp_path, "--write", "--embedder", "none") as (_, requests):
         (other,) = requests.get("/jobs").json()
