@@ -20,6 +20,8 @@ __all__ = [
     "withdraw",
 ]
 
+_IN_MEMORY = (":memory:", "sqlite://:memory:", "sqlite:///:memory:")
+"""Other addresses of a database in memory: SQLite's own, and that of other programs."""
 _NEO4J = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 
 
@@ -29,8 +31,8 @@ async def open_store(
     """Open a memory's database.
 
     Args:
-        uri: a path, `sqlite://PATH` (with `?mode=ro` for reading only), `memory://`, or the address
-            of a Neo4j server.
+        uri: a path, `sqlite://PATH` (with `?mode=ro` for reading only), `:memory:`, `memory://`, or
+            the address of a Neo4j server.
         create: create the database if it is missing.
         settings: user name and password for Neo4j.
         superseding: computes the end dates of edges for a store that displays them (Neo4j).
@@ -41,7 +43,7 @@ async def open_store(
         MissingError: something is required first (a newer qrmem, a password, the driver).
         StoreUnavailable: the database cannot be reached or read.
     """
-    scheme, separator, rest = uri.partition("://")
+    scheme, separator, rest = _in_one_form(uri).partition("://")
     if not separator:
         if re.match(r"(//|[a-z+]+:)[^/\\]*:[^/\\]*@", uri):
             raise UsageError(
@@ -66,7 +68,7 @@ async def open_store(
         store.db.superseding = superseding
         return store
     raise UsageError(
-        f"a memory is a path, sqlite://PATH, memory:// or neo4j://HOST, not {scheme}://…"
+        f"a memory is a path, sqlite://PATH, :memory: or neo4j://HOST, not {scheme}://…"
     )
 
 
@@ -84,7 +86,7 @@ async def scratch_store() -> AsyncIterator[GraphStore]:
 
 def missing_file(uri: str) -> Path | None:
     """Return the file that opening a memory would create; `None` if it would create none."""
-    scheme, separator, rest = uri.partition("://")
+    scheme, separator, rest = _in_one_form(uri).partition("://")
     if separator and scheme != "sqlite":
         return None
     name = rest.partition("?")[0] if separator else uri
@@ -97,6 +99,10 @@ async def withdraw(path: Path) -> None:
     from qrmem.graphstore.sqlite.removal import vacate
 
     await asyncio.to_thread(vacate, path)
+
+
+def _in_one_form(uri: str) -> str:
+    return "memory://" if uri in _IN_MEMORY else uri
 
 
 async def _sqlite(path: str, *, create: bool, read_only: bool) -> GraphStore:

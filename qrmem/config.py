@@ -85,7 +85,7 @@ class Settings:
     trusts it: `Harmless`, `LowerOnly` and so on; with a plain type it may set nothing.
 
     Attributes:
-        memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
+        memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…`, or `:memory:` (also `memory://`).
         namespace: name of one memory in a store.
         model: name of the chat model; "": built-in rules read. `provider/name` is called through
             LiteLLM (extra `litellm`) if `base_url` is empty.

@@ -31,7 +31,7 @@ _HEAD = """\
 
 _GROUPS: Mapping[str, Mapping[str, str]] = {
     "The memory": {
-        "memory": "a path, sqlite://PATH, neo4j://HOST, bolt://HOST or memory://",
+        "memory": "a path, sqlite://PATH, neo4j://HOST, bolt://HOST or :memory:",
         "namespace": "the name of one memory in a store",
         "neo4j_user": "",
         "neo4j_password": "better set in the environment",

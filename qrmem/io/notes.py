@@ -5,6 +5,7 @@ with its statements; a statement has its times, its quotation and a link to its 
 memories give equal bytes.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -24,7 +25,8 @@ from qrmem.io.place import unwritable, write_whole
 from qrmem.types import DocumentInfo, Entity, FactView, Relation, Scalar, Segment
 
 _LIST = ".qrmem-notes"
-"""File with the names of the exported notes; the next export replaces only these."""
+"""File with the digests and names of the exported notes; the next export replaces only these."""
+_LISTED = re.compile(r"([0-9a-f]{64}) ((?:documents/|entities/)?[^/\\\x00]+\.md)")
 _LONGEST = 60
 """Maximum length of a note's name in characters (up to 4 bytes each); a file name has 255 bytes."""
 _MARKUP = re.compile(r"([\\`*_\[\]<>#|~$^=%&])")
@@ -60,34 +62,37 @@ class Contents:
 def write_notes(folder: Path, contents: Contents) -> int:
     """Write the notes and delete outdated notes of an earlier export; return the number written.
 
+    Only notes that an export wrote are replaced or deleted, and only while they hold what it wrote.
+    Every other file stays, also a note that was edited since: an own note gets another name beside
+    it.
+
     Raises:
         UsageError: the folder has files that are not an export.
         StoreUnavailable: the folder cannot be written.
     """
-    notes = made_of(contents)
     try:
         earlier = _earlier(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in {*earlier, *notes}:
-            _require_own(folder, (folder / name).parent)
-        # The names of all notes are written first, so that the next export finds partial ones.
-        (folder / _LIST).write_text("\n".join(sorted({*earlier, *notes})) + "\n", encoding="utf-8")
-        for name, text in notes.items():
-            place = folder / name
-            place.parent.mkdir(exist_ok=True)
-            if place.is_symlink():  # removes a link, not its target
-                place.unlink()
-            place.write_text(text, encoding="utf-8")
-        for name in sorted(earlier - notes.keys()):
+        for place in (folder / "documents", folder / "entities"):
+            _require_folder(place)
+        own = {name for name, digest in earlier if _digest_of(folder / name) == digest}
+        notes = made_of(contents, _names_in(folder) - own)
+        listed = {(name, _digest(text.encode())) for name, text in notes.items()}
+        # The list has what was written and what will be, so that the next export knows both.
+        _write(folder, _LIST, _listing({*earlier, *listed}))
+        for name in sorted(own - notes.keys()):  # first: some file systems take Ann and ann for one
             (folder / name).unlink(missing_ok=True)
-        (folder / _LIST).write_text("\n".join(sorted(notes)) + "\n", encoding="utf-8")
+        for name, text in notes.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            _write(folder, name, text)
+        _write(folder, _LIST, _listing(listed))
     except OSError as exc:
         raise unwritable(folder, exc) from exc
     return len(notes)
 
 
-def _earlier(folder: Path) -> set[str]:
-    """Return the names of an earlier export's notes in a folder; refuse other files."""
+def _earlier(folder: Path) -> set[tuple[str, str]]:
+    """Return names and digests of an earlier export's notes in a folder; refuse other files."""
     if not folder.exists():
         return set()
     if not folder.is_dir():
@@ -97,35 +102,81 @@ def _earlier(folder: Path) -> set[str]:
         if any(folder.iterdir()):
             raise UsageError(f"{folder} contains other files; choose an empty folder for the notes")
         return set()
-    names = list_file.read_text(encoding="utf-8", errors="replace").splitlines()
-    return {n for n in names if re.fullmatch(r"(documents/|entities/)?[^/\\\x00]+\.md", n)}
+    lines = list_file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return {(found[2], found[1]) for line in lines if (found := _LISTED.fullmatch(line))}
 
 
-def _require_own(folder: Path, place: Path) -> None:
-    """Refuse a link instead of a folder of notes: a stranger's vault may contain such links.
+def _listing(notes: Iterable[tuple[str, str]]) -> str:
+    return "".join(f"{digest} {name}\n" for name, digest in sorted(notes))
+
+
+def _names_in(folder: Path) -> set[str]:
+    """Return the names of all files in a folder of notes, of whatever kind they are."""
+    places = (folder, folder / "documents", folder / "entities")
+    return {
+        entry.relative_to(folder).as_posix()
+        for place in places
+        if place.is_dir()
+        for entry in place.iterdir()
+    }
+
+
+def _digest_of(path: Path) -> str:
+    """Return the digest of a file's content; "" if it is a link, a pipe or the like."""
+    return _digest(path.read_bytes()) if path.is_file() and not path.is_symlink() else ""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _write(folder: Path, name: str, text: str) -> None:
+    """Write a file of the folder atomically; a link or a pipe in its place is not followed."""
+    part = folder / f"{_LIST}.part"
+    part.unlink(missing_ok=True)  # of a killed export
+    try:
+        with part.open("xb") as file:
+            file.write(text.encode())
+        part.replace(folder / name)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _require_folder(place: Path) -> None:
+    """Refuse anything but a folder in the place of a folder of notes.
 
     Raises:
-        UsageError: it is a link.
+        UsageError: it is a link, as a stranger's vault may contain, or a file.
     """
-    if place != folder and place.is_symlink():
+    if place.is_symlink():
         raise UsageError(f"{place} is a link: notes would be written elsewhere; remove it first")
+    if place.exists() and not place.is_dir():
+        raise UsageError(f"{place} is a file; notes need a folder: move or rename it first")
 
 
-def made_of(contents: Contents) -> dict[str, str]:
-    """Return the text of each note by its path in the folder."""
-    pages = _Pages(contents)
+def made_of(contents: Contents, taken: Iterable[str] = ()) -> dict[str, str]:
+    """Return the text of each note by its path in the folder.
+
+    Args:
+        contents: the content of the notes.
+        taken: paths in the folder that other files have.
+    """
+    pages = _Pages(contents, {_folded(path) for path in taken})
     return {
-        "index.md": pages.index(),
+        f"{pages.start}.md": pages.index(),
         **{f"documents/{pages.documents[d.id]}.md": pages.document(d) for d in contents.documents},
         **{f"entities/{pages.entities[e.key]}.md": pages.entity(e) for e in contents.entities},
     }
 
 
 class _Pages:
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: Contents, taken: Collection[str]) -> None:
         self._contents = contents
-        self.documents = _file_names((d.id, d.title or d.id) for d in contents.documents)
-        self.entities = _file_names((e.key, e.name) for e in contents.entities)
+        (self.start,) = _file_names([("", "index")], "", taken).values()
+        named = ((d.id, d.title or d.id) for d in contents.documents)
+        self.documents = _file_names(named, "documents/", taken)
+        named = ((e.key, e.name) for e in contents.entities)
+        self.entities = _file_names(named, "entities/", taken)
         self._segments = {segment.id: segment for segment in contents.segments}
         self._parts: dict[str, list[Segment]] = defaultdict(list)
         for segment in contents.segments:
@@ -227,18 +278,21 @@ def _mark(segment: Segment) -> str:
     return f"s{segment.index + 1}"
 
 
-def _file_names(named: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _file_names(
+    named: Iterable[tuple[str, str]], folder: str, taken: Collection[str]
+) -> dict[str, str]:
     """Return a file name without suffix for each key: readable, unique, allowed everywhere."""
-    names_taken: set[str] = set()
+    names_taken = set(taken)
     file_names = {}
     for key, name in named:
         base = " ".join(_NO_NAME.sub(" ", name).split())[:_LONGEST].strip(" .") or "unnamed"
         base = f"_{base}" if _RESERVED.match(base) else base
         file_name, number = base, 1
-        while _folded(file_name) in names_taken:  # for some file systems Ann and ann are equal
+        # For some file systems Ann and ann are equal.
+        while (path := _folded(f"{folder}{file_name}.md")) in names_taken:
             number += 1
             file_name = f"{base} ({number})"
-        names_taken.add(_folded(file_name))
+        names_taken.add(path)
         file_names[key] = file_name
     return file_names
 

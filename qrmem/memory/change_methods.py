@@ -354,7 +354,7 @@ class ChangeMethods(Handle):
 
         Args:
             folder: new, empty, or that of an earlier export, whose notes are replaced; other files
-                in it stay.
+                in it stay, also a note that you edited. A note whose name is taken gets another.
 
         Raises:
             UsageError: the folder contains other files.

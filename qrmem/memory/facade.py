@@ -258,7 +258,7 @@ def open(
     """Open a memory; `await` it or use it in `async with` (that of `qrmem.sync` in `with`).
 
     Args:
-        memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…` or `memory://`.
+        memory: a path, `sqlite://…`, `neo4j://…`, `bolt://…`, or `:memory:` (also `memory://`).
         settings: used instead of those of the environment and the settings file.
         create: whether to create a database that does not exist.
         listener: gets the events of all runs (progress, steps, calls, warnings).

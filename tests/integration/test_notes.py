@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 import unicodedata
 from pathlib import Path
 
@@ -184,7 +185,8 @@ def test_nothing_is_written_through_a_link_in_a_strangers_vault(
     contents = Contents("t", [DocumentInfo("d", "d", {}, 1, 1, {})], [], [], [])
     if linked == "documents/d.md":
         write_notes(vault, contents)
-        assert not (vault / linked).is_symlink()
+        assert (vault / linked).is_symlink()
+        assert (vault / "documents" / "d (2).md").is_file()
     else:
         with pytest.raises(UsageError):
             write_notes(vault, contents)
@@ -205,6 +207,66 @@ def test_a_forged_list_of_notes_removes_nothing_else(tmp_path: Path) -> None:
     (vault / ".qrmem-notes").write_bytes("\n".join(names).encode() + b"\n\xff\xfe.md\n")
     write_notes(vault, Contents("t", [], [], [], []))
     assert (tmp_path / "mine.md").read_text() == "mine"
+
+
+async def test_notes_of_ones_own_are_never_replaced_or_deleted(tmp_path: Path) -> None:
+    vault = tmp_path / "v"
+    async with qrmem.open(":memory:", embedder="none") as memory:
+        await memory.add_text("Ann Holt lives in Oslo.", id="a")
+        await memory.markdown(vault)
+        mine = [vault / "entities" / "zurich.md", vault / "documents" / "b.md", vault / "Diary.md"]
+        for path in mine:
+            path.write_text("mine")
+        oslo = vault / "entities" / "Oslo.md"
+        oslo.write_text(oslo.read_text() + "\nMy remark.\n")
+        await memory.add_text("Ann Holt moved to Zurich. Zurich is large.", id="b")
+        await memory.markdown(vault)
+        assert {"entities/Zurich (2)", "entities/Oslo (2)", "documents/b (2)"} <= targets(vault)
+        first = {path: path.read_bytes() for path in vault.rglob("*.md")}
+        await memory.markdown(vault)
+        assert {path: path.read_bytes() for path in vault.rglob("*.md")} == first
+        await memory.delete("b")
+        await memory.markdown(vault)
+        assert not (vault / "entities" / "Zurich (2).md").exists()
+        assert [path.read_text() for path in mine] == ["mine"] * 3
+        await memory.delete("a")
+        await memory.markdown(vault)
+        assert oslo.read_text().endswith("My remark.\n"), "an edited note is the user's"
+
+
+@pytest.mark.parametrize("name", ["index.md", "documents/d.md"])
+@pytest.mark.parametrize("kind", ["pipe", "socket", "folder", "link"])
+def test_what_is_no_file_stays_and_holds_nothing_up(name: str, kind: str, tmp_path: Path) -> None:
+    contents = Contents("t", [DocumentInfo("d", "d", {}, 1, 1, {})], [], [], [])
+    write_notes(tmp_path, contents)
+    place = tmp_path / name
+    place.unlink()
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "socket":
+        os.mknod(place, stat.S_IFSOCK | 0o600)
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to("/dev/zero")
+    before = place.lstat()
+    assert write_notes(tmp_path, contents) == 2
+    assert write_notes(tmp_path, Contents("t", [], [], [], [])) == 1
+    assert place.lstat() == before or kind == "folder"
+    assert list(tmp_path.glob("*.part")) == []
+
+
+def test_an_export_that_was_killed_leaves_no_note_behind(tmp_path: Path) -> None:
+    """The list is written first, so the next export knows the notes of both."""
+    old = Contents("t", [DocumentInfo("d", "old", {}, 1, 1, {})], [], [], [])
+    new = Contents("t", [DocumentInfo("d", "new", {}, 1, 1, {})], [], [], [])
+    write_notes(tmp_path, old)
+    lines = (tmp_path / ".qrmem-notes").read_text()
+    write_notes(tmp_path, new)
+    (tmp_path / ".qrmem-notes").write_text(lines + (tmp_path / ".qrmem-notes").read_text())
+    (tmp_path / "documents" / "old.md").write_text(made_of(old)["documents/old.md"])
+    write_notes(tmp_path, new)
+    assert sorted(p.name for p in tmp_path.rglob("*.md")) == ["index.md", "new.md"]
 
 
 def test_no_text_becomes_a_link_a_tag_or_a_heading() -> None:
