@@ -14,7 +14,6 @@ NAMES = (
         "adaleval",
         "build",
         "chat",
-        "corrections",
         "everyday",
         "faces",
         "footprint",

@@ -93,7 +93,6 @@ class Memory(facade.BlockingMemory):
     add_turn = _blocking(facade.Memory.add_turn)
     forget_user = _blocking(facade.Memory.forget_user)
     ask = _blocking(facade.Memory.ask)
-    corrections = _blocking(facade.Memory.corrections)
     standing = _blocking(facade.Memory.standing)
     delete = _blocking(facade.Memory.delete)
     delete_all = _blocking(facade.Memory.delete_all)

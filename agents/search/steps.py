@@ -21,61 +21,31 @@ from qrmem.agents.search.start import start
 from qrmem.agents.search.state import Outcome, SearchState, config_of, steps_of, usage_of
 from qrmem.answering import citations as quotes
 from qrmem.graphstore.codec import from_plain, to_plain
-from qrmem.retrieval import dialog
 from qrmem.types import Citation, Event, Passage, Verdict
 from qrmem.types.documents import TreeKind
 
-# Corrected turns and superseded statements: the newer text is read together with the older.
+# Superseded statements: the newer text is read together with the older.
 
 
-async def with_corrections(run: Search, passages: Sequence[Passage]) -> list[Passage]:
-    """Add the turns and segments that correct or supersede passages, and label all passages again.
+async def with_newer(run: Search, passages: Sequence[Passage]) -> list[Passage]:
+    """Add the segments whose statements supersede those of passages, and label all passages again.
 
-    To make room, passages with the lowest scores are dropped that neither correct another passage
-    nor are corrected. Corrections are looked up for turns, superseding statements for all segments.
+    To make room, passages with the lowest scores are dropped that neither supersede another nor
+    are superseded.
     """
-    ids = {p.segment.document_id for p in passages}
-    infos = await dialog.turn_infos(run.store, run.ns, ids)
-    turns = await dialog.read_turns(run.store, run.ns, infos)
-    corrections_by_turn, _ = await dialog.corrected(run.searcher, turns) if turns else ({}, {})
-    allowed = {old: _allowed(run, later) for old, later in corrections_by_turn.items()}
     replaced = await run.graph.replaced({p.segment.id for p in passages})
-    if not any(allowed.values()) and not replaced:
+    if not replaced:
         return list(passages)
-    return await _labelled(run, passages, allowed, replaced)
-
-
-def _allowed(run: Search, later: Sequence[str]) -> list[str]:
-    allowed = run.options.documents
-    return [id for id in later if allowed is None or id in allowed]
-
-
-async def _labelled(
-    run: Search,
-    passages: Sequence[Passage],
-    found: dict[str, list[str]],
-    replaced: dict[str, list[str]],
-) -> list[Passage]:
-    document_ids = {p.segment.document_id for p in passages}
-    missing = dict.fromkeys(
-        id for later in found.values() for id in later if id not in document_ids
-    )
     segment_ids = {p.segment.id for p in passages}
     later = dict.fromkeys(id for by in replaced.values() for id in by if id not in segment_ids)
-    added = await run.store.segments(run.ns, list(later), documents=list(missing))
-    added = list({segment.id: segment for segment in added}.values())
+    added = await run.store.segments(run.ns, list(later)) if later else ()
     scores = {p.segment.id: p.score for p in passages}
     segments = [*(p.segment for p in passages), *added]
     while True:
         segments.sort(key=lambda s: (s.document_id, s.index))
-        passages_marked = _mark(await run.graph.passages(segments), found, replaced, scores)
-        concerned = {*found, *(id for later in found.values() for id in later)}
-        concerned |= {*replaced, *(id for by in replaced.values() for id in by)}
-        others = [
-            p
-            for p in passages_marked
-            if concerned.isdisjoint((p.segment.document_id, p.segment.id))
-        ]
+        passages_marked = _mark(await run.graph.passages(segments), replaced, scores)
+        concerned = {*replaced, *(id for by in replaced.values() for id in by)}
+        others = [p for p in passages_marked if p.segment.id not in concerned]
         if sum(map(run.reasoner.size, passages_marked)) <= run.room or not others:
             break
         last = min(others, key=lambda p: p.score)
@@ -84,19 +54,12 @@ async def _labelled(
 
 
 def _mark(
-    passages: Sequence[Passage],
-    found: dict[str, list[str]],
-    replaced: dict[str, list[str]],
-    scores: dict[str, float],
+    passages: Sequence[Passage], replaced: dict[str, list[str]], scores: dict[str, float]
 ) -> list[Passage]:
-    labels: dict[str, list[str]] = {}
-    for p in passages:
-        labels.setdefault(p.segment.document_id, []).append(p.label)
-        labels[p.segment.id] = [p.label]
+    labels = {p.segment.id: p.label for p in passages}
     passages_marked = []
     for p in passages:
-        ids = (*found.get(p.segment.document_id, ()), *replaced.get(p.segment.id, ()))
-        by = dict.fromkeys(label for id in ids for label in labels.get(id, ()))
+        by = dict.fromkeys(labels[id] for id in replaced.get(p.segment.id, ()) if id in labels)
         passages_marked.append(
             replace(p, score=scores.get(p.segment.id, 0.0), superseded_by=tuple(by))
         )
@@ -309,7 +272,7 @@ async def _packed(run: Search, state: SearchState) -> tuple[Packed, list[Passage
     passages = await run.graph.passages([candidate.segment for candidate in packed.read])
     scores = state["important"]
     passages = [replace(p, score=scores.get(p.segment.id, 0.0)) for p in passages]
-    return packed, await with_corrections(run, passages)
+    return packed, await with_newer(run, passages)
 
 
 async def _settle(

@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -224,15 +224,10 @@ async def _turns(arguments: argparse.Namespace) -> int:
 async def _standing(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as memory:
         standing_turns = await memory.standing(arguments.user)
-        corrected = await memory.corrections([turn.id for turn in standing_turns])
         if not standing_turns:
             await memory.status()  # raises if there is no such namespace
-    lines = []
-    for turn in standing_turns:
-        lines.append(f"{turn.id}  {_line(turn)}")
-        lines += [f"{_INDENT}corrected later? {_line(one)}" for one in corrected.get(turn.id, ())]
-    output_data = {"standing": standing_turns, "corrections": corrected}
-    return output.print_result(arguments, output_data, lines or ["there are no standing wishes"])
+    lines = [f"{turn.id}  {_line(turn)}" for turn in standing_turns]
+    return output.print_result(arguments, standing_turns, lines or ["there are no standing wishes"])
 
 
 async def _silence(memory: "Memory", arguments: argparse.Namespace) -> str:
@@ -354,8 +349,7 @@ def _with_shared(item: Any, shared: Mapping[str, Any]) -> Any:
 
 
 def recalled_lines(found: Recalled) -> list[str]:
-    """Return earlier and recent turns as lines, with corrections below the turns they correct."""
-    by_id = {turn.id: turn for turn in (*found.related, *found.recent)}
+    """Return earlier and recent turns as lines, with facts and days below their turns."""
     lines = []
     if found.related:
         lines.append(f"from earlier ({counted(len(found.related), 'turns')}):")
@@ -364,8 +358,6 @@ def recalled_lines(found: Recalled) -> list[str]:
         lines += [
             f"{_INDENT * 2}noted: {output.shortened(fact)}" for fact in found.facts.get(turn.id, ())
         ]
-        for later in (by_id[id] for id in found.corrections.get(turn.id, ()) if id in by_id):
-            lines.append(f"{_INDENT * 2}corrected below? {_place(later)}")
         for words, first, last in found.times.get(turn.id, ()):
             days = first if first == last else f"{first} to {last}"
             lines.append(f"{_INDENT * 2}{output.safe(words)}: {days}")
@@ -373,13 +365,6 @@ def recalled_lines(found: Recalled) -> list[str]:
         lines.append(f"just now ({counted(len(found.recent), 'turns')}):")
         lines += [_INDENT + _line(turn) for turn in found.recent]
     return [*lines, counted(found.tokens, "tokens")] if lines else []
-
-
-def correction_lines(corrected: Mapping[str, Sequence[Turn]]) -> list[str]:
-    """Return lines with the later turns that seem to correct what an answer cites."""
-    later = {turn.id: turn for turns in corrected.values() for turn in turns}
-    in_order = sorted(later.values(), key=lambda turn: turn.number)
-    return ["corrected later?", *(_INDENT + _line(turn) for turn in in_order)] if in_order else []
 
 
 def _line(turn: Turn, length: int = output.QUOTE_LENGTH) -> str:

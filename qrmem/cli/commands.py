@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 from qrmem.cli import costing, fact_commands, lines, output, serving, settings_file
-from qrmem.cli.chatting import chat, correction_lines
+from qrmem.cli.chatting import chat
 from qrmem.cli.costing import AGAIN, AGAIN_AFTER_REBUILD, go_on
 from qrmem.cli.parsed_arguments import (
     agreed,
@@ -129,8 +129,6 @@ async def ask(arguments: Namespace) -> int:
             answer = await _streamed(memory, arguments, options)
         else:
             answer = await memory.ask(question_of(arguments), **options)
-        cited = [citation.document_id for citation in answer.citations]
-        corrected = await memory.corrections(cited, as_of=arguments.as_of or "")
         is_of_all = _is_of_all(arguments)
         name = await _name_alone(memory, answer.trail.question) if is_of_all else ""
         is_miss = answer.status == "unanswerable" and is_of_all
@@ -142,7 +140,7 @@ async def ask(arguments: Namespace) -> int:
     else:
         at = place(arguments.memory, arguments.namespace)
         lines = output.answer_lines(answer, trail=arguments.trail, quiet=arguments.quiet, place=at)
-        output.show("\n".join([*lines, *correction_lines(corrected)]))
+        output.show("\n".join(lines))
         if name:
             hint = f"`qrmem show{at} {shlex.quote(name)}` shows what the memory has about {name}"
             output.note(hint, quiet=arguments.quiet)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from qrmem.errors import NotFound, QrmemError, UsageError, clean_name, refused
 from qrmem.integrations.tool_texts import (
-    EXCERPT,
     MOST,
     NO_ANSWER,
     answer_text,
@@ -23,10 +22,8 @@ from qrmem.integrations.tool_texts import (
     status_text,
     trail_text,
 )
-from qrmem.prompts import fenced
 from qrmem.text.words import cut_note
 from qrmem.types import Scalar
-from qrmem.types.shown import continued
 from qrmem.types.turns import USER_KEY, document_id_of
 
 if TYPE_CHECKING:
@@ -168,15 +165,7 @@ class Toolset:
         )
         if hits is None:
             return hits_text([])
-        corrected = await self._memory.corrections({hit.document_id for hit in hits}, as_of=as_of)
-        later = {turn.id: turn for turns in corrected.values() for turn in turns}
-        lines = [
-            f"- [{t.at}] {t.speaker or t.role}: {continued(t.text[:EXCERPT], '  ')}"
-            for t in later.values()
-        ]
-        corrected_by = ["Corrected later by:", fenced("\n".join(lines))] if lines else []
-        cut = cut_note(query)
-        return "\n".join([*([cut] if cut else []), hits_text(hits), *corrected_by])
+        return "\n".join(filter(None, [cut_note(query), hits_text(hits)]))
 
     async def ask_memory(self, question: str, types: str = "", as_of: str = "") -> str:
         """Answer a question from the documents, with quoted sources, or say that they do not.

@@ -127,7 +127,7 @@ class ChatMethods(Handle):
         Limits of health or diet ("I can't eat shellfish") are among them. Both are recognized by
         English words when a user's turn is kept. `recall` returns them even for prompts that share
         no word with them, within a quarter of its budget. They are deleted with their turn
-        (`delete`). `corrections` returns the later turns that seem to correct them.
+        (`delete`).
 
         Args:
             user: only this user's; `None`: all users'.
@@ -157,7 +157,7 @@ class ChatMethods(Handle):
 
         The last turns of the session are returned unabridged, up to 1,000 tokens and 10 rounds. The
         rest of the budget goes to the best parts of all other turns, from any session, in order of
-        time, and to later turns that seem to correct them; up to a quarter of it is reserved for
+        time; up to a quarter of it is reserved for
         standing wishes. For a prompt about nothing that was said (a greeting, an unrelated
         question) only the last turns are returned, and wishes that match it or apply to every
         answer; where this is not clear, the best parts take at most a tenth of the budget.
@@ -200,23 +200,9 @@ class ChatMethods(Handle):
         note_length(prompt, self._emit)
         await self._session.reranker(options.reranker)  # an empty memory refuses a wrong one, too
         if not await self._session.known():
-            return Recalled((), (), {}, 0)
+            return Recalled((), (), 0)
         async with searching(self._session, options.reranker, self._emit) as searcher:
             return await recalling.recall(self._session, options, searcher)
-
-    async def corrections(
-        self, ids: Iterable[str], *, as_of: str | date = ""
-    ) -> dict[str, list[Turn]]:
-        """Return later turns that seem to correct given turns, by the id of the corrected turn.
-
-        Use it for the citations of an answer; documents that are not turns are skipped.
-
-        Args:
-            as_of: only corrections said by then; see `recall`.
-        """
-        from qrmem.memory.chat import recall as recalling
-
-        return await recalling.corrections(self._session, ids, as_of_moment(as_of))
 
     async def forget_user(self, user: str) -> int:
         """Delete all turns of a user, and all documents with `user` in their metadata.

@@ -1,21 +1,13 @@
-"""Conversations: turns as documents, recent turns, and corrections by later turns."""
+"""Conversations: turns as documents, and recent turns."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from qrmem.errors import UsageError, clean_name
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.retrieval.corrections import (
-    NAMED,
-    REPLY,
-    Rarity,
-    corrections,
-    may_be_corrected,
-    shared_terms,
-)
-from qrmem.retrieval.turn_ranking import is_stated, overlapping
+from qrmem.retrieval.turn_ranking import is_stated
 from qrmem.retrieval.wishes import (
     GENERAL_KEY,
     HEALTH_KEY,
@@ -41,9 +33,6 @@ from qrmem.types.turns import (
     turn_id,
     turn_number,
 )
-
-if TYPE_CHECKING:
-    from qrmem.retrieval.searcher import Searcher
 
 STANDING_KEY = "standing"
 """Metadata key of a turn that may state a lasting wish of its user."""
@@ -351,23 +340,15 @@ def _instant(at: str) -> datetime | None:
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
-def fitting(
-    found: Sequence[Turn],
-    corrected: Mapping[str, Sequence[str]],
-    by_id: Mapping[str, Turn],
-    tokens: int,
-    size: Callable[[Turn], int],
-) -> list[Turn]:
-    """Return the turns that fit, best first; a turn is included only with its corrections."""
-    turns_kept: dict[str, Turn] = {}
+def fitting(found: Sequence[Turn], tokens: int, size: Callable[[Turn], int]) -> list[Turn]:
+    """Return the turns that fit, best first."""
+    turns_kept = []
     for turn in found:
-        group = [turn, *(by_id[id] for id in corrected.get(turn.id, ()))]
-        new = {member.id: member for member in group if member.id not in turns_kept}
-        tokens_needed = sum(map(size, new.values()))
-        if tokens_needed <= tokens:
-            turns_kept |= new
-            tokens -= tokens_needed
-    return list(turns_kept.values())
+        needed = size(turn)
+        if needed <= tokens:
+            turns_kept.append(turn)
+            tokens -= needed
+    return turns_kept
 
 
 async def read_turns(store: GraphStore, ns: str, infos: Sequence[DocumentInfo]) -> list[Turn]:
@@ -378,60 +359,6 @@ async def read_turns(store: GraphStore, ns: str, infos: Sequence[DocumentInfo]) 
         texts.setdefault(segment.document_id, []).append(segment.text)
     infos_kept = (info for info in infos if info.id in texts)
     return [as_turn(info.id, info.metadata, "".join(texts[info.id])) for info in infos_kept]
-
-
-async def corrected(
-    searcher: "Searcher", turns: Sequence[Turn], others: Sequence[Turn] = ()
-) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
-    """Return the turns that others seem to correct, and all these turns by id.
-
-    Only parts of other turns are read that share enough words with one of the turns, or
-    directly follow one; a correcting turn is returned as that part.
-
-    Args:
-        others: further turns that may correct them, with no word in common.
-    """
-    store, ns = searcher.store, searcher.ns
-    first = min(turn.number for turn in turns)
-    texts = [turn.text for turn in turns if may_be_corrected(turn.text)]
-    shared = {one.id: one for one in await overlapping(searcher, texts, NAMED)}
-    reply_ids = {turn_id(turn.number + n) for turn in turns for n in range(1, REPLY + 1)}
-    metadata_of = {one.id: one.metadata for one in await store.documents(ns, reply_ids)}
-    metadata_of |= {one.document_id: one.metadata for one in shared.values()}
-    who = {(turn.role, turn.user) for turn in turns}  # turns only correct turns of the same person
-    metadata_of = {
-        id: one
-        for id, one in metadata_of.items()
-        if turn_number(id, one) > first and _who(one) in who
-    }
-    segment_ids = sorted(id for id, one in shared.items() if one.document_id in metadata_of)
-    segments = {
-        s.id: s for s in await store.segments(ns, documents=sorted(reply_ids & metadata_of.keys()))
-    }
-    segments |= {s.id: s for s in await store.segments(ns, segment_ids)}
-    parts_of = ((s.document_id, s.text) for s in segments.values() if s.document_id in metadata_of)
-    later = [as_turn(id, metadata_of[id], text) for id, text in parts_of]
-    later += [turn for turn in others if turn.id not in metadata_of]
-    later.sort(key=lambda turn: (turn.number, turn.id))
-    corrections_by_turn: dict[str, tuple[str, ...]] = {}
-    by_id = {turn.id: turn for turn in turns}
-    rarity = await _rarity(searcher, sorted(shared_terms(turns, later)))
-    for id, parts in corrections(turns, later, rarity).items():
-        # A fact that corrects something represents its turn.
-        turns_by_id = {turn_id(part.number): part for part in parts}
-        missing = [one for one in turns_by_id if turns_by_id[one].id != one and one not in by_id]
-        wholes = await read_turns(store, ns, await turn_infos(store, ns, missing))
-        turns_by_id |= {turn.id: turn for turn in wholes}
-        by_id = turns_by_id | by_id
-        corrections_by_turn[id] = tuple(turns_by_id)
-    return corrections_by_turn, by_id
-
-
-async def _rarity(searcher: "Searcher", words: Sequence[str]) -> Rarity | None:
-    if not words:
-        return None
-    vocabulary = await searcher.vocabulary(words)
-    return Rarity(vocabulary.frequencies, vocabulary.segments)
 
 
 async def facts_of(store: GraphStore, ns: str, numbers: Iterable[int]) -> list[DocumentInfo]:

@@ -12,60 +12,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 from qrmem.text import listed
 from qrmem.text.sentences import sentences
 from qrmem.text.words import STOP_WORDS, terms
-
-if TYPE_CHECKING:
-    from qrmem.graphstore.protocol import Entry
-    from qrmem.retrieval.searcher import Searcher
-
-
-# Segments with words in common with a text, found without reading them.
-
-_MOST = 100
-"""Number of segments, the nearest in the index, that are compared with a text."""
-
-
-@lru_cache(maxsize=4096)
-def _title_terms(title: str) -> tuple[str, ...]:
-    return tuple(terms(title))
-
-
-async def overlapping(searcher: "Searcher", texts: Sequence[str], share: float) -> "list[Entry]":
-    """Return the segments that share enough words with one of some texts.
-
-    Args:
-        searcher: of the namespace.
-        texts: what segments are compared with.
-        share: least share of the shorter one's words, with repeats, that both have.
-    """
-    store, ns = searcher.store, searcher.ns
-    text_terms = [terms(text) for text in texts]
-    queries = [[list(dict.fromkeys(words))] for words in text_terms]
-    found = await store.matching_each(ns, queries, _MOST)
-    term_sets = [(frozenset(one), len(one)) for one in text_terms]
-    rows = []
-    for entry in await store.entries(ns, list(dict.fromkeys(id_ for ids in found for id_ in ids))):
-        entry_terms, size = _own_terms(entry.terms, _title_terms(entry.title))
-        for query_terms, count in term_sets:
-            if len(entry_terms & query_terms) >= max(1, share * min(size, count) - 1e-9):
-                rows.append(entry)
-                break
-    return rows
-
-
-def _own_terms(all_terms: Sequence[str], title: Sequence[str]) -> tuple[set[str], int]:
-    """Return the terms of a text without those of its title, and their number with repeats."""
-    own_terms = set(all_terms)
-    for term in own_terms.intersection(title):
-        if all_terms.count(term) <= title.count(term):
-            own_terms.remove(term)
-    return own_terms, len(all_terms) - len(title)
-
 
 PART_TOKENS = 80
 """Upper bound of a part of a turn: some sixty words, a few sentences."""

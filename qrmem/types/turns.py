@@ -70,20 +70,17 @@ class Recalled(Short):
         recent: the last turns of the session, in order, unabridged.
         related: earlier turns that are relevant to the prompt, in order of time; a long turn has
             only its relevant parts, with "…" between them.
-        corrections: ids of later turns that seem to correct a related turn, by the id of that turn.
         tokens: of `text` and of the contents of `messages` together.
         times: time words that depend on when a related turn was said, each with its first and last
             day in ISO form, by the id of the turn.
         facts: facts that a chat model extracted from a related turn (`extract=True`), by its id.
         scores: score of each related turn, by its id: up to 1 for the words of its best part and up
             to 1 for its vector, each divided by the best of the conversation, plus signals of its
-            speaker, time, session and neighbours. A turn that is shown because it corrects another
-            has none.
+            speaker, time, session and neighbours.
     """
 
     recent: tuple[Turn, ...]
     related: tuple[Turn, ...]
-    corrections: Mapping[str, tuple[str, ...]]
     tokens: int
     times: Mapping[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
     facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -91,13 +88,10 @@ class Recalled(Short):
 
     @property
     def text(self) -> str:
-        """The related turns as text for a prompt: speaker, time, words and corrections."""
-        times = {turn.id: turn.at for turn in (*self.related, *self.recent)}
+        """The related turns as text for a prompt: speaker, time, words and facts."""
         lines: list[str] = []
         for turn in self.related:
-            later = [times[id] for id in self.corrections.get(turn.id, ()) if id in times]
-            days, facts = self.times.get(turn.id, ()), self.facts.get(turn.id, ())
-            lines += related_lines(turn, days, facts, later)
+            lines += related_lines(turn, self.times.get(turn.id, ()), self.facts.get(turn.id, ()))
         return "\n".join(lines)
 
     @property
@@ -176,7 +170,6 @@ def related_lines(
     turn: Turn,
     times: Iterable[tuple[str, str, str]],
     facts: Iterable[str],
-    corrected_at: Iterable[str],
 ) -> list[str]:
     """Return the lines of a turn in `Recalled.text`; a budget counts these lines."""
     days = "".join(
@@ -186,7 +179,6 @@ def related_lines(
     return [
         f"[{turn.at}] {turn.speaker or turn.role}: {continued(turn.text, _INDENT)}{days}",
         *(f"  (noted of this: {continued(fact, _INDENT)})" for fact in facts),
-        *(f"  (said at {turn.at}; corrected at {at}, see below)" for at in corrected_at),
     ]
 
 

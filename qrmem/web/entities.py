@@ -139,7 +139,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-# Conversations over HTTP: a list of sessions, and a session's turns with facts and corrections.
+# Conversations over HTTP: a list of sessions, and a session's turns with facts.
 
 
 _SPEAKERS = 4
@@ -161,7 +161,7 @@ def conversing(app: "FastAPI", memory: Memory) -> None:
 
     @app.get(
         "/conversation",
-        summary="The turns of a session, with their facts and corrections",
+        summary="The turns of a session, with their facts",
         responses=of(list[SaidTurn]),
     )
     async def conversation(
@@ -170,20 +170,13 @@ def conversing(app: "FastAPI", memory: Memory) -> None:
         user: str = "",
         offset: offset = 0,
         limit: limit = 50,
-        corrections: bool = True,
     ) -> Any:
         every = await memory.turns(session, user=user or None)
         turns_said = [turn for turn in every if turn.user == user]
         turns_shown: list[Turn] = part(turns_said, offset, limit, response)
-        later = await memory.corrections([turn.id for turn in turns_shown]) if corrections else {}
         facts_by_turn = await _facts_of_turns(memory, session, turns_shown)
         return [
-            SaidTurn(
-                **asdict(turn),
-                facts=facts_by_turn.get(turn.id, ()),
-                corrected_by=later.get(turn.id, ()),
-            )
-            for turn in turns_shown
+            SaidTurn(**asdict(turn), facts=facts_by_turn.get(turn.id, ())) for turn in turns_shown
         ]
 
 

@@ -59,10 +59,9 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class SaidTurn(Turn):
-    """A turn with the facts extracted from it, and later turns that seem to correct it."""
+    """A turn with the facts extracted from it."""
 
     facts: Sequence[str] = ()
-    corrected_by: Sequence[Turn] = ()
 
 
 @dataclass(frozen=True, slots=True)

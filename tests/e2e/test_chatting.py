@@ -18,15 +18,13 @@ def lines(messages: Sequence[Mapping[str, object]]) -> str:
     return "\n".join(json.dumps(message) for message in messages) + "\n"
 
 
-def test_a_log_is_kept_and_recalled_with_what_was_corrected(qrmem: Shell) -> None:
+def test_a_log_is_kept_and_recalled(qrmem: Shell) -> None:
     qrmem.write("log.jsonl", lines(LOG))
     assert qrmem("chat", "add", "log.jsonl", "--session", "trip").out == "28 turns kept\n"
     ran = qrmem("chat", "recall", "When does the flight to Oslo leave?", "--session", "trip")
     assert ran.code == 0
-    said, corrected = ran.out.splitlines()[1:3]
+    said = ran.out.splitlines()[1]
     assert said.strip() == "[trip, 2026-04-01 09:00] user: The flight to Oslo leaves on 3 May."
-    assert corrected.strip().startswith("corrected below? [trip, ")
-    assert corrected.endswith("] Ann")
     assert ran.out.count("Ann: Actually the flight to Oslo moved to 5 May.") == 1
     found = qrmem("chat", "recall", "Oslo?", "--session", "trip", "--tokens", "60", "--json").json
     assert 0 < found["tokens"] <= 60
@@ -37,9 +35,6 @@ def test_a_log_is_kept_and_recalled_with_what_was_corrected(qrmem: Shell) -> Non
     then = qrmem(*recall, "--as-of", "2026-04-01").out
     assert "leaves on 3 May" in then
     assert "moved to 5 May" not in then
-    answer = qrmem("ask", "When does the flight to Oslo leave?", "--strategy", "fragment").out
-    assert "corrected later?" in answer
-    assert "moved to 5 May" in answer.split("corrected later?")[1]
     ask = (
         "ask",
         "Oslo?",

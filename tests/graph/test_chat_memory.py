@@ -19,10 +19,8 @@ import qrmem
 import qrmem.sync
 from qrmem.errors import UsageError
 from qrmem.graphstore.sqlite import SqliteStore
-from qrmem.retrieval import corrections, dialog
-from qrmem.retrieval.turn_ranking import overlapping
-from qrmem.text.words import terms
-from qrmem.types import DocumentInfo, Event, Segment, Turn
+from qrmem.retrieval import dialog
+from qrmem.types import DocumentInfo, Event, Segment
 
 
 def opened() -> "qrmem.memory.Opening":
@@ -99,10 +97,9 @@ async def test_what_is_printed_of_it_is_within_the_cap(how: Any) -> None:
             printed = count(found.text) + sum(count(one["content"]) for one in found.messages)
             assert printed == found.tokens <= cap
     assert "(Yesterday: 2026-03-31)" in found.text
-    assert "corrected at" in found.text
 
 
-async def test_a_correction_is_shown_with_both_times() -> None:
+async def test_the_newest_turn_about_a_thing_stands_after_the_older_one_with_its_day() -> None:
     async with opened() as memory:
         await memory.add_turn("user", "The flight to Oslo leaves on 3 May.", at="2026-04-01T09:00")
         await memory.add_turn("assistant", "Noted.", at="2026-04-01T09:01")
@@ -110,22 +107,10 @@ async def test_a_correction_is_shown_with_both_times() -> None:
             "user", "Actually the flight to Oslo moved to 5 May.", at="2026-04-02T09:00"
         )
         await memory.add_messages([("user", f"Soup number {n}?") for n in range(30)])
-        found = await memory.recall("When does the flight to Oslo leave?")
-        assert found.corrections == {"turn-00000001": ("turn-00000003",)}
-        assert "said at 2026-04-01T09:00:00; corrected at 2026-04-02T09:00:00" in found.text
-        assert "5 May" in found.text
-
-
-async def test_a_correction_among_the_last_turns_is_shown_with_both_times() -> None:
-    async with opened() as memory:
-        await memory.add_turn("user", "The flight to Oslo leaves on 3 May.", at="2026-04-01T09:00")
-        await memory.add_messages([("user", f"Soup number {n}?") for n in range(15)])
-        await memory.add_turn(
-            "user", "Actually the flight to Oslo moved to 5 May.", at="2026-04-02T09:00"
-        )
-        found = await memory.recall("When does the flight to Oslo leave?")
-        assert found.recent[-1].text.startswith("Actually")
-        assert "said at 2026-04-01T09:00:00; corrected at 2026-04-02T09:00:00" in found.text
+        text = (await memory.recall("When does the flight to Oslo leave?")).text
+        older, newer = text.index("leaves on 3 May"), text.index("[2026-04-02T09:00:00] user: Act")
+        assert older < newer
+        assert "corrected" not in text
 
 
 async def test_what_is_recalled_is_taken_by_langchain_whatever_the_roles_were() -> None:
@@ -146,21 +131,6 @@ async def test_what_is_recalled_is_taken_by_langchain_whatever_the_roles_were() 
             ("human", "[narrator] It rained."),
             ("ai", "It costs 42 euros."),
         ]
-
-
-@pytest.mark.parametrize(
-    ("earlier", "later", "corrects"),
-    [
-        ("The code of the gate is 1234.", "The code of the gate is 9876.", True),
-        ("I live in Oslo near the port.", "I no longer live near the port.", True),
-        ("The code of the gate is 1234.", "The code of the gate is 1234.", False),
-        ("The code of the gate is 1234.", "Is the code of the gate 9876?", False),
-        ("The soup is hot.", "Actually the train is late.", False),
-    ],
-)
-def test_what_counts_as_a_correction(earlier: str, later: str, corrects: bool) -> None:
-    one, other = Turn("a", 1, "user", earlier), Turn("b", 2, "user", later)
-    assert bool(corrections.corrections([one], [one, other])) is corrects
 
 
 async def test_speakers_times_and_sessions_are_kept() -> None:
@@ -320,33 +290,6 @@ async def test_only_neighbours_of_the_best_matching_turns_are_read(
         assert sum(looked_at) == 0
         assert await memory.add_messages(messages[-3:], user="ann", only_new=True) == []
         assert sum(looked_at) == 5  # and whether the last one is a turn, and whole
-
-
-async def test_what_corrects_a_turn_is_what_reading_all_turns_finds() -> None:
-    async with qrmem.open("memory://", embedder="none") as memory:
-        await memory.add_messages(chatter(150))
-        turns = await memory.turns()
-        expected = corrections.corrections(turns, turns)
-        found = await memory.corrections(turn.id for turn in turns)
-    assert expected
-    assert found == expected
-
-
-async def test_segments_that_share_words_are_those_that_a_count_gives() -> None:
-    texts = [text for _, text in chatter(120)]
-    async with qrmem.open("memory://", embedder="none") as memory:
-        await memory.add([qrmem.Document(t, id=f"{n:03}") for n, t in enumerate(texts)])
-        searcher = await memory._session.searcher()
-        for share in (0.0, 0.3, 0.6, 1.0):
-            mine = terms(texts[5])
-            expected = {
-                f"{n:03}"
-                for n, other in enumerate(map(terms, texts))
-                if set(mine) & set(other)
-                and len(set(mine) & set(other)) >= share * min(len(mine), len(other))
-            }
-            found = await overlapping(searcher, [texts[5]], share)
-            assert {entry.document_id for entry in found} == expected
 
 
 async def test_turns_that_are_kept_at_once_each_get_a_number_of_their_own() -> None:

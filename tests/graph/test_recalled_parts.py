@@ -384,14 +384,6 @@ async def test_a_question_about_oneself_finds_a_statement_among_many_turns() -> 
         assert len(found.related) < 150
 
 
-async def test_earlier_facts_come_with_current_ones() -> None:
-    async with opened() as memory:
-        before, now = await with_lives(memory, "I live in Oslo.", "Actually, I moved to Bergen.")
-        found = await memory.recall("Where do I live?", session="new")
-        assert found.corrections[before] == (now,)
-        assert {before, now} <= {turn.id for turn in found.related}
-
-
 @pytest.mark.parametrize("prompt", ["Can I have prawns?", "suggest a starter for me"])
 async def test_limits_of_health_come_before_other_wishes(prompt: str) -> None:
     async with opened() as memory:
@@ -465,14 +457,6 @@ async def test_wishes_that_stand_are_listed_and_go_with_their_turn() -> None:
         assert await memory.standing("nobody") == []
         await memory.delete(id)
         assert await memory.standing("ann") == []
-
-
-async def test_a_wish_that_is_corrected_is_listed_with_what_corrects_it() -> None:
-    async with opened() as memory:
-        first = await memory.add_turn("user", "I prefer answers of 50 words.", session="s")
-        later = await memory.add_turn("user", "I prefer answers of 90 words.", session="s")
-        found = await memory.corrections([turn.id for turn in await memory.standing()])
-        assert [turn.id for turn in found[first]] == [later]
 
 
 async def test_enough_long_turns_are_read_for_a_large_budget() -> None:

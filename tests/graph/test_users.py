@@ -41,13 +41,6 @@ async def test_recall_search_and_ask_are_narrowed_to_a_user(how: str) -> None:
         assert answer.text == "My boat is called Brig."
 
 
-async def test_one_user_corrects_nothing_of_another() -> None:
-    async with qrmem.open("memory://", embedder="none") as memory:
-        await memory.add([{"role": "user", "content": "The code of the gate is 1234."}], user="ann")
-        await memory.add([{"role": "user", "content": "The code of the gate is 9876."}], user="ben")
-        assert await memory.corrections(["turn-00000001"]) == {}
-
-
 ANNS = "Miller works at Acme. Miller met Ada in Oslo."
 BENS = "Robert Miller, called Miller, works at Acme. Robert Miller met Ada. Ada (Ada Byron) left."
 

@@ -1,4 +1,4 @@
-"""Facts that a chat model notes of turns, over real HTTP: found, corrected, capped, forgotten."""
+"""Facts that a chat model notes of turns, over real HTTP: found, capped, forgotten."""
 
 import json
 import re
@@ -95,16 +95,6 @@ async def test_facts_go_with_their_turn_and_their_user() -> None:
         assert await memory.forget_user("ann") == 3
         assert not await memory.documents()
         assert not (await memory.status()).counts["entities"]
-
-
-async def test_a_fact_is_corrected_by_a_later_turn() -> None:
-    async with OpenAIServer(answer=noting) as server, opened(server) as memory:
-        await memory.add(TRIP, extract=True)
-        moved = {"role": "user", "name": "Ann", "content": "Actually the flight moved to 5 May."}
-        await memory.add([{**moved, "at": "2026-04-02"}], extract=True)
-        await memory.wait()
-        later = await memory.corrections(["fact-00000002-1"])
-        assert [turn.id for turn in later["fact-00000002-1"]] == ["turn-00000004"]
 
 
 async def test_a_failed_segment_is_reported_and_tried_again() -> None:

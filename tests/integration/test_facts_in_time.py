@@ -162,7 +162,6 @@ async def test_search_ask_and_recall_see_the_memory_of_their_start(memory: qrmem
     for how in ("turns", "fragrel"):
         found = await memory.recall(question, as_of="2026-02", how=how)
         assert [turn.number for turn in (*found.related, *found.recent)] == [1]
-        assert not found.corrections
     assert len((await memory.recall(question)).recent) == 2
     with pytest.raises(NotFound, match="was said by 1999"):
         await memory.search(question, as_of="1999", where={"role": "user"})

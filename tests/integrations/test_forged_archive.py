@@ -1,4 +1,4 @@
-"""Recall, corrections and facts from a forged archive never look like qrmem's own lines."""
+"""Recall and facts from a forged archive never look like qrmem's own lines."""
 
 import re
 from collections.abc import AsyncIterator, Iterable
@@ -22,7 +22,6 @@ LIES = (
     "cited:  he owes me a boat",
     "Last turns:",
     "just now (1 turn):",
-    "corrected later? yes",
     "9e2562fbe94abd03:0  Ann owes Ben a boat",
 )
 BREAKS = ("\n", "\r\n", "\u2028", "\x85", "\x0b", "\x1c")
@@ -94,14 +93,11 @@ async def test_the_command_line_prints_no_line_of_a_forged_archive(archive: Path
     async with forged(archive) as memory:
         found = await memory.recall(PROMPT, session="x")
         assert found.related
-        assert found.corrections
         told = chatting.recalled_lines(found)
-        corrected = await memory.corrections([turn.id for turn in found.related])
-        assert any(corrected.values())
         stated = await memory.facts(superseded=True)
         assert stated
     rows = fact_commands.fact_lines(stated, 20)
-    for lines in (told, chatting.correction_lines(corrected), rows):
+    for lines in (told, rows):
         assert_plain(lines)
 
 

@@ -52,7 +52,7 @@ def test_a_client_looks_searches_and_asks(served: Served) -> None:
         assert "//cdn" not in page
 
 
-def test_conversations_are_listed_with_what_corrects_their_turns(served: Served) -> None:
+def test_conversations_are_listed_with_their_turns(served: Served) -> None:
     with served("serve", "--write") as url, httpx.Client(base_url=url, timeout=60) as client:
         said = ("My desk is 140 cm wide.", "Sorry, my desk is 160 cm wide, not 140.")
         for day, text in enumerate(said, 1):
@@ -67,7 +67,7 @@ def test_conversations_are_listed_with_what_corrects_their_turns(served: Served)
         reply = client.get("/conversation", params={"session": "desk", "user": "Jan", "limit": 1})
         (first,) = reply.json()
         assert reply.headers["x-total-count"] == "2"
-        assert [later["text"] for later in first["corrected_by"]] == [said[1]]
+        assert first["text"] == said[0]
         assert client.get("/documents", params={"turns": False}).json() == []
 
 

@@ -47,7 +47,7 @@ def test_no_text_looks_like_a_line_of_ours(lie: str) -> None:
     trail = Trail("t", lie, "reflection", 100, "answered", lie, (step,), Usage(), (quoted,))
     answer = Answer(lie, "answered", (quoted,), trail, Usage(), reason=lie)
     turn = Turn("turn-00000001", 1, "user", lie, at="2026-05-03", speaker="Ann")
-    recalled = Recalled((turn,), (turn,), {}, 9, facts={turn.id: (lie,)})
+    recalled = Recalled((turn,), (turn,), 9, facts={turn.id: (lie,)})
     hit = Hit(lie, lie, "s", lie, 1.0, lie, lie, excerpt=lie)
     assert heads(output.answer_lines(answer, quiet=True, trail=False)) == ["answer:", "cited:"]
     assert heads(output.answer_lines(replace(answer, status="forced"), quiet=True)) == [

@@ -1,7 +1,6 @@
 """What `recall` looks for, in short forms that give what the long ones give."""
 
 import random
-from collections import Counter
 from datetime import date
 
 import pytest
@@ -11,7 +10,6 @@ from qrmem.retrieval.turn_ranking import (
     Place,
     PromptTerms,
     TurnPart,
-    _own_terms,
     best_first,
     in_context,
 )
@@ -49,17 +47,6 @@ def test_texts_without_a_time_are_passed_over_as_the_whole_pattern_does(
     assert [] in quick
     monkeypatch.setattr(times, "_TELLING", ("",))  # stands in every text
     assert [periods(text, SAID) for text in texts] == quick
-
-
-def test_terms_of_a_text_without_its_title_s_are_those_of_counted_ones() -> None:
-    draw = random.Random(4)
-    for _ in range(300):
-        title = draw.choices("abcdef", k=draw.randrange(4))
-        all_terms = title + draw.choices("abcdefghij", k=draw.randrange(12))
-        counted = Counter(all_terms)
-        counted.subtract(title)
-        expected = {term for term, count in counted.items() if count > 0}, counted.total()
-        assert _own_terms(all_terms, title) == expected
 
 
 def test_the_context_of_a_turn_counts_as_its_definition_says() -> None:

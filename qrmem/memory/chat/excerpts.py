@@ -22,7 +22,7 @@ def within(
     """Yield the parts that fit some tokens, first ones first."""
     for part in ordered:
         segment = parts[part.turn][part.index]
-        line = related_lines(replace(turns[part.turn], text=segment.text), (), (), ())[0]
+        line = related_lines(replace(turns[part.turn], text=segment.text), (), ())[0]
         tokens_needed = chat.count(line) + 1 if chat.is_printed else segment.tokens
         if tokens_needed <= tokens:
             tokens -= tokens_needed

@@ -1,7 +1,7 @@
 """Extract facts from turns with a chat model, in the background, as short sentences.
 
 A fact is a separate document with the metadata of its turn, and is read without a model. So it is
-found, recalled, corrected, exported and forgotten like a turn, and deleted with its turn.
+found, recalled, exported and forgotten like a turn, and deleted with its turn.
 """
 
 import asyncio

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from qrmem.errors import require_ids
 from qrmem.llm.parallel import in_batches
 from qrmem.memory.chat.conversation import (
     Chat,
@@ -18,7 +17,6 @@ from qrmem.memory.chat.excerpts import LINE, excerpts, within
 from qrmem.memory.chat.matches import Matches, day_of, matched
 from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher, dialog, turn_ranking
-from qrmem.retrieval.corrections import corrected_wishes
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
 from qrmem.retrieval.turn_ranking import (
     LITTLE,
@@ -44,8 +42,6 @@ _FAR = 512
 """Number of turns from the end in which the session's last turns are searched."""
 _RECENT_SHARE = 4
 """The last turns take at most one such part (a quarter) of the budget."""
-_CHECKED = 4
-"""Number of the best turns whose corrections are looked up."""
 _WISH_SHARE = 4
 """Wishes go before other turns within one such part (a quarter) of the budget."""
 _SPARE = 2
@@ -89,7 +85,7 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
     """Return the context from a conversation; see `Memory.recall`."""
     last = await last_of(chat)
     if not last:
-        return Recalled((), (), {}, 0)
+        return Recalled((), (), 0)
     is_paper = options.how == "fragrel" or options.fragments is not None
     share = options.tokens if is_paper else options.tokens // _RECENT_SHARE
     most = min(share, dialog.RECENT_TOKENS)
@@ -105,19 +101,8 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
         best, tokens_left = await _best(chat, options.prompt, last, shown_ids, tokens_left)
         scores = {turn.id: one for turn, one in best.items() if one >= options.min_score}
         turns = [turn for turn in best if turn.id in scores]
-    checked = sorted(turns, key=lambda turn: -scores.get(turn.id, 0.0))[:_CHECKED]
-    corrections_by_turn, by_id = await _corrected(chat.searcher, checked, turns)
-    # Wishes are few, so all that are shown are compared, with the last turns, too.
-    wholes = {turn.id: turn for turn in (*recent_turns, *turns)}
-    for id, later in corrected_wishes(turns, recent_turns).items():
-        by_id = {turn.id: wholes[turn.id] for turn in later} | by_id
-        ids = (*corrections_by_turn.get(id, ()), *(turn.id for turn in later))
-        corrections_by_turn[id] = tuple(dict.fromkeys(ids))
-    corrections_by_turn = _said_by(corrections_by_turn, by_id, options.as_of)
     facts = await _facts(chat, turns)
-    return _Candidates(
-        chat, tuple(recent_turns), turns, scores, corrections_by_turn, by_id, facts
-    ).within(tokens_left)
+    return _Candidates(chat, tuple(recent_turns), turns, scores, facts).within(tokens_left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +113,6 @@ class _Candidates:
         recent: the session's last turns, which are shown as messages.
         turns: turns that match the prompt, best first.
         scores: scores of these turns by id.
-        corrections: ids of later turns that seem to correct a turn, by its id.
-        by_id: these later turns by id.
         facts: extracted facts by turn id.
         days: cache of the meaning of turns' time words.
         sizes: cache of turns' sizes in tokens.
@@ -139,8 +122,6 @@ class _Candidates:
     recent: tuple[Turn, ...]
     turns: Sequence[Turn]
     scores: Mapping[str, float]
-    corrections: Mapping[str, tuple[str, ...]]
-    by_id: Mapping[str, Turn]
     facts: Mapping[str, Sequence[str]]
     days: dict[Turn, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
     sizes: dict[Turn, int] = field(default_factory=dict)
@@ -150,39 +131,22 @@ class _Candidates:
         recent_tokens = sum(map(self.chat.said, self.recent))
         room = left
         while True:
-            turns_within = {
-                turn.id: turn
-                for turn in dialog.fitting(
-                    self.turns, self.corrections, self.by_id, room, self._size
-                )
-            }
+            turns_within = dialog.fitting(self.turns, room, self._size)
             recall = self._recalled(turns_within)
             is_printed = self.chat.is_printed
             tokens_needed = (
-                self.chat.count(recall.text)
-                if is_printed
-                else sum(map(self._size, turns_within.values()))
+                self.chat.count(recall.text) if is_printed else sum(map(self._size, turns_within))
             )
             if tokens_needed <= left:
                 return replace(recall, tokens=recent_tokens + tokens_needed)
             room -= tokens_needed - left  # joined lines may have more tokens than the sum of lines
 
-    def _recalled(self, kept: Mapping[str, Turn]) -> Recalled:
+    def _recalled(self, kept: Sequence[Turn]) -> Recalled:
         recent_ids = {turn.id for turn in self.recent}
-        related = dialog.in_order_of_time(t for t in kept.values() if t.id not in recent_ids)
-        corrections = {
-            id: ids
-            for id in kept
-            if (
-                ids := tuple(
-                    i for i in self.corrections.get(id, ()) if i in kept or i in recent_ids
-                )
-            )
-        }
+        related = dialog.in_order_of_time(turn for turn in kept if turn.id not in recent_ids)
         return Recalled(
             recent=self.recent,
             related=tuple(related),
-            corrections=corrections,
             tokens=0,
             times={turn.id: times for turn in related if (times := self._times(turn))},
             facts={
@@ -207,34 +171,7 @@ class _Candidates:
             return sum(map(self.chat.count, (turn.text, *turn_facts)))
         if any(turn.id == one.id for one in self.recent):  # it is shown as a message, not as a line
             return 0
-        at = [self.by_id[id].at for id in self.corrections.get(turn.id, ())]
-        return (
-            self.chat.count("\n".join(related_lines(turn, self._times(turn), turn_facts, at))) + 1
-        )
-
-
-async def corrections(
-    memory: Session, ids: Iterable[str], as_of: str = ""
-) -> dict[str, list[Turn]]:
-    """Return turns with the later turns that seem to correct them; see `Memory.corrections`."""
-    store = memory.store
-    require_ids(ids)
-    asked_turns = await read(memory, await dialog.turn_infos(store, memory.ns, ids))
-    corrections_by_turn, by_id = (
-        await _corrected(await memory.searcher(), asked_turns) if asked_turns else ({}, {})
-    )
-    shown = _said_by(corrections_by_turn, by_id, as_of)
-    return {id: [by_id[later] for later in ids] for id, ids in shown.items() if ids}
-
-
-def _said_by(
-    corrections_by_turn: Mapping[str, tuple[str, ...]], by_id: Mapping[str, Turn], as_of: str
-) -> dict[str, tuple[str, ...]]:
-    """Return the corrections that were said by then."""
-    return {
-        id: tuple(one for one in ids if is_said_by(said_at({"at": by_id[one].at}), as_of))
-        for id, ids in corrections_by_turn.items()
-    }
+        return self.chat.count("\n".join(related_lines(turn, self._times(turn), turn_facts))) + 1
 
 
 async def _best(
@@ -405,10 +342,3 @@ async def _recent(chat: Chat, last: int, session: str, tokens: int) -> tuple[lis
         if fit < len(tail):
             return tail[len(tail) - fit :], tail[-1].text
     return tail, tail[-1].text if tail else ""
-
-
-async def _corrected(
-    searcher: Searcher, turns: Sequence[Turn], others: Sequence[Turn] = ()
-) -> tuple[dict[str, tuple[str, ...]], dict[str, Turn]]:
-    """Return corrections of some turns by id, and all these turns by id."""
-    return await dialog.corrected(searcher, turns, others) if turns else ({}, {})

@@ -1,11 +1,11 @@
-// Conversations: by user and session, with what was noted, what holds and what was corrected.
+// Conversations: by user and session, with what was noted and what holds.
 
 import { allowed, part } from "./call.js";
 import { about, chip, code, count, day, empty, folded, link, long, make, paged, quiet, when } from "./dom.js";
 import { factBox } from "./facts.js";
 
 const SOME = 50;
-const TURNS = 15; // what corrects each is looked for in all that was said later
+const TURNS = 15;
 const named = (session) => session || "without a name";
 const ofUser = (user) => `u:${user}`;
 const place = (one) => ["conversations", ofUser(one.user), `s:${one.session}`];
@@ -45,17 +45,14 @@ async function ofOne(user) {
 async function session(user, name) {
   const address = `/conversation?session=${encodeURIComponent(name)}&user=${encodeURIComponent(user)}`;
   let date = "";
-  const render = (turn, later) => {
+  const render = (turn) => {
     const isNewDay = day(turn.at) !== date;
     date = day(turn.at);
-    return turnBox(turn, isNewDay, later);
+    return turnBox(turn, isNewDay);
   };
-  // What corrects a turn is looked for in all that was said later: the turns do not wait for it.
   const load = async (from) => {
-    const rows = await part(`${address}&corrections=false`, from, TURNS);
-    const later = rows.map(() => make("div"));
-    if (rows.length) part(address, from, TURNS).then((all) => all.forEach((turn, at) => later[at].append(...turn.corrected_by.map(correction))), () => {});
-    return Object.assign(rows.map((turn, at) => render(turn, later[at])), { total: rows.total });
+    const rows = await part(address, from, TURNS);
+    return Object.assign(rows.map(render), { total: rows.total });
   };
   const turns = await load(0);
   return [make("h2", {}, named(name)), about(user, count(turns.total, "turn")),
@@ -65,10 +62,7 @@ async function session(user, name) {
       factsOf(user))];
 }
 
-const correction = (later) => make("p", { class: "small" }, chip("corrected later", "dropped"), " ",
-  link(`turn ${later.number}`, "documents", later.id), ` “${later.text}” `, quiet(when(later.at)));
-
-function turnBox(turn, isNewDay, later) {
+function turnBox(turn, isNewDay) {
   const time = turn.at ? new Date(turn.at) : null;
   const clock = time && !Number.isNaN(time.getTime()) ? time.toLocaleTimeString(undefined, { timeStyle: "short" }) : "";
   return make("div", { class: turn.role === "user" ? "turn own" : "turn" },
@@ -77,7 +71,7 @@ function turnBox(turn, isNewDay, later) {
       make("div", { class: "small" }, make("strong", {}, turn.speaker || turn.role), " ", quiet(clock), " ",
         link(`turn ${turn.number}`, "documents", turn.id)),
       make("div", { class: "running" }, turn.text),
-      turn.facts.map((text) => make("p", { class: "small" }, chip("noted"), " ", text)), later));
+      turn.facts.map((text) => make("p", { class: "small" }, chip("noted"), " ", text))));
 }
 
 // A user's facts come when they are there: they are gathered from all that the user said.
