@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from itertools import chain, count
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Literal
 
 from qrmem.errors import PromptError
 from qrmem.text.boilerplate import split_front_matter
+from qrmem.types.shown import fenced
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -247,26 +247,6 @@ def _slots(text: str) -> list[str]:
 
 def _list_in_words(names: object) -> str:
     return ", ".join(sorted(map(str, names))) or "none"  # type: ignore[call-overload]
-
-
-# --- texts in prompts ----------------------------------------------------------------------------
-
-_CLOSING = re.compile(r"<\s*/\s*(text[0-9]*)", re.IGNORECASE)
-
-
-def fenced(text: str, label: str = "") -> str:
-    """Put a text between tags that it cannot close, so that its end in a prompt is clear.
-
-    Args:
-        text: the text.
-        label: added to the opening tag; only letters, digits and spaces.
-    """
-    # The closing tag is the first of `</text>`, `</text2>`, … that the text does not contain.
-    tags_used = {match.group(1).lower() for match in _CLOSING.finditer(text)}
-    marks = chain(["text"], (f"text{n}" for n in count(2)))
-    mark = next(name for name in marks if name not in tags_used)
-    opening = f"<{mark} {label}>" if label else f"<{mark}>"
-    return f"{opening}\n{text}\n</{mark}>"
 
 
 def fenced_if(text: str) -> str:

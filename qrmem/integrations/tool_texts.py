@@ -1,14 +1,14 @@
 """What the functions of a toolset return to a model, as text.
 
-Text from documents is delimited by tags, to mark it as data.
+What comes from documents (texts, titles, ids, names, facts) is between tags that it cannot close,
+to mark it as data. Outside the tags are only words of this module.
 """
 
 from collections.abc import Mapping, Sequence
 
-from qrmem.prompts import fenced
 from qrmem.text.numbers import counted
 from qrmem.types import Answer, EntityView, FactView, Hit, MemoryStatus, Recalled, Trail
-from qrmem.types.shown import continued, one_line
+from qrmem.types.shown import continued, fenced, one_line
 
 EXCERPT = 1200
 """Maximum length in characters of a passage or quotation in a function's text."""
@@ -22,10 +22,12 @@ _RELATIONS = _PLACES = 10
 
 
 def hits_text(hits: Sequence[Hit]) -> str:
-    """Return passages with their ids, each between tags; a long passage is cut to its excerpt."""
+    """Return passages below their ids and titles; a long passage is cut to its excerpt."""
     lines = [
-        f"{_place(hit.segment_id, hit.title or hit.document_id, hit.part)}\n"
-        f"{fenced(hit.text if len(hit.text) <= EXCERPT else hit.excerpt or hit.text[:EXCERPT])}"
+        fenced(
+            f"{_place(hit.segment_id, hit.title or hit.document_id, hit.part)}\n"
+            f"{hit.text if len(hit.text) <= EXCERPT else hit.excerpt or hit.text[:EXCERPT]}"
+        )
         + "".join(f"\nNo longer: {fenced(words[:EXCERPT])}" for words in hit.ended)
         for hit in hits
     ]
@@ -40,21 +42,22 @@ def _place(segment_id: str, title: str, part: str) -> str:
 def answer_text(answer: Answer) -> str:
     """Return an answer with its quotations, or passages if there is no answer, with places."""
     if answer.status == "unanswerable":
-        return one_line(f"{NO_ANSWER} {answer.reason}")
+        return "\n".join([NO_ANSWER, *([fenced(one_line(answer.reason))] if answer.reason else [])])
     is_answer = answer.status != "passages" or not answer.citations
     quotes = [
         f'- "{continued(c.quote[: EXCERPT if is_answer else None], "  ")}" '
         f"({one_line(c.title or c.document_id)[:_TITLE]}, characters {c.start}-{c.end})"
         for c in answer.citations
     ]
-    head = f"Answer: {continued(answer.text, '  ')}" if is_answer else _PASSAGES
-    return "\n".join([head, *quotes])
+    lines = [continued(answer.text, "  ")] if is_answer else []
+    return f"{'Answer:' if is_answer else _PASSAGES}\n{fenced(chr(10).join([*lines, *quotes]))}"
 
 
 def recalled_text(found: Recalled) -> str:
     """Return the recalled turns, then the last turns of the session."""
     recent = [f"{m['role']}: {continued(m['content'], '  ')}" for m in found.messages]
-    parts = (("Earlier turns:", found.text), ("Last turns:", "\n".join(recent)))
+    last = fenced("\n".join(recent)) if recent else ""
+    parts = (("Earlier turns:", found.text), ("Last turns:", last))
     return (
         "\n\n".join(f"{head}\n{text}" for head, text in parts if text) or "No earlier turns match."
     )
@@ -78,7 +81,7 @@ def entity_text(view: EntityView) -> str:
     if places:
         more = f"; and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
         lines.append(f"named in: {'; '.join([*places][:_PLACES])}{more}")
-    return "\n".join(lines)
+    return fenced("\n".join(lines))
 
 
 def facts_text(found: Sequence[FactView]) -> str:
@@ -98,8 +101,8 @@ def facts_text(found: Sequence[FactView]) -> str:
         )
         quoted = continued(fact.quotation[:EXCERPT], "  ")
         lines.append(f'  "{quoted}" ({one_line(fact.document_id)[:_TITLE]})')
-    more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
-    return "\n".join([*lines, *more]) or "No fact found."
+    more = f"\nand {len(found) - MOST} more" if len(found) > MOST else ""
+    return fenced("\n".join(lines)) + more if lines else "No fact found."
 
 
 def trail_text(trail: Trail) -> str:
@@ -115,15 +118,17 @@ def trail_text(trail: Trail) -> str:
         lines.append(f"{step.n}. {step.action}{counts}{verdict}")
         lines += [f"   {one_line(step.reason)}"] if step.reason else []
         lines += [f"   segments: {read}"] if read else []
-    return "\n".join(lines)
+    return fenced("\n".join(lines))
 
 
 def status_text(status: MemoryStatus) -> str:
     """Return the counts, problems and warnings of a memory."""
     counts: Mapping[str, int] = status.counts
     lines = [f"{name}: {count}" for name, count in counts.items()]
-    lines += [
+    problems = [
         one_line(f"incomplete: {document} segment {n}: {why}")
         for document, n, why in status.problems
     ]
-    return "\n".join([f"namespace {status.namespace}", *lines, *status.warnings])
+    told = [*problems, *status.warnings]
+    lines += [fenced("\n".join(told))] if told else []
+    return "\n".join([f"namespace {status.namespace}", *lines])

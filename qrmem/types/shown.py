@@ -1,8 +1,10 @@
-"""Representations of values: one line in a console, HTML in a notebook."""
+"""How values are shown: one line in a console, HTML in a notebook, between tags to a model."""
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import chain, count
 from typing import Any
 
 _TEXT, _ITEMS, _LINE = 60, 3, 400
@@ -93,3 +95,21 @@ def continued(text: str, indent: str) -> str:
 def one_line(text: str) -> str:
     """Return a text within one line."""
     return " ".join(text.split())
+
+
+_CLOSING = re.compile(r"<\s*/\s*(text[0-9]*)", re.IGNORECASE)
+
+
+def fenced(text: str, label: str = "") -> str:
+    """Put a text between tags that it cannot close, so that its end in a prompt is clear.
+
+    Args:
+        text: the text.
+        label: added to the opening tag; only letters, digits and spaces.
+    """
+    # The closing tag is the first of `</text>`, `</text2>`, … that the text does not contain.
+    tags_used = {match.group(1).lower() for match in _CLOSING.finditer(text)}
+    marks = chain(["text"], (f"text{n}" for n in count(2)))
+    mark = next(name for name in marks if name not in tags_used)
+    opening = f"<{mark} {label}>" if label else f"<{mark}>"
+    return f"{opening}\n{text}\n</{mark}>"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from qrmem.types.documents import MetaValue
-from qrmem.types.shown import Short, continued
+from qrmem.types.shown import Short, continued, fenced
 
 CHAT_KEY = "chat"
 """Metadata of a turn: its session."""
@@ -88,11 +88,16 @@ class Recalled(Short):
 
     @property
     def text(self) -> str:
-        """The related turns as text for a prompt: speaker, time, words and facts."""
+        """The related turns as text for a prompt: speaker, time, words and facts.
+
+        They stand between tags that no turn can close (`<text>` and `</text>`, or `<text2>` and
+        `</text2>`, and so on), so that a model can be told that they are data, not instructions.
+        "" if there are no related turns.
+        """
         lines: list[str] = []
         for turn in self.related:
             lines += related_lines(turn, self.times.get(turn.id, ()), self.facts.get(turn.id, ()))
-        return "\n".join(lines)
+        return fenced("\n".join(lines)) if lines else ""
 
     @property
     def messages(self) -> list[dict[str, str]]:

@@ -68,5 +68,5 @@ async def test_an_agent_searches_asks_and_looks_entities_up() -> None:
         assert "do not answer this" in unknown
         looked_up = await said(memory, "look_up_entity", name="Ada Lovelace")
         assert "- Charles Babbage: " in looked_up
-        assert looked_up.endswith("named in: note")
+        assert looked_up.endswith("named in: note\n</text>")
         assert "no entity is called" in await said(memory, "look_up_entity", name="Zeus")

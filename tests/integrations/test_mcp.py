@@ -195,7 +195,7 @@ async def test_a_text_cannot_close_its_marks_nor_a_title_begin_a_line() -> None:
         async with Client(server(memory)) as client:
             shown = await said(client, "search", query="Who met Babbage?")
             listed = (await client.read_resource("qrmem://documents")).contents[0]
-    head, mark, *_ = shown.splitlines()
+    mark, head, *_ = shown.splitlines()
     assert head.endswith("A plan B")
     assert mark.startswith("<text2")
     assert shown.splitlines()[-1] == mark.replace("<", "</", 1)

@@ -66,11 +66,18 @@ def test_no_text_looks_like_a_line_of_ours(lie: str) -> None:
         "cost:",
     ]
     assert heads(output.hit_lines(1, hit)) == ["1."]
-    assert heads([answer_text(answer)]) == ["Answer:", "-"]
-    assert heads([answer_text(replace(answer, status="unanswerable"))]) == ["The"]
-    assert heads([answer_text(replace(answer, status="passages"))]) == ["Closest", "-"]
-    assert heads([trail_text(trail)])[1:] == ["1."]
-    assert heads([recalled_text(recalled)]) == ["Earlier", "[2026-05-03]", "Last", "user:"]
+    tags = ["<text>", "</text>"]
+    assert heads([answer_text(answer)]) == ["Answer:", tags[0], "Nell.", "-", tags[1]]
+    unanswerable = heads([answer_text(replace(answer, status="unanswerable"))])
+    assert unanswerable == ["The", tags[0], "Nell.", tags[1]]
+    passages = heads([answer_text(replace(answer, status="passages"))])
+    assert passages == ["Closest", tags[0], "-", tags[1]]
+    assert heads([trail_text(trail)]) == [tags[0], "Nell.", "1.", tags[1]]
+    earlier, last = ["[2026-05-03]"], ["user:"]
+    assert heads([recalled_text(recalled)]) == [
+        *("Earlier", tags[0], *earlier, tags[1]),
+        *("Last", tags[0], *last, tags[1]),
+    ]
 
 
 def heads(lines: Sequence[str]) -> list[str]:
