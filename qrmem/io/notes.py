@@ -173,10 +173,10 @@ class _Pages:
     def __init__(self, contents: Contents, taken: Collection[str]) -> None:
         self._contents = contents
         (self.start,) = _file_names([("", "index")], "", taken).values()
-        named = ((d.id, d.title or d.id) for d in contents.documents)
-        self.documents = _file_names(named, "documents/", taken)
-        named = ((e.key, e.name) for e in contents.entities)
-        self.entities = _file_names(named, "entities/", taken)
+        titles = ((d.id, d.title or d.id) for d in contents.documents)
+        self.documents = _file_names(titles, "documents/", taken)
+        names = ((e.key, e.name) for e in contents.entities)
+        self.entities = _file_names(names, "entities/", taken)
         self._segments = {segment.id: segment for segment in contents.segments}
         self._parts: dict[str, list[Segment]] = defaultdict(list)
         for segment in contents.segments:
