@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from qrmem.errors import BadDocument, OutOfReach
 from qrmem.text import files
-from qrmem.text.decoding import ByteBudget
+from qrmem.text.decoding import ByteBudget, declared
 from qrmem.types import Document
 
 if TYPE_CHECKING:
@@ -156,7 +156,5 @@ def _kind(answer: "httpx.Response") -> tuple[str, str]:
 
 def _in_utf8(data: bytes, encoding: str) -> bytes:
     """Return a text in UTF-8 if the encoding in the server's headers is right."""
-    try:
-        return data.decode(encoding).encode() if encoding else data
-    except (LookupError, UnicodeError):
-        return data
+    text = declared(data, encoding) if encoding else None
+    return data if text is None else text.encode()

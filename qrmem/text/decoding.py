@@ -5,6 +5,7 @@ import errno
 import re
 import stat
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -112,6 +113,18 @@ _BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 _ASCII = bytes(range(0x80))
 _SPARSE = 8
 """A text with fewer bytes beyond ASCII than one in so many is in an alphabet of single bytes."""
+_MOSTLY_ASCII = 4
+"""A text with fewer bytes beyond ASCII than one in so many is mostly ASCII."""
+_LETTER = rb"[A-Za-z\xc0-\xff]"
+_NOT_WESTERN = re.compile(
+    _LETTER
+    + rb"[\xa1-\xaa\xac\xae-\xb3\xb5\xb6\xb8-\xba\xbc-\xbf]"
+    + _LETTER
+    + rb"|[\x8a\x8e\x9a\x9e\xb9\xd0\xdd\xde\xf0\xfd\xfe]"
+)
+"""Bytes that windows-1252 has for a sign, here within a word, or for letters that few languages of
+it use (Š Ž Ð Ý Þ), and ¹: in other encodings these are the
+commonest letters."""
 _SAMPLE = 200_000
 _BEFORE = 1000
 """Bytes before the first accent of a long line that tell its language."""
@@ -145,18 +158,28 @@ def _decoded(data: bytes, name: str) -> tuple[str, str]:
         return wide
     if (text := _strict(data, "utf-8")) is not None:
         return text, "utf-8"
-    if (declared := _DECLARED.search(data[:2048])) is not None:
-        encoding = declared[1].decode("ascii", "replace").lower()
-        if (text := _strict(data, encoding)) is not None:
+    if (declaration := _DECLARED.search(data[:2048])) is not None:
+        encoding = declaration[1].decode("ascii", "replace").lower()
+        if (text := declared(data, encoding)) is not None:
             return text, encoding
     return _mended(data) or _guessed(data, name)
 
 
 def _strict(data: bytes, encoding: str) -> str | None:
-    try:
+    with suppress(UnicodeError, LookupError):
         return data.decode(encoding)
-    except (UnicodeError, LookupError):
-        return None
+    return None
+
+
+def declared(data: bytes, encoding: str) -> str | None:
+    """Return a text in the encoding that it names; `None` if it is in another.
+
+    As in browsers, Latin-1 and ASCII are names of windows-1252.
+    """
+    with suppress(LookupError):
+        if codecs.lookup(encoding).name in ("iso8859-1", "ascii"):
+            encoding = "cp1252"
+    return _strict(data, encoding)
 
 
 def _wide(data: bytes) -> tuple[str, str] | None:
@@ -181,14 +204,16 @@ def _mended(data: bytes) -> tuple[str, str] | None:
 
 
 def _guessed(data: bytes, name: str) -> tuple[str, str]:
+    """Read as browsers do: mostly ASCII is windows-1252, unless words have bytes of another."""
+    sample = data if len(data) <= _SAMPLE else _without_cut_word(data[:_SAMPLE])
+    beyond_ascii = len(sample.translate(None, _ASCII))
+    is_western = beyond_ascii * _MOSTLY_ASCII < len(sample) and not _NOT_WESTERN.search(data)
+    if is_western and (text := _strict(data, "cp1252")) is not None:
+        return text, "cp1252"
     from charset_normalizer import from_bytes
 
-    sample, excluded = data[:_SAMPLE], list[str]()
-    if len(sample.translate(None, _ASCII)) * _SPARSE < len(sample):
-        sample, excluded = _accented_lines(data), list(_WIDE)
-    elif len(data) > _SAMPLE:
-        sample = _without_cut_word(sample)
-    guess = from_bytes(sample, cp_exclusion=excluded)
+    is_sparse = beyond_ascii * _SPARSE < len(sample)
+    guess = from_bytes(sample, cp_exclusion=list(_WIDE) if is_sparse else [])
     best = guess.best()
     if best is None:
         raise _no_text(name)

@@ -76,6 +76,23 @@ def test_the_encoding_is_found_and_recorded(encoding: str, recorded: str) -> Non
         ),
         ("港口管理员保管这本账簿已有三十一年，在此期间从未有人要求查看。", "gb18030"),
         ("港口管理员保管这本账簿已有三十一年，在此期间从未有人要求查看。", "utf-16-be"),
+        ("He said it’s fine – “really” – and paid £20 for the coffee.", "cp1252"),
+        ("Zoë’s résumé is on the desk.", "cp1252"),
+        ("Elle habite près de la forêt.", "cp1252"),
+        ("The boat costs £20.", "cp1252"),
+        ("“No,” she said… 20 °C is warm – half the crew’s gone.", "cp1252"),
+        ("The € fell by ½ point; see § 3 of the naïve plan.", "cp1252"),
+        ("Der Käfer läuft über die Straße und fällt in die größte Pfütze.", "cp1252"),
+        ("El niño comió piñas en la montaña. ¿Cuándo volverá mañana?", "cp1252"),
+        ("Não há informações sobre a situação da população.", "cp1252"),
+        ("På øen er der en båd, og ærlig talt går det godt.", "cp1252"),
+        ("Hun kjøpte en blåbærkake, og så gikk hun ut.", "cp1252"),
+        ("Perché la città è così bella? È l’estate, però.", "cp1252"),
+        ("Książka leży na stole. Jutro będzie padać śnieg i znów zrobi się zimno.", "cp1250"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy. Včera večer přišel starý přítel.", "cp1250"),
+        ("Ο καπετάνιος κρατούσε το βιβλίο του λιμανιού τριάντα ένα χρόνια.", "cp1253"),
+        ("Пристанищният началник водеше книгата тридесет и една години.", "cp1251"),
+        ("항구 관리인은 삼십일 년 동안 장부를 썼지만 아무도 보여 달라고 하지 않았다.", "euc-kr"),
     ],
 )
 def test_other_encodings_are_recognised_by_their_bytes(text: str, encoding: str) -> None:
@@ -97,6 +114,12 @@ LEDGER = "The harbour master kept the book.\n" * 9000
 def test_an_encoding_is_recognised_by_few_accents_in_a_long_text(text: str) -> None:
     document = from_bytes(text.encode("cp1252"), "a.txt")
     assert (document.text, document.metadata["encoding"]) == (text, "cp1252")
+
+
+@pytest.mark.parametrize("name", ["iso-8859-1", "latin1", "us-ascii"])
+def test_a_page_that_says_latin_1_is_read_as_windows_1252(name: str) -> None:
+    page = f'<meta charset="{name}"><p>“£20 – the Šárka café.”</p>'
+    assert from_bytes(page.encode("cp1252"), "a.html").text == "“£20 – the Šárka café.”"
 
 
 def test_a_page_in_a_declared_encoding_is_read_in_it() -> None:
