@@ -13,7 +13,7 @@ from typing import Any
 
 from qrmem.errors import BadDocument, QrmemError, require_extra
 from qrmem.text.decoding import LEFT_OUT, ByteBudget, decode
-from qrmem.text.markup import open_book, read_html
+from qrmem.text.markup import Page, open_book, read_page
 from qrmem.text.normalise import normalise
 from qrmem.types import Part
 
@@ -325,20 +325,40 @@ def _of_shapes(shapes: Any, budget: ByteBudget) -> Iterator[str]:
 def _epub(data: bytes, budget: ByteBudget) -> Reading:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         book = open_book(archive, budget)
-    chapters: list[tuple[str, str]] = []
+    sections: list[tuple[str, str]] = []
     left_out = list(book.left_out)
     for path, content in book.chapters:
         try:
-            text, title, parts = read_html(decode(content, path)[0])
+            page = read_page(decode(content, path)[0])
         except BadDocument:
             left_out.append(f"{path} (no text)")
             continue
-        chapters.append((book.labels.get(path) or (parts[0].label if parts else "") or title, text))
-    text, parts = _joined(chapters)
+        sections += _sections(page, book.contents.get(path, ()))
+    text, parts = _joined(sections)
     if not text:
         why = "its chapters are missing or broken" if left_out else "its spine is empty"
         raise BadDocument(f"{budget.name} contains no text: {why}")
     return text, _line(book.title), parts, _left_out_metadata(left_out)
+
+
+def _sections(page: Page, entries: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the labels and texts of a book's file: one for each place of an entry of the contents.
+
+    The last of several entries for one place wins. What is before the first has the label of its
+    heading; without one it belongs to the section of the file before.
+    """
+    labels: dict[int, str] = {}
+    for id, title in entries:
+        if (place := page.anchors.get(id) if id else 0) is not None:
+            labels[place] = title
+    first = next(iter(page.headings), Part(0, page.title))
+    if not labels:  # no entry, or only entries that lead to no element
+        labels[0] = entries[0][1] if entries else first.label
+    elif page.headings and first.start < min(labels):
+        labels[0] = first.label
+    places = sorted({0, *labels})
+    for start, end in zip(places, [*places[1:], len(page.text) + 2], strict=True):
+        yield labels.get(start, ""), page.text[start : end - 2]
 
 
 def _joined(pieces: list[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:

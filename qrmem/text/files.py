@@ -210,9 +210,10 @@ def _read_text(
     decoded, encoding = decode(data, name)
     extra = {"encoding": encoding}
     if kind == "html" or (not kind and _HTML.match(decoded[:_HEADER].lstrip())):
-        from qrmem.text.markup import read_html  # loads lxml, which a search does not need
+        from qrmem.text.markup import read_page  # loads lxml, which a search does not need
 
-        return *read_html(decoded), extra
+        page = read_page(decoded)
+        return page.text, page.title, page.headings, extra
     text = normalise(decoded)
     if kind == "csv":
         return "\n\n".join(csv_lines(text, ByteBudget(name))), "", (), extra

@@ -8,7 +8,7 @@ Apache-licensed project should not require.
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
@@ -49,6 +49,7 @@ class _PageReader:
 
     Attributes:
         deepest: greatest number of elements that were open at once.
+        anchors: id of an element to the number of its paragraph.
     """
 
     def __init__(self) -> None:
@@ -56,6 +57,7 @@ class _PageReader:
         self.title = ""
         self.paragraphs: list[str] = []
         self.headings: list[tuple[int, int, str]] = []
+        self.anchors: dict[str, int] = {}
         self._line: list[str] = []
         self._lines: list[str] = []
         self._skipping: list[str] = []
@@ -76,6 +78,8 @@ class _PageReader:
             self._line += ["- "] if tag == "li" else []
         elif tag in _CELLS:
             self._line += ["\t"] if self._line else []
+        for name in filter(None, (attributes.get("id"), attributes.get("name"))):
+            self.anchors.setdefault(name, len(self.paragraphs))
         self._preformatted += tag == "pre"
         self._in_title = tag == "title" and not self._skipping
         if tag in ("h1", "h2"):
@@ -132,12 +136,28 @@ class _PageReader:
             self._lines.append(line.rstrip())
 
 
-def read_html(page: str) -> tuple[str, str, tuple[Part, ...]]:
-    """Return text, title and headings of the first two levels of a page.
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The content of a page.
+
+    Attributes:
+        title: that of the page, else its first `h1`, else "".
+        headings: those of the first two levels.
+        anchors: id of an element to the start of its paragraph.
+    """
+
+    text: str
+    title: str
+    headings: tuple[Part, ...]
+    anchors: Mapping[str, int]
+
+
+def read_page(page: str) -> Page:
+    """Read a page.
 
     A blank line separates paragraphs, a line end list items and table rows, a tab cells. Scripts,
     styles and other invisible elements are left out, unless their end is missing: then the rest of
-    the page would be lost with them. The title is that of the page, else its first `h1`, else "".
+    the page would be lost with them.
     """
     reader = _read(_without_openings(page))
     starts, place = [], 0
@@ -146,7 +166,8 @@ def read_html(page: str) -> tuple[str, str, tuple[Part, ...]]:
         place += len(paragraph) + 2
     parts = tuple(Part(starts[at], label) for at, _, label in reader.headings)
     first = next((label for _, level, label in reader.headings if level == 1), "")
-    return "\n\n".join(reader.paragraphs), reader.title or first, parts
+    anchors = {id: starts[at] for id, at in reader.anchors.items() if at < len(starts)}
+    return Page("\n\n".join(reader.paragraphs), reader.title or first, parts, anchors)
 
 
 def _without_openings(page: str) -> str:
@@ -190,13 +211,14 @@ class Epub:
     Attributes:
         chapters: path and content of each file of the spine, once and in reading order, without
             its own table of contents.
-        labels: path to title, from the table of contents.
+        contents: path to the entries of the table of contents that lead into that file, in their
+            order: the id of an element, "" for the start of the file, and a title.
         left_out: descriptions of what could not be read.
     """
 
     title: str
     chapters: tuple[tuple[str, bytes], ...]
-    labels: Mapping[str, str]
+    contents: Mapping[str, Sequence[tuple[str, str]]]
     left_out: tuple[str, ...] = ()
 
 
@@ -215,15 +237,18 @@ def open_book(archive: zipfile.ZipFile, budget: ByteBudget) -> Epub:
     spine = [e.get("idref", "") for e in _below(root, "itemref")]
     paths_listed = dict.fromkeys(paths[id] for id in spine if id in items and id not in contents)
     left_out: list[str] = []
-    labels: dict[str, str] = {}
+    titles: dict[tuple[str, str], str] = {}
     for path in dict.fromkeys(paths[id] for id in sorted(contents)):
         data = _unpacked(archive, path, budget, left_out)
-        labels = {**_labels(data, path), **labels} if data else labels
+        titles = {**_titles(data, path), **titles} if data else titles
+    entries: dict[str, list[tuple[str, str]]] = {}
+    for (path, id), title in titles.items():
+        entries.setdefault(path, []).append((id, title))
     pages = [(path, _unpacked(archive, path, budget, left_out)) for path in paths_listed]
     return Epub(
         title=next((_text(e) for e in _below(root, "title")), ""),
         chapters=tuple((path, data) for path, data in pages if data is not None),
-        labels=labels,
+        contents=entries,
         left_out=tuple(left_out),
     )
 
@@ -268,8 +293,8 @@ def _is_contents(item: Element) -> bool:
     return is_nav or item.get("media-type") == "application/x-dtbncx+xml"
 
 
-def _labels(data: bytes, path: str) -> Mapping[str, str]:
-    """Return path to title, from a table of contents: NCX, or the `nav` of EPUB 3."""
+def _titles(data: bytes, path: str) -> Mapping[tuple[str, str], str]:
+    """Return path and id to title, from a table of contents: NCX, or the `nav` of EPUB 3."""
     contents = _Contents()
     # The stubs have other names for the arguments of a target.
     target: Any = contents
@@ -277,11 +302,17 @@ def _labels(data: bytes, path: str) -> Mapping[str, str]:
     parser.feed(data)
     with suppress(etree.XMLSyntaxError):  # the links before a broken place count
         parser.close()
-    return {_path(path, link): title for link, title in contents.titles.items()}
+    return {
+        (_path(path, link), unquote(link.partition("#")[2])): title
+        for link, title in contents.titles.items()
+        if title
+    }
 
 
 class _Contents:
     """Collects the links of a table of contents in one pass, at any depth of nesting.
+
+    Lists of pages, of landmarks and of figures in the same file are left out.
 
     Attributes:
         titles: link to title; the later of two titles wins.
@@ -291,10 +322,16 @@ class _Contents:
         self.titles: dict[str, str] = {}
         self._link = ""
         self._said: list[str] = []
+        self._other_list = ""
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Handle the start of an element."""
         name = tag.rpartition("}")[2]
+        kind = next((value for key, value in attributes.items() if key.endswith("type")), "toc")
+        if name in ("pageList", "navList") or (name == "nav" and "toc" not in kind.split()):
+            self._other_list = name
+        if self._other_list:
+            return
         if name in ("a", "text"):
             self._link, self._said = attributes.get("href", ""), []
         elif name == "content":  # the label of an NCX entry comes before its link
@@ -302,7 +339,10 @@ class _Contents:
 
     def end(self, tag: str) -> None:
         """Handle the end of an element."""
-        if tag.rpartition("}")[2] == "a":
+        name = tag.rpartition("}")[2]
+        if name == self._other_list:
+            self._other_list = ""
+        elif name == "a" and not self._other_list:
             self.titles[self._link] = self._title()
 
     def data(self, data: str) -> None:

@@ -386,6 +386,67 @@ def test_epub_chapters_are_parts_in_reading_order(name: str, version: int) -> No
     assert [p.label for p in document.parts] == ["The Quay", "The Flood"]
 
 
+SECTIONS = """<html><body><h2 id="ch7">Seven</h2><p>It begins.</p>
+<h3><a id="s 1"></a>Calm</h3><p>No wind.</p><p>Still none.</p>
+<div id="s8"><h3>Storm</h3><p>It blew.</p></div></body></html>"""
+LINKS = [
+    ("c%200.xhtml", "Six"),
+    ("c1.xhtml#ch7", "Chapter 7"),
+    ("c1.xhtml#s%201", "7.1"),
+    ("c1.xhtml#s8", "7.8"),
+]
+PAGES = "".join(f'<a href="text/c1.xhtml#{at}">{n}</a>' for n, at in enumerate(["ch7", "s8"]))
+
+
+def contents(version: int, links: list[tuple[str, str]]) -> str:
+    """A table of contents with a list of pages."""
+    if version == 2:
+        point = (
+            '<navPoint><navLabel><text>{1}</text></navLabel><content src="text/{0}"/></navPoint>'
+        )
+        rows = "".join(point.format(*link) for link in links)
+        page = '<pageTarget><navLabel><text>9</text></navLabel><content src="text/c1.xhtml#s8"/>'
+        pages = f"<pageList>{page}</pageTarget></pageList>"
+        return f"<ncx><navMap>{rows}</navMap>{pages}</ncx>"
+    rows = "".join(f'<li><a href="text/{link}">{title}</a></li>' for link, title in links)
+    ops = 'xmlns:epub="http://www.idpf.org/2007/ops"'
+    pages = f'<nav epub:type="page-list">{PAGES}</nav><nav epub:type="landmarks">{PAGES}</nav>'
+    return f'<html {ops}><nav epub:type="toc"><ol>{rows}</ol></nav>{pages}</html>'
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    ("links", "labels"),
+    [
+        (LINKS, ["Six", "Chapter 7", "7.1", "7.8"]),
+        (LINKS[2:], ["The Quay", "Seven", "7.1", "7.8"]),
+        ([LINKS[0], ("c1.xhtml", "Part II"), ("c1.xhtml#ch7", "Chapter 7")], ["Six", "Chapter 7"]),
+        ([LINKS[0], ("c1.xhtml#gone", "7"), ("c1.xhtml#lost", "8")], ["Six", "7"]),
+        ([], ["The Quay", "Seven"]),
+    ],
+)
+def test_each_place_of_an_epubs_contents_begins_a_part(
+    version: int, links: list[tuple[str, str]], labels: list[str]
+) -> None:
+    book = epub_file(version, toc=contents(version, links), c1=SECTIONS)
+    document = from_bytes(book, "a.epub")
+    assert document.text.endswith(
+        "Seven\n\nIt begins.\n\nCalm\n\nNo wind.\n\nStill none.\n\nStorm\n\nIt blew."
+    )
+    assert [part.label for part in document.parts] == labels
+    starts = {part.label: document.text[part.start :] for part in document.parts}
+    assert starts.get("7.1", "Calm").startswith("Calm")
+    assert starts.get("7.8", "Storm").startswith("Storm")
+
+
+def test_what_is_before_the_first_place_belongs_to_the_section_before() -> None:
+    page = "<html><body><p>Still six.</p><h3 id='s'>Calm</h3><p>No wind.</p></body></html>"
+    links = [LINKS[0], ("c1.xhtml#s", "7")]
+    document = from_bytes(epub_file(3, toc=contents(3, links), c1=page), "a.epub")
+    assert [part.label for part in document.parts] == ["Six", "7"]
+    assert document.text[document.parts[1].start :] == "Calm\n\nNo wind."
+
+
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
