@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ SECONDS = 60
 """Time limit in seconds for an address, with all redirects."""
 REDIRECTS = 5
 _CONNECT_SECONDS = 10
+_NAT64 = IPv6Network("64:ff9b::/96")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _KINDS = {
     "text/html": "html",
@@ -41,8 +42,8 @@ def is_address(source: object) -> bool:
 async def fetched(address: str) -> Document:
     """Fetch a document; the address is its id and its source.
 
-    Redirects are followed only to http and https, and never from a public server to this machine or
-    its local network.
+    Redirects are followed only to http and https, and within this machine or its local network only
+    to the server that the user named.
 
     Raises:
         BadDocument: the address is wrong, the server refuses, or the reply is too large or is not a
@@ -122,28 +123,34 @@ class _Guard:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._began_outside = False
+        self._named = ("", 0)
         self.is_redirected = False
 
     async def __call__(self, event: str, info: dict[str, Any]) -> None:
         if event != "connection.connect_tcp.complete":
             return
         connection = info["return_value"]
-        server = str(connection.get_extra_info("server_addr")[0])
-        is_outside = _is_outside(server)
+        server, port = connection.get_extra_info("server_addr")[:2]
         if not self.is_redirected:
-            self._began_outside = is_outside
-        elif self._began_outside and not is_outside:
+            self._named = (server, port)
+            return
+        is_secured = self._named == (server, 80) and port == 443
+        is_named = self._named == (server, port) or is_secured
+        if not is_named and not _is_outside(server):
             await connection.aclose()
             raise BadDocument(
-                f"{self._name} leads to {server}, in the network of this machine: not followed"
+                f"{self._name} leads to {server}, port {port}, in the network of this machine:"
+                " not followed; if you mean that page, add its address itself"
             )
 
 
 def _is_outside(server: str) -> bool:
-    """Return whether an IP address is public."""
+    """Return whether an IP address is public, also one of IPv4 within one of IPv6."""
     address = ip_address(server.partition("%")[0])
-    return (getattr(address, "ipv4_mapped", None) or address).is_global
+    if isinstance(address, IPv6Address):
+        in_nat64 = IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
+        address = address.ipv4_mapped or address.sixtofour or in_nat64 or address
+    return address.is_global and not address.is_multicast
 
 
 def _kind(answer: "httpx.Response") -> tuple[str, str]:

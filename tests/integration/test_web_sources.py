@@ -147,22 +147,30 @@ async def test_redirects_lead_to_pages_alone(pages: Pages) -> None:
     assert (await web_fetch.fetched(moved)).id == moved
     with pytest.raises(BadDocument, match=r"leads to file://"):
         await web_fetch.fetched(pages.leads("/file", "file:///etc/passwd"))
+    for scheme in ("ftp", "gopher", "data", "javascript"):
+        with pytest.raises(BadDocument, match="leads to"):
+            await web_fetch.fetched(pages.leads(f"/{scheme}", f"{scheme}://127.0.0.1/x"))
     with pytest.raises(BadDocument, match="more than 5"):
         await web_fetch.fetched(pages.leads("/round", "/round"))
     assert page
 
 
-async def test_no_redirect_leads_from_outside_into_ones_own_network(
-    pages: Pages, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_named_outside", [True, False])
+@pytest.mark.parametrize("host", ["127.0.0.2", "127.0.0.1"])
+async def test_no_redirect_leads_to_another_server_in_ones_own_network(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch, host: str, is_named_outside: bool
 ) -> None:
-    with serving("127.0.0.2") as inside:
+    outside = ["127.0.0.1"] if is_named_outside and host != "127.0.0.1" else []
+    monkeypatch.setattr(web_fetch, "_is_outside", lambda server: server in outside)
+    with serving(host) as inside:
         secret = inside.has("/secret", PAGE, "text/html")
-        lured = pages.leads("/lure", secret)
-        assert (await web_fetch.fetched(lured)).title == "The Harbour"  # both are on this machine
-        inside.asked.clear()
-        monkeypatch.setattr(web_fetch, "_is_outside", lambda server: server == "127.0.0.1")
-        with pytest.raises(BadDocument, match=r"leads to 127\.0\.0\.2, in the network"):
-            await web_fetch.fetched(lured)
+        for lured in (
+            pages.leads("/lure", secret),
+            pages.leads("/twice", "/lure"),
+            pages.leads("/name", secret.replace("127.0.0.1", "localhost")),
+        ):
+            with pytest.raises(BadDocument, match=r"leads to 127\.0\.0\.\d, port \d+, in the net"):
+                await web_fetch.fetched(lured)
         assert inside.asked == []
         assert (await web_fetch.fetched(secret)).title == "The Harbour"  # the user named it
 
@@ -179,6 +187,15 @@ async def test_no_redirect_leads_from_outside_into_ones_own_network(
         ("fe80::1%eth0", False),
         ("::ffff:192.168.0.1", False),
         ("::ffff:8.8.8.8", True),
+        ("::ffff:127.0.0.1", False),
+        ("::ffff:7f00:1", False),
+        ("2002:7f00:1::", False),
+        ("64:ff9b::a00:1", False),
+        ("64:ff9b::808:808", True),
+        ("fd00::1", False),
+        ("0.0.0.0", False),
+        ("100.64.0.1", False),
+        ("224.0.0.1", False),
     ],
 )
 def test_what_is_outside(server: str, is_outside: bool) -> None:
