@@ -69,7 +69,10 @@ async def _run_named(arguments: Namespace) -> int:
         else:
             ran = await run_task(_spec(arguments), out, settings, options)
     reused_in_words = f", {ran.reused} were there before" if ran.reused else ""
-    tell(f"{ran.done} results, {ran.failed} failed{reused_in_words}; in {out}")
+    for one in skipped:
+        output.note(f"not run: {one.what}: {one.why}")
+    results_in_words = f"{ran.done} results, {ran.failed} failed{reused_in_words}; in {out}"
+    output.note(results_in_words, quiet=arguments.quiet and not ran.failed)
     await _show_report(out, arguments, in_short=True)
     missing = sum(RunFolder(one).unread()[0] for one in runs_in(out))
     if missing:
@@ -77,7 +80,7 @@ async def _run_named(arguments: Namespace) -> int:
             f"{counted(missing, 'segments')} of the memories: not read, or only in part"
         )
         why = "memories.jsonl has the reasons; a system that is added to the run reads them again"
-        output.note(f"{missing_in_words}; {why}", quiet=False)
+        output.note(f"{missing_in_words}; {why}")
     return 1 if ran.failed or skipped or missing else 0
 
 

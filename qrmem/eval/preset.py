@@ -153,7 +153,7 @@ async def run_preset(
         out: folder of the runs.
         settings: the settings.
         options: options of the runs.
-        told: gets messages about started and left out parts.
+        told: gets messages about started parts.
 
     Raises:
         UsageError: no part has data, or no system is left.
@@ -163,11 +163,10 @@ async def run_preset(
     stats = RunStats()
     options = options.together(settings)
     for part, prepared_run in runs_of(preset, chosen, settings, skipped):
-        mark_preset(out, preset.name)
+        mark_preset(out, preset.name, {one.what: one.why for one in skipped})
         told(f"{preset.name}: {part.name}, {counted(len(prepared_run.systems), 'systems')}")
         stats = stats.plus(await run_made(prepared_run, out / folder_of(part), options))
-    for one in skipped:
-        told(f"not run: {one.what}: {one.why}")
+    mark_preset(out, preset.name, {one.what: one.why for one in skipped})
     return stats, skipped
 
 

@@ -50,8 +50,13 @@ REPORT = "report"
 """Subfolder for reports."""
 
 
-def mark_preset(path: Path, name: str) -> None:
+def mark_preset(path: Path, name: str, not_run: Mapping[str, str]) -> None:
     """Record the preset of a folder.
+
+    Args:
+        path: folder of the runs.
+        name: name of the preset.
+        not_run: parts and systems of the preset that are left out, each with the reason.
 
     Raises:
         UsageError: the folder has another preset, or a run.
@@ -60,7 +65,8 @@ def mark_preset(path: Path, name: str) -> None:
     if preset_there not in ("", name) or (path / CONFIG).exists():
         raise UsageError(f"{path} holds {preset_there or 'a single run'}; name another --out")
     path.mkdir(parents=True, exist_ok=True)
-    (path / PRESET).write_text(json.dumps({"preset": name}) + "\n", encoding="utf-8")
+    mark = {"preset": name, "not_run": dict(not_run)}
+    (path / PRESET).write_text(json.dumps(mark) + "\n", encoding="utf-8")
 
 
 def preset_in(path: Path) -> str:
@@ -69,10 +75,24 @@ def preset_in(path: Path) -> str:
     Raises:
         UsageError: the file with the name cannot be read.
     """
+    return _mark(path)[0]
+
+
+def not_run_in(path: Path) -> dict[str, str]:
+    """Return the parts and systems of a folder's preset that were left out, with the reasons.
+
+    Raises:
+        UsageError: the file with them cannot be read.
+    """
+    return _mark(path)[1]
+
+
+def _mark(path: Path) -> tuple[str, dict[str, str]]:
     file = path / PRESET
     try:
-        return str(json.loads(file.read_bytes())["preset"]) if file.exists() else ""
-    except (ValueError, TypeError, KeyError) as exc:
+        mark = json.loads(file.read_bytes()) if file.exists() else {"preset": ""}
+        return str(mark["preset"]), dict(mark.get("not_run", {}))
+    except (ValueError, TypeError, KeyError, AttributeError) as exc:
         message = f"{file} cannot be read ({exc}): delete it, and run the same preset again"
         raise UsageError(message) from exc
 

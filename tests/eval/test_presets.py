@@ -65,14 +65,21 @@ def test_table_2_splits_by_difficulty_with_the_papers_numbers_beside(
     assert Path("r/report/table-2.csv").exists()
 
 
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
 def test_parts_without_data_and_systems_without_a_model_are_left_out_and_named(
-    data: str, capsys: pytest.CaptureFixture[str]
+    data: str, capsys: pytest.CaptureFixture[str], quiet: list[str]
 ) -> None:
     words = ["eval", "run", "table-1", "--data", data, "--embedder", "none", "--sample", "2"]
-    assert main([*words, "--out", "r"]) == 1
+    assert main([*words, "--out", "r", *quiet]) == 1
     told = capsys.readouterr()
-    assert "not run: MemWalker: the system 'MemWalker' needs a chat model" in told.err
-    assert "not run: MuSiQue:" in told.err
+    report = Path("r/report/report.md").read_text(encoding="utf-8")
+    for name, reason in (
+        ("MemWalker", "the system 'MemWalker' needs a chat model"),
+        ("MuSiQue", ""),
+    ):
+        assert f"not run: {name}: {reason}" in told.err
+        assert f"- {name}: {reason}" in told.out
+        assert f"- {name}: {reason}" in report
     assert "| BM25 (top 3) | here |" in told.out
     assert "| QRMeM (KN) | paper, LLaMA-70B-Chat | 65.31 |" in told.out
     assert main([*words, "--system", "BM25 (top 3)", "--out", "one"]) == 1

@@ -13,7 +13,7 @@ from qrmem.eval.preset import Preset, PresetPart, deviations, folder_of
 from qrmem.eval.report.plots import NAMES, OF_TEN, draw, draw_heat_maps, heat_maps, panels, run_by
 from qrmem.eval.report.results import Result, Results, read_results
 from qrmem.eval.report.tables import Table, conditions, heading, number, percent, write_report
-from qrmem.eval.run_folder import CONFIG, REPORT, RunFolder
+from qrmem.eval.run_folder import CONFIG, REPORT, RunFolder, not_run_in
 from qrmem.graphstore import open_store
 
 CELLS = "cells"
@@ -141,6 +141,9 @@ async def write_preset_report(preset: Preset, path: Path, against: str = "") -> 
     pieces = [f"# {preset.title}", "", _readings(preset), *(t.markdown() for t in tables)]
     config = parts[0][1].config
     pieces += ["What ran:", "", *conditions(config), ""]
+    if not_run := not_run_in(path):
+        lines = [f"- {what}: {why}" for what, why in not_run.items()]
+        pieces += ["Not run:", "", *lines, ""]
     if deviations_left := deviations(preset.title, config):
         pieces += ["Differences from the paper, with reasons:", "", *deviations_left, ""]
     pieces += _figures(preset, parts, folder)
