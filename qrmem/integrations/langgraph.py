@@ -30,6 +30,7 @@ from qrmem.errors import NotFound, UsageError
 from qrmem.memory import BlockingMemory, Memory
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, MetaValue, Scalar
+from qrmem.types.turns import READER_KEY, RULES
 
 _ID = "langgraph/"
 _KEY, _VALUE, _AT, _INDEXED = "store_key", "store_value", "store_at", "store_indexed"
@@ -59,6 +60,9 @@ class MemoryStore(BaseStore):
 
     Args:
         memory: from `qrmem.open` (asynchronous methods only) or from `qrmem.sync.open` (both).
+        read_by_model: whether the memory's chat model reads the indexed texts of items for entities
+            and relations. This costs at least one call for each `put` of a new or changed text;
+            without it the built-in rules read them, and a `put` costs nothing.
         fields: paths of the texts in a value to index, such as `text` or `facts[*].text`; `None`
             indexes all texts. `put(index=…)` overrides it for an item.
 
@@ -67,7 +71,11 @@ class MemoryStore(BaseStore):
     """
 
     def __init__(
-        self, memory: Memory | BlockingMemory, *, fields: Sequence[str] | None = None
+        self,
+        memory: Memory | BlockingMemory,
+        *,
+        fields: Sequence[str] | None = None,
+        read_by_model: bool = False,
     ) -> None:
         if isinstance(fields, str):
             raise UsageError(f"fields is a list of paths, not one text: [{fields!r}]")
@@ -75,6 +83,7 @@ class MemoryStore(BaseStore):
             raise UsageError(f"a store needs an open memory, not {type(memory).__name__}")
         self._memory = memory
         self._fields = fields
+        self._read_by_model = read_by_model
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations; reads see the state before the batch.
@@ -153,6 +162,8 @@ class MemoryStore(BaseStore):
             _INDEXED: op.index is not False and bool(texts),
         }
         # A document is never empty: an unindexed item has its key as text, and queries skip it.
+        if not (self._read_by_model and metadata[_INDEXED]):
+            metadata[READER_KEY] = RULES
         text = "\n".join(texts) if metadata[_INDEXED] else op.key
         text = text if _has_text(text) else _NO_TEXT
         return Document(text, id=id, metadata=metadata)

@@ -49,7 +49,7 @@ from qrmem.types import (
     Segment,
 )
 from qrmem.types.options import AddOptions
-from qrmem.types.turns import speaker_of, turn_number
+from qrmem.types.turns import is_read_by_rules, speaker_of, turn_number
 from qrmem.workers import Crew
 
 BATCH_CHARACTERS = 16_000_000
@@ -226,7 +226,9 @@ class Adder:
         ):
             raise UsageError(self._state.taken(document, is_alone=self._is_alone))
         self._tally.seen[name] = digest
-        if before != digest and not (CODE_KEY in document.metadata or is_turn):
+        is_local = self._run.reasoner.is_local
+        by_rules = is_turn or (not is_local and is_read_by_rules(name, document.metadata))
+        if before != digest and not (CODE_KEY in document.metadata or by_rules):
             if before is not None:
                 self._tally.changed.add(name)
             await self._hold(name, document)
@@ -247,12 +249,12 @@ class Adder:
             await self._put(document, self._tally.updated, rebuild=True)
         elif before is None:
             await self._put(document, self._tally.added, only_new=name in self._new)
-        else:  # source code or a turn, with another text
+        else:  # source code, or a document that no model reads, with another text
             await self._put(document, self._tally.updated, rebuild=self._options.rebuild)
         if CODE_KEY in document.metadata:
             await self._read_code(document)
-        elif is_turn:
-            await self._read_turn(document)
+        elif by_rules:
+            await self._read_by_rules(document)
         self._enlist(name, await self._states(name))
 
     async def _hold(self, name: str, document: Document) -> None:
@@ -385,8 +387,8 @@ class Adder:
         await self._store.record(self._ns, read)
         self._tally.read += len(read)
 
-    async def _read_turn(self, document: Document) -> None:
-        """Commit the facts of a turn that need no model, so that no caller waits for a reply."""
+    async def _read_by_rules(self, document: Document) -> None:
+        """Commit the facts that need no model, so that no caller waits for a reply."""
         from qrmem.answering.local import LocalReasoner
 
         reasoner = LocalReasoner(self._models.counter)

@@ -17,7 +17,7 @@ from qrmem.io.sources import FileDocument, Source
 from qrmem.io.web_fetch import is_address
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.types import AddReport, Document, DocumentInfo, Segment, Usage
-from qrmem.types.turns import USER_KEY, turn_number
+from qrmem.types.turns import USER_KEY, is_read_by_rules, turn_number
 
 
 class IngestState:
@@ -80,9 +80,9 @@ class IngestState:
         return document_id in self._done
 
     def readers(self, document_id: str) -> set[str]:
-        """Return the reasoners that read a document; none for source code or a turn."""
+        """Return the reasoners that read a document; none if no model is to read it."""
         info = self._infos[document_id]
-        is_unread = CODE_KEY in info.metadata or turn_number(document_id, info.metadata)
+        is_unread = CODE_KEY in info.metadata or is_read_by_rules(document_id, info.metadata)
         return set() if is_unread else self._readers.get(document_id, set())
 
     def check_turn(self, document_id: str, *, may_begin: bool) -> None:

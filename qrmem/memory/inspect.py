@@ -33,7 +33,7 @@ from qrmem.types import (
     UsageRow,
     Where,
 )
-from qrmem.types.turns import is_turn_id, turn_number
+from qrmem.types.turns import is_read_by_rules, is_turn_id, turn_number
 from qrmem.types.usage import CostEstimate
 
 if TYPE_CHECKING:
@@ -290,8 +290,8 @@ def low_yields(documents: Iterable[DocumentInfo]) -> tuple[str, ...]:
 
 
 def _is_read(info: DocumentInfo) -> bool:
-    is_turn = turn_number(info.id, info.metadata) > 0  # a chat model does not read turns
-    return info.segments > 0 and info.states.keys() <= {"ok", "partial"} and not is_turn
+    is_complete = info.segments > 0 and info.states.keys() <= {"ok", "partial"}
+    return is_complete and not is_read_by_rules(info.id, info.metadata)
 
 
 def _yield_line(what: str, documents: Sequence[DocumentInfo]) -> str:
@@ -321,8 +321,8 @@ async def read_otherwise(
 ) -> tuple[Mapping[str, int], Sequence[DocumentInfo]]:
     """Count segments that were read with other settings, by the difference; return their documents.
 
-    Without a model there are none: rules would read nothing better. Turns and source code do not
-    count: no model reads them.
+    Without a model there are none: rules would read nothing better. Turns, items of a LangGraph
+    store and source code do not count: no model reads them.
     """
     if not settings.model:
         return {}, ()
@@ -333,7 +333,7 @@ async def read_otherwise(
     causes: Counter[str] = Counter()
     affected = []
     for info in infos:
-        if CODE_KEY in info.metadata or turn_number(info.id, info.metadata):
+        if CODE_KEY in info.metadata or is_read_by_rules(info.id, info.metadata):
             continue
         rows = await store.ledger(ns, info.id)
         hows = [_how(row.reasoner, prompts, schema.checksum if schema else "") for row in rows]

@@ -17,6 +17,8 @@ ROLE_KEY = "role"
 """Metadata of a turn: who spoke."""
 FACT_KEY = "noted_of"
 """Metadata of a fact: the id of its turn."""
+READER_KEY, RULES = "reader", "rules"
+"""Metadata of a document that is read by the built-in rules even if a chat model is set."""
 SCOPES = frozenset({USER_KEY, CHAT_KEY, TURN_KEY, ROLE_KEY, FACT_KEY})
 """Metadata that give the user, the session and the kind of a document."""
 MOST_TURNS = 99_999_999
@@ -169,6 +171,11 @@ def turn_number(id: str, metadata: Mapping[str, MetaValue]) -> int:
     if FACT_KEY not in metadata:
         return number if id == turn_id(number) else 0
     return number if id in [fact_id(number, n) for n in range(1, MOST_FACTS + 1)] else 0
+
+
+def is_read_by_rules(id: str, metadata: Mapping[str, MetaValue]) -> bool:
+    """Return whether no chat model reads a document: it is a turn, or its metadata say so."""
+    return turn_number(id, metadata) > 0 or metadata.get(READER_KEY) == RULES
 
 
 def related_lines(

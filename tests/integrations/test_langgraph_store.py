@@ -12,6 +12,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Op, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
+from servers.openai_server import serving
 from typing_extensions import TypedDict
 
 import qrmem
@@ -351,3 +352,25 @@ async def test_an_agent_keeps_and_recalls_over_three_sessions(tmp_path: Any) -> 
             agent = graph.compile(store=MemoryStore(memory))
             state = await agent.ainvoke({"said": said, "known": []})
     assert state["known"] == [sisters]
+
+
+async def test_no_put_calls_a_chat_model_unless_it_is_asked_to_read() -> None:
+    async with serving() as server:
+        options: Any = {"embedder": "none", "base_url": server.url, "model": "m", "api_key": "k"}
+        async with qrmem.open("memory://", **options) as memory:
+            store = MemoryStore(memory)
+            for text in ("Ada Lovelace lives in London.", "Ada Lovelace lives in Bath."):
+                await store.aput(("users",), "ada", {"text": text})
+                await store.aput(("users",), "secret", {"text": text}, index=False)
+                await store.abatch([PutOp(("users",), f"k{n}", {"text": text}) for n in range(3)])
+            (found, *_) = await store.asearch(("users",), query="Where does Ada live?")
+            assert "Bath" in found.value["text"]
+            assert (await memory.entity("Ada Lovelace")).segments
+            assert server.stats.requests == 0
+            assert not [line for line in (await memory.status()).warnings if "model" in line]
+
+            reading = MemoryStore(memory, read_by_model=True)
+            await reading.aput(("users",), "secret", {"text": "Ben Hale."}, index=False)
+            assert server.stats.requests == 0
+            await reading.aput(("users",), "ben", {"text": "Ben Hale lives in Oslo."})
+            assert server.stats.requests > 0
