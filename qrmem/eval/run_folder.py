@@ -90,7 +90,7 @@ def not_run_in(path: Path) -> dict[str, str]:
 def _mark(path: Path) -> tuple[str, dict[str, str]]:
     file = path / PRESET
     try:
-        mark = json.loads(file.read_bytes()) if file.exists() else {"preset": ""}
+        mark: dict[str, Any] = json.loads(file.read_bytes()) if file.exists() else {"preset": ""}
         return str(mark["preset"]), dict(mark.get("not_run", {}))
     except (ValueError, TypeError, KeyError, AttributeError) as exc:
         message = f"{file} cannot be read ({exc}): delete it, and run the same preset again"
