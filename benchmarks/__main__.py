@@ -21,7 +21,7 @@ NAMES = (
         "model",
         "names",
     ),
-    *("novel_answers", "novel_trees", "passages", "peers", "prompts", "rare_words", "recall"),
+    *("novel_answers", "novel_trees", "passages", "peers", "rare_words", "recall"),
     *("scale", "soak", "tree"),
 )
 """The benchmarks; each is the module of this name (see `benchmarks.frame`)."""

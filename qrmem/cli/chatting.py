@@ -65,6 +65,9 @@ def _add_keeping(actions: Any, common: Common) -> None:
     say.add_argument("text", help="what was said")
     say.add_argument("--at", metavar="TIME", help="default: now")
     say.add_argument("--speaker", default="", metavar="NAME", help="who said it")
+    say.add_argument(
+        "--standing", action="store_true", help="keep it as a standing wish, whatever its words"
+    )
     for action in (add, say):
         _add_conversation(action)
         action.add_argument(
@@ -167,6 +170,7 @@ async def _say(arguments: argparse.Namespace) -> int:
             speaker=arguments.speaker,
             user=arguments.user or "",
             extract=arguments.extract,
+            standing=arguments.standing,
         )
         facts_report = await memory.wait() if arguments.extract else None
     output_data = {"added": [id], **({"facts": facts_report.added} if facts_report else {})}

@@ -29,6 +29,7 @@ NAMES = {
     "memory_status": "status",
     "add_text": "add",
     "add_turn": "add_turn",
+    "remember": "remember",
     "edit_fact": "edit_fact",
     "end_fact": "end_fact",
     "delete_fact": "delete_fact",

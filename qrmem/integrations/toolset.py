@@ -45,7 +45,7 @@ READING = (
 )
 """Read-only functions; `ask_memory` only records its trail."""
 _DECIDING = ("edit_fact", "end_fact", "delete_fact", "restore_fact")
-WRITING = ("add_text", "add_turn", *_DECIDING)
+WRITING = ("add_text", "add_turn", "remember", *_DECIDING)
 SHARED = ("look_up_entity", "show_trail", "memory_status", *_DECIDING)
 """Functions over the data of all users; a toolset for one user does not offer them."""
 
@@ -337,6 +337,17 @@ class Toolset:
         """
         id = await self._memory.add_turn(
             role, text, session=session, speaker=speaker, user=self.user
+        )
+        return f"Kept as {id}."
+
+    async def remember(self, wish: str) -> str:
+        """Keep a lasting wish of the user, which is recalled in every later conversation.
+
+        Args:
+            wish: the wish in the user's own words, such as: always answer in metric units.
+        """
+        id = await self._memory.add_turn(
+            "user", _require_text(wish, "wish"), user=self.user, standing=True
         )
         return f"Kept as {id}."
 

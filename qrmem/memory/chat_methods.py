@@ -24,6 +24,7 @@ class ChatMethods(Handle):
         speaker: str = "",
         user: str = "",
         extract: bool = False,
+        standing: bool = False,
     ) -> str:
         """Keep a turn; return the id of its document.
 
@@ -36,16 +37,24 @@ class ChatMethods(Handle):
             speaker: name of the speaker, if several people share a role.
             user: the user whose conversation it is; see `recall` and `forget_user`.
             extract: extract facts from it in the background, see `add_messages`.
+            standing: keep it as a standing wish, whatever its words; see `standing`.
 
         Raises:
             UsageError: the role or the text is empty, or they are swapped, or `at` is not a time.
         """
+        from qrmem.memory.chat import conversation
         from qrmem.retrieval.dialog import require_role_first
 
         require_role_first(role, text)
-        message = {"role": role, "content": text, "name": speaker}
-        (added,) = await self.add_messages(
-            [message], at=at, session=session, user=user, extract=extract
+        (added,), _ = await conversation.add_messages(
+            self._session,
+            [{"role": role, "content": text, "name": speaker}],
+            self._emit,
+            at=at,
+            session=session,
+            user=user,
+            extract=extract,
+            standing=standing,
         )
         return added
 
@@ -124,16 +133,17 @@ class ChatMethods(Handle):
     async def standing(self, user: str | None = None) -> list[Turn]:
         """Return standing wishes of users, such as: always answer in metric units.
 
-        Limits of health or diet ("I can't eat shellfish") are among them. Both are recognized by
-        English words when a user's turn is kept. `recall` returns them even for prompts that share
-        no word with them, within a quarter of its budget. They are deleted with their turn
-        (`delete`).
+        They are the turns kept with `standing=True`, and those that some fifteen English cues
+        ("always", "from now on", "I prefer") in the user's own words make out when a turn is kept.
+        `recall` returns them even for prompts that share no word with them, within a quarter of its
+        budget. They are deleted with their turn (`delete`).
 
         Args:
             user: only this user's; `None`: all users'.
 
         Returns:
-            Turns in the order in which they arrived; each has only the sentences that state a wish.
+            Turns in the order in which they arrived; one that was not kept with `standing=True`
+            has only the sentences that state a wish.
         """
         from qrmem.memory.chat import conversation
 
@@ -158,9 +168,7 @@ class ChatMethods(Handle):
         The last turns of the session are returned unabridged, up to 1,000 tokens and 10 rounds. The
         rest of the budget goes to the best parts of all other turns, from any session, in order of
         time; up to a quarter of it is reserved for
-        standing wishes. For a prompt about nothing that was said (a greeting, an unrelated
-        question) only the last turns are returned, and wishes that match it or apply to every
-        answer; where this is not clear, the best parts take at most a tenth of the budget.
+        standing wishes.
 
         Args:
             prompt: what the user says now; it need not be a turn yet.

@@ -7,16 +7,7 @@ from typing import Any, NamedTuple
 
 from qrmem.errors import UsageError, clean_name
 from qrmem.graphstore.protocol import GraphStore
-from qrmem.retrieval.turn_ranking import is_stated
-from qrmem.retrieval.wishes import (
-    GENERAL_KEY,
-    HEALTH_KEY,
-    INSTRUCTION_KEY,
-    is_general,
-    is_instruction,
-    is_of_health,
-    is_standing,
-)
+from qrmem.retrieval.standing import wish_spans, wishes
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, DocumentInfo, Turn, Where
 from qrmem.types.shown import one_line
@@ -36,8 +27,8 @@ from qrmem.types.turns import (
 
 STANDING_KEY = "standing"
 """Metadata key of a turn that may state a lasting wish of its user."""
-STATED_KEY = "stated"
-"""Metadata key of a turn that may state something about its user."""
+REMEMBERED_KEY = "remembered"
+"""Metadata key of a turn that was kept as a lasting wish by hand."""
 RECENT_TOKENS = 1_000
 """Maximum tokens of the recent history in the prompt (FragRel, B.3)."""
 RECENT_ROUNDS = 10
@@ -103,16 +94,10 @@ def as_document(turn: Turn) -> Document:
         metadata["speaker"] = turn.speaker
     if turn.user:
         metadata[USER_KEY] = turn.user
-    if turn.role == "user" and is_standing(turn.text):
+    if turn.standing:
+        metadata[REMEMBERED_KEY] = True
+    if turn.standing or (turn.role == "user" and wish_spans(turn.text)):
         metadata[STANDING_KEY] = True
-        if is_of_health(turn.text):
-            metadata[HEALTH_KEY] = True
-        if is_general(turn.text):
-            metadata[GENERAL_KEY] = True
-        if is_instruction(turn.text):
-            metadata[INSTRUCTION_KEY] = True
-    if turn.role == "user" and is_stated(turn.text):
-        metadata[STATED_KEY] = True
     title = f"{speaker_name}, {turn.at}" if turn.at else speaker_name
     return Document(turn.text, title, turn.id, metadata)
 
@@ -135,7 +120,18 @@ def as_turn(id: str, given: Mapping[str, Any], text: str) -> Turn:
         session=str(given[CHAT_KEY]),
         speaker=one_line(str(given.get("speaker", ""))),
         user=user,
+        standing=is_kept_as_wish(given),
     )
+
+
+def is_kept_as_wish(given: Mapping[str, Any]) -> bool:
+    """Return whether a turn was kept as a lasting wish by hand, by its document's metadata."""
+    return given.get(REMEMBERED_KEY) is True
+
+
+def wish_of(turn: Turn) -> str:
+    """Return what a turn with a lasting wish says of it: all of it, if it was kept as one."""
+    return turn.text if turn.standing else wishes(turn.text)
 
 
 def _who(given: Mapping[str, Any]) -> tuple[str, str]:

@@ -9,14 +9,12 @@ conversation and chat left out in turn (docs/evaluation.md has the figures). The
 import heapq
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from qrmem.text import listed
-from qrmem.text.sentences import sentences
-from qrmem.text.words import STOP_WORDS, terms
+from qrmem.text.words import terms
 
 PART_TOKENS = 80
 """Upper bound of a part of a turn: some sixty words, a few sentences."""
@@ -33,46 +31,16 @@ _USER, _USER_ASKED = 0.3, 0.6
 score, which is greater with an embedder."""
 STANDING = 0.3
 """Bonus for a part of a turn that states a lasting wish of the user."""
-STATED = 0.8
-"""Bonus for statements of users about themselves, if they ask about themselves."""
 _SECOND, _SECOND_OF_ALL = 0.8, 0.5
 """Factors on each further part of a turn that is already shown: usually, and for a summary, which
 needs more turns rather than more of each."""
 _STRETCHES, _SPREAD = 20, 0.9
 """Number of sections of the conversation, for prompts about the order of things, and the
 factor on each further part of a section."""
-_ENOUGH, _PLENTY, _MOST_OF_IT, _HALF = 1.0, 1.5, 0.6, 0.5
-"""What a prompt shares at least with a part of something that was said: words that weigh as much as
-one that was never said, or this share of its words. What weighs as much as the second, or is
-several words or a name and most of the prompt, or half of it by weight, is worth the whole budget;
-where somebody speaks of themselves, what weighs as much as the first is, too."""
-_RAREST = 4.6
-"""Rarity of a word that was never said in a conversation of 50 parts: rarities in a smaller one are
-raised to those of that size."""
-_RARE, _RARER, _SOME = 0.6, 0.7, 0.3
-"""Bounds for words that stand in different turns. Words of a known thing ("the quern") weigh at
-least the first share of one that was never said. Two such things are worth the whole budget. One is
-worth little if it is the third share of the prompt, and so is half of the prompt in several words
-that weigh the second share each."""
 _OPENING = 15
 """Number of first turns of a section that may be shown for a prompt about the whole."""
-LITTLE = 0.1
-"""Share of the budget for a prompt that may be about nothing that was said."""
-_NEAR, _NEAR_OWN = 0.5, 0.35
-"""Cosine from which a prompt is about something that was said, and one where somebody asks about
-themselves: "Do I have pets?" is as far from "We keep two dogs"."""
-
-_STATEMENT = re.compile(
-    r"\W*(?:(?:actually|also|and|but|so|well|oh|yes|yeah|no|by the way),? )*"
-    r"(?:(?:my|our) \w|(?:i|we)(?:['’](?:m|re|ve))? "
-    r"(?!(?:am |was |were |are |have |been |just |really |also |not )*"
-    r"(?:want|need|think|guess|hop(?:e|ing)|wonder|wish|know|see|mean|believe|feel|understand|agree"
-    r"|appreciate|suppose|like|would|could|should|will|can|sure|curious|interested|worried"
-    r"|concerned|sorry|glad|trying|looking|thinking|wondering|planning|considering|struggling"
-    r"|having|getting|using|working on|going to)\b)\w)",
-    re.IGNORECASE,
-)
-"""Beginnings of a sentence in which users state something about themselves without a request."""
+NEAR = 0.5
+"""Cosine from which a part is about what a prompt asks."""
 _IN_ORDER = r"in (?:(?:the|which|what) )?order(?! to\b)|the order|sequence of|timeline|over time"
 _ORDER = re.compile(rf"\b(?:{_IN_ORDER})\b", re.IGNORECASE)
 _WHOLE = re.compile(
@@ -95,17 +63,10 @@ _LAST_ONE = re.compile(
     re.IGNORECASE,
 )
 """What the prompt asks to summarise or sort is the last answer, or follows: "summarize that"."""
-_KNOWN = re.compile(
-    r"\b(?:the|my|our|his|her|their)((?: (?!(?:and|or|the)\b)[\w’'-]+){1,2})", re.IGNORECASE
-)
-"""What a prompt presupposes to be known: "the quern", "our old boat"."""
-_OWN_WORDS = re.compile(
-    r"\b(?:i|we)(?:['’]ve| have| had)? (?:first |ever |also |already )?(?:sa(?:y|id)|mention(?:ed)?"
-    r"|brought up|bring up|ask(?:ed)?|told|tell|talk(?:ed)?|discuss(?:ed)?|raised?|shared?)\b",
-    re.IGNORECASE,
-)
 _OWN_TURNS = re.compile(
-    rf"{_OWN_WORDS.pattern}|\bmy (?:discussions|questions)\b"
+    r"\b(?:i|we)(?:['’]ve| have| had)? (?:first |ever |also |already )?(?:sa(?:y|id)|mention(?:ed)?"
+    r"|brought up|bring up|ask(?:ed)?|told|tell|talk(?:ed)?|discuss(?:ed)?|raised?|shared?)\b"
+    r"|\bmy (?:discussions|questions)\b"
     r"|\b(?:across|based on)(?: all)? my (?:messages|queries|requests)\b",
     re.IGNORECASE,
 )
@@ -113,50 +74,21 @@ _OWN_TURNS = re.compile(
 
 Messages, queries and requests may also be those of a program: "how can my queries be faster?"
 """
-_PERSONAL = re.compile(r"\b(?:i|my|mine|we|our|ours)\b(?!\.)", re.IGNORECASE)
-_FOR_ONE = re.compile(r"\b(?:me|us)\b")
-_OWN_STATE = re.compile(
-    r"\b(?:who|whom|whose|what|when|where|which|how (?:many|much|long|old|often|far))\b"
-    r"|(?<!how )\b(?:do|did|am|was|were|have|had|is|are)(?:n['’]t)? (?:i|my|we|our)\b",
-    re.IGNORECASE,
-)
-_ADVICE = re.compile(r"\b(?:should|shall|can|could|would|may|might|must)\b", re.IGNORECASE)
-"""Words by which a question with "I" or "my" asks for advice, not for a fact."""
-_NAME = re.compile(r"(?<![.!?\n] )(?<!^)(?<![\w'’])[^\W\d_a-z]\w+")
 _IDENTIFIER = re.compile(
     r"(?<![\w/-])(?=[\w/-]*[A-Za-z])(?=(?:[\w/-]*?\d){3})\w+(?:[-/]\w+)+(?![\w/-])"
 )
 """A number of an invoice, a ticket or a part, with three digits or more: "INV-2026-0417"."""
-_SMALL_TALK = frozenset(
+_NO_SUBJECT = frozenset(
     terms(
-        "hi hello hey thanks thank ok okay cool great good nice morning evening night bye tomorrow"
-        " sure yes yeah no please help something got continue sounds lot really helpful today right"
-        " well lol one much go ahead say said mention tell told talk discuss ask"
-    )
-)
-_NO_SUBJECT = _SMALL_TALK | frozenset(
-    terms(
-        "summary summaries summarise summarize recap overview sum short brief quick full complete"
-        " main important key point highlight conversation chat discussion session project story"
-        " history topic subject thing stuff event order timeline sequence everything whole far"
-        " until now past previous earlier remind remember list give make show write create draw"
-        " catch come cover do did done happen happened work start beginning end first last"
+        "hi hello please thanks thank ok okay great help say said mention tell told talk discuss"
+        " ask summary summaries summarise summarize recap overview sum short brief quick full"
+        " complete main important key point highlight conversation chat discussion session project"
+        " story history topic subject thing stuff event order timeline sequence everything whole"
+        " far until now past previous earlier remind remember list give make show write create"
+        " draw catch come cover do did done happen happened work start beginning end first last"
     )
 )
 """Words of prompts about the whole conversation that name nothing in it."""
-_WORD = re.compile(r"\w+")
-_HIRAGANA = frozenset(map(chr, range(0x3041, 0x3097)))
-_FUNCTION_WORDS = (
-    *(frozenset(terms(words)) for words in listed("function-words-of-other-languages").split(";")),
-    _HIRAGANA,
-)
-"""Words of other languages that carry no content, by language; Japanese writes most in hiragana."""
-
-
-def is_stated(text: str) -> bool:
-    """Return whether a text states something about its writer: "I moved to Bergen" (a guess)."""
-    said = (text[start:end].strip() for start, end in sentences(text))
-    return any(_STATEMENT.match(one) and not one.endswith("?") for one in said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,51 +137,6 @@ class PromptTerms:
         """Whether it asks what came after what, or for the whole: some stands in each stretch."""
         return self.is_of_conversation or _ORDER.search(self.text) is not None
 
-    @cached_property
-    def is_personal(self) -> bool:
-        """Whether the user speaks of themselves."""
-        return _PERSONAL.search(self.text) is not None
-
-    @cached_property
-    def is_for_oneself(self) -> bool:
-        """Whether the user speaks of themselves, or wants something for themselves."""
-        return self.is_personal or _FOR_ONE.search(self.text) is not None
-
-    @cached_property
-    def is_of_own_state(self) -> bool:
-        """Whether the user asks about themselves: "Where do I live?"."""
-        is_question = _OWN_STATE.search(self.text) is not None
-        return self.is_personal and is_question and _ADVICE.search(self.text) is None
-
-    @cached_property
-    def names_in_it(self) -> frozenset[str]:
-        """Return the terms of words that are capitalised in a sentence: "Clara", but not "I"."""
-        return frozenset(terms(" ".join(_NAME.findall(self.text))))
-
-    @cached_property
-    def known_things(self) -> list[frozenset[str]]:
-        """Return the terms of each thing that it presupposes to be known: "the quern".
-
-        In another language each word that carries content may be one.
-        """
-        if self._function_words:
-            return [frozenset({word}) for word in terms(self.text)]
-        return [frozenset(terms(words)) for words in _KNOWN.findall(self.text)]
-
-    @cached_property
-    def _function_words(self) -> frozenset[str]:
-        """Its words without content, if it is in one of some languages other than English."""
-        english = sum(word in STOP_WORDS for word in _WORD.findall(self.text.lower()))
-        words = terms(self.text)
-        most = max(_FUNCTION_WORDS, key=lambda known: sum(word in known for word in words))
-        is_other = sum(word in most for word in words) > english
-        return most if is_other and not most.issuperset(words) else frozenset()
-
-    @property
-    def least_cosine(self) -> float:
-        """The least cosine with a part that it is about."""
-        return _NEAR_OWN if self.is_personal else _NEAR
-
     def are_shared(self, bags: Sequence[Sequence[str]]) -> list[bool]:
         """Return which texts share more with it than a piece of an identifier that others hold.
 
@@ -277,55 +164,6 @@ class PromptTerms:
         if day is None or not self.times:
             return False
         return any(first <= day <= last for first, last in self.times)
-
-    def share(
-        self, rarity: Mapping[str, float], rarest: float, said: Iterable[Collection[str]]
-    ) -> float:
-        """Return the share of a budget for what was said, by the words in common.
-
-        A prompt about something that was said gets all of it, a greeting or another kind of
-        question gets nothing, and an unclear prompt gets little. If a prompt asks what was said
-        ("did I mention"), one common word is enough. Rare words may stand in different turns.
-
-        Args:
-            rarity: its terms with their rarity in the conversation.
-            rarest: rarity of a word that was never said.
-            said: terms of the parts that are nearest to it.
-        """
-        others = (_NO_SUBJECT if self.is_of_all else _SMALL_TALK) | self._function_words
-        # Among a few turns, what two of them have would weigh next to nothing.
-        more = max(0.0, _RAREST - rarest)
-        rarest += more
-        weights = {term: rarity[term] + more for term in rarity.keys() - others}
-        total, most = sum(weights.values()), 0.0
-        bags = [weights.keys() & frozenset(bag) for bag in said]
-        is_of_own_words = _OWN_WORDS.search(self.text) is not None
-        plenty = _ENOUGH if self.is_personal else _PLENTY
-        for shared in bags:
-            weight = sum(weights[term] for term in shared)
-            is_named = not shared.isdisjoint(self.names_in_it)
-            is_most = len(shared) >= _MOST_OF_IT * len(weights)
-            is_much = (is_most or weight >= _HALF * total) and (len(shared) > 1 or is_named)
-            if shared and (is_of_own_words or is_much or weight >= plenty * rarest):
-                return 1.0
-            if shared and (is_named or is_most or weight >= _ENOUGH * rarest):
-                most = LITTLE
-        return max(most, self._share_of_several(weights, rarest, frozenset().union(*bags)))
-
-    def _share_of_several(
-        self, weights: Mapping[str, float], rarest: float, said: Collection[str]
-    ) -> float:
-        """Return the share of a budget by the words that stand in any turn."""
-        rare = {term for term in said if weights[term] >= _RARE * rarest}
-        known = [thing & rare for thing in self.known_things if thing & rare]
-        if len(set(known)) > 1:
-            return 1.0
-        rarer = {term for term in rare if weights[term] >= _RARER * rarest}
-        total = sum(weights.values())
-        is_some = known and sum(weights[term] for term in known[0]) >= _SOME * total
-        is_half = len(rarer) > 1 and sum(weights[term] for term in rarer) >= _HALF * total
-        # Somebody's wishes are worth more than such words: "What can I order?".
-        return LITTLE if is_some or (is_half and not self.is_for_oneself) else 0.0
 
 
 def _has_run(bag: Sequence[str], pieces: Sequence[str]) -> bool:
@@ -406,11 +244,6 @@ class TurnPart:
     turn: int
     index: int
     score: float
-
-
-def standing_bonus(asked: PromptTerms) -> float:
-    """Return the bonus for a part that states a lasting wish of the user."""
-    return 0.0 if asked.is_of_all else STANDING
 
 
 def best_first(parts: Iterable[TurnPart], asked: PromptTerms, last: int) -> Iterator[TurnPart]:

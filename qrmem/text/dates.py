@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from qrmem.errors import UsageError
-from qrmem.text.times import Period, periods
+from qrmem.text.times import LONGEST, Period, periods
 
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
 _A_DATE = "write it as 2026-05-03, 2026-05 or 2026"
@@ -160,8 +160,8 @@ def read_date(text: str) -> str:
 
 
 def _one_period(text: str) -> Period | None:
-    """Return the only time that a text names, with its year."""
-    periods_named = periods(text, _UNDATED)
+    """Return the only time that a text names, with its year; a longer text is no date."""
+    periods_named = periods(text, _UNDATED) if len(text) <= LONGEST else []
     return (
         periods_named[0] if len(periods_named) == 1 and not periods_named[0].is_relative else None
     )
@@ -199,7 +199,7 @@ def stated_validity(sentence: str, ends: Iterable[str], moment: str) -> Validity
         start = sentence.find(period.text, place)
         place = start + len(period.text)
         lead = _PREPOSITION.match(period.text)
-        before = sentence[:start] + (lead.group() if lead else "")
+        before = sentence[max(0, start - LONGEST) : start] + (lead.group() if lead else "")
         bound = _BOUND.search(before)
         if bound is None or (period.is_relative and day_said is None):
             continue

@@ -2,132 +2,12 @@
 
 import re
 from calendar import monthrange
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from qrmem.text import listed
-
-# Whether a time in an English sentence is in the past or in the future.
-
-_IRREGULAR = "|".join(listed("irregular-past-forms").split())
-_NO_PAST = (
-    r"(?<!\ba\s)(?<!\ban\s)(?<!\bthe\s)(?<!\bmy\s)"
-    r"(?!(?:need|feed|speed|bleed|breed|seed|indeed|exceed|proceed|succeed|bed|red)\b)"
-)
-_BE = r"(?:am|is|are|be|i['’]m|(?:we|you|they)['’]re|(?:it|he|she|that|there|what|when)['’]s)"
-_VERBS = re.compile(
-    rf"""(?<![\w-])(?:(?P<open>(?:was|were)(?:n['’]t|\s+not)?\s+
-    (?:going|supposed|meant|planning|hoping|about|due)\s+to
-  )|(?P<ahead>
-    (?:will|won['’]t|\w+['’]ll)\s+(?:\w+\s+)?have\s+(?:been\s+)?\w+
-  | would(?:n['’]t)?(?!\s+(?:\w+\s+)?have\b)
-  |
-    (?:{_BE}(?:\s+\w+)?|gets?)\s+\w+ed
-  | (?:decided|agreed|promised|asked|reminded|invited|told)(?:\s+(?:me|us|him|her|them|you))?\s+to
-  | could\s+(?:you|we|i)
-  | will|won['’]t|\w+['’]ll|shall|must|can|may|should|going\s+to|have\s+to|has\s+to|{_BE}
-  | needs?|wants?|hopes?|hoping|plans?|planned|planning|scheduled|expects?|expected|intends?
-  | leaves|starts|begins|ends|expires|runs|opens|closes|arrives|departs|goes|comes|flies|moves
-  | takes|turns|gets|has|visits|returns|continues
-  )|(?P<back>{_IRREGULAR}|{_NO_PAST}\w+ed))\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""Verbs that tell past or future, or allow both; the longest reading comes first."""
-_PLAIN = re.compile(
-    r"\b(?:i|we|you|he|she|they|it)\s+(?!(?:put|cut|let|set|hit|read|quit|hurt|shut|split|beat)\b)"
-    r"[a-z]\w+|\b(?:deadline|due|appointment|reservation|upcoming|let['’]?s|let us)\b",
-    re.IGNORECASE,
-)
-"""Words for the future if no verb decides: a verb in the present, a coming event."""
-_MOVED = re.compile(
-    r"\b(?:mov(?:ed|ing)|shift(?:ed|ing)|postponed|rescheduled|pushed|put|delayed|extended|set|fixed|scheduled|planned"
-    r"|booked|reserved|arranged|invited|changed|brought)\b[^.;!?]*\b(?:to|for|until|till|through)\s*(?:the\s*)?"
-    r"(?:(?:\d{1,2}(?:[:.]\d\d)?(?:\s*[ap]\.?m\.?|\s+o['’]clock)?|noon|midnight)\s+on\s*(?:the\s*)?)?$",
-    re.IGNORECASE,
-)
-"""A plan for a time: "moved to 5 May", "booked a table for Friday", "put it to 9:30 on 3 June"."""
-_ARRANGED = re.compile(
-    r"\b(?:(?:signed\s+up|registered|enrol+ed)\s+(?:for|in|at)|(?:booked|reserved)"
-    r"|(?:bought|got|ordered)\s+(?:\w+\s+){0,2}tickets?)\s[^.;,!?]*\b(?:on|in)\s*(?:the\s*)?$",
-    re.IGNORECASE,
-)
-"""A time of an arrangement or of the event: "I signed up for a marathon in October"."""
-_LIMIT = re.compile(r"\b(?:by|until|till)\s*(?:the\s*)?$", re.IGNORECASE)
-_SINCE = re.compile(r"\bsince\s*(?:the\s*)?$", re.IGNORECASE)
-_WORD = re.compile(r"\S+")
-_NEAR, _BESIDE = 9, 4
-"""Number of words before a time in which a verb may decide, and in which it surely does."""
-_SENTENCE = re.compile(r"[.!?;]\s+|\n")
-_CLAUSE = re.compile(r",\s+(?:and|but|so|yet|because|while|although)\s+", re.IGNORECASE)
-
-
-class Direction(NamedTuple):
-    """Whether a time is in the past or in the future, by its sentence.
-
-    Attributes:
-        step: -1 in the past, 1 in the future, 0 if nothing tells.
-        is_sure: whether the verb is right before the time.
-        is_open: whether the words allow both.
-    """
-
-    step: int
-    is_sure: bool = False
-    is_open: bool = False
-
-
-def direction(text: str, start: int, end: int) -> Direction:
-    """Return whether a time in a sentence is in the past or in the future.
-
-    Args:
-        text: an English text.
-        start: position of the time in the text, without a preposition.
-        end: the position after it.
-    """
-    first, last = _around(_SENTENCE, text, start, end)
-    clause = _around(_CLAUSE, text[first:last], start - first, end - first)
-    before, after = text[first + clause[0] : start], text[end : first + clause[1]]
-    if _SINCE.search(before):
-        return Direction(-1, True)
-    if _MOVED.search(before):
-        return Direction(1)
-    if _ARRANGED.search(before):
-        return Direction(0, is_open=True)
-    if verb := _last_verb(before, _BESIDE):
-        return verb._replace(is_sure=bool(verb.step))
-    if verb := _last_verb(before, _NEAR) or _first_verb(after):
-        return verb
-    if _LIMIT.search(before) or _PLAIN.search(f"{before} … {after}"):
-        return Direction(1)
-    return _last_verb(text[first:start], _NEAR) or _first_verb(text[end:last]) or Direction(0)
-
-
-def _around(breaks: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the bounds of the piece around a position, between two breaks."""
-    first = max((m.end() for m in breaks.finditer(text, 0, start)), default=0)
-    after = breaks.search(text, end)
-    return first, after.start() if after else len(text)
-
-
-def _last_verb(before: str, words: int) -> Direction | None:
-    """Return the direction by the last verb among some last words."""
-    words_near = [*_WORD.finditer(before)][-words:]
-    verbs = [*_VERBS.finditer(before)][-1:]
-    return _told([verb for verb in verbs if verb.end() > words_near[0].start()])
-
-
-def _first_verb(after: str) -> Direction | None:
-    return _told([*_VERBS.finditer(after)][:1])
-
-
-def _told(verbs: list[re.Match[str]]) -> Direction | None:
-    if not verbs:
-        return None
-    if verbs[0]["open"]:
-        return Direction(0, is_open=True)
-    return Direction(1 if verbs[0]["ahead"] else -1)
-
+from qrmem.text.tense import SENTENCE, Direction, direction
 
 MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
@@ -164,6 +44,20 @@ _TIME = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
+_JOINED = re.compile(
+    r"\s*(?:(?P<range>to|until|till|through|instead of|rather than|[-–—→])|and|but|,)\s*"
+    r"(?:(?:not|to|on|in|the)\s+)*",
+    re.IGNORECASE,
+)
+"""What stands between two dates that are resolved together: "from 12 June to 19 June"."""
+_RESTATED = re.compile(r"\s*[,(]?\s*(?:(?:on|the)\s+)*", re.IGNORECASE)
+"""What stands between a time and the same as a date: "on Friday, 5 June"."""
+LONGEST = 60
+"""Maximum number of characters of a time."""
+_BETWEEN, _SENTENCE = 20, 150
+"""Maximum number of characters between such dates, and between two dates of one sentence."""
+_APART = 183
+"""Two dates of one sentence that are further apart, in days, may be a change of plan."""
 _YEAR = re.compile(r"\d{4}")
 _TELLING = (
     *("day", "week", "month", "year", "night", "tomorrow", "morning", "afternoon", "evening"),
@@ -202,27 +96,116 @@ def periods(text: str, said: date) -> list[Period]:
 
     A month, day, weekday or season without a year is past or future as its sentence tells. If the
     sentence does not tell, it is the nearest one; if both are about equally near, it is left out.
+    Two dates that are joined ("from 12 June to 19 June") are resolved together: the first is the
+    one nearest to the second. A date that the text has elsewhere with its year is that one.
 
     Args:
         text: an English text.
         said: the day on which it was said.
     """
-    result: list[Period] = []
     folded = text.casefold()
     if not (_YEAR.search(text) or any(word in folded for word in _TELLING)):
-        return result  # the usual case, in a hundredth of the time of the whole pattern
-    for match in _TIME.finditer(text):
-        try:
-            days = _days(match, said)
-        except (ValueError, OverflowError):  # the day does not exist
-            continue
-        if days is not None:
-            groups = match.groupdict()
-            is_relative = not any(
-                groups[name] for name in ("iso", "isomonth", "y1", "y2", "y3", "year")
-            )
-            result.append(Period(match.group(), *days, is_relative))
+        return []  # the usual case, in a hundredth of the time of the whole pattern
+    matches = [one for one in _TIME.finditer(text) if len(one.group()) <= LONGEST]
+    meant = [_possible_days(match, said) for match in matches]
+    pairs = [(_name(match), days) for match, days in zip(matches, meant, strict=True)]
+    in_full = {name: days for name, days in pairs if name and name.year and days}
+    for n in range(len(matches) - 2, -1, -1):
+        meant[n : n + 2] = _together(matches[n : n + 2], meant[n : n + 2], said)
+    result: list[Period] = []
+    for n, (match, days) in enumerate(zip(matches, meant, strict=True)):
+        name, is_full = _name(match), bool(match["iso"] or match["isomonth"] or match["year"])
+        is_full = is_full or bool(name and name.year)
+        if name and not is_full and (other := _of_the_text(name, in_full)):
+            days, is_full = other, True
+        if days and (is_full or not _is_restated(match, matches[n + 1 : n + 2])):
+            result.append(Period(match.group(), *days, not is_full))
     return result
+
+
+class _Name(NamedTuple):
+    """A date as it is written: month and day, with the year if it has one."""
+
+    month: str
+    day: str
+    year: str
+
+
+def _name(match: re.Match[str]) -> _Name | None:
+    """Return the words of a named day or month; `None` for any other time."""
+    groups = match.groupdict()
+    group = next((name for name in ("m1", "m2", "m3") if groups[name]), "")
+    if not group or not groups[group][0].isupper():
+        return None
+    day = groups["d1"] or groups["d2"] or ""
+    return _Name(groups[group].lower(), day.lstrip("0"), groups[f"y{group[1]}"] or "")
+
+
+def _of_the_text(name: _Name, in_full: Mapping[_Name, _Days]) -> _Days | None:
+    """Return the date of this month and day that a text has with its year, if it is one only."""
+    if not name.day:
+        return None
+    same = {days for other, days in in_full.items() if other[:2] == name[:2]}
+    return same.pop() if len(same) == 1 else None
+
+
+def _possible_days(match: re.Match[str], said: date) -> _Days | None:
+    try:
+        return _days(match, said)
+    except (ValueError, OverflowError):  # the day does not exist
+        return None
+
+
+def _together(
+    pair: Sequence[re.Match[str]], meant: Sequence[_Days | None], said: date
+) -> list[_Days | None]:
+    """Return the days of two times in a row; joined ones without a year depend on each other."""
+    first, second = pair
+    between = first.string[first.end() : _place(second)]
+    joined = _JOINED.fullmatch(between) if len(between) <= _BETWEEN else None
+    names = _name(first), _name(second)
+    if joined is None:
+        is_plan = all(name and not name.year for name in names) and _are_apart(meant, between)
+        return [None, None] if is_plan else list(meant)
+    if names[0] is None or names[1] is None:
+        # "Monday to Friday" may be any week.
+        are_open = joined["range"] and (first["weekday"] or first["season"] or second["weekday"])
+        return [None, None] if are_open else list(meant)
+    if names[0].year and not names[1].year:
+        return [meant[0], _nearest(second, meant[0], said)]
+    if names[0].year:
+        return list(meant)
+    last = meant[1] or _meant(_candidates(second, said), _direction(second, _group(second)), said)
+    return [_nearest(first, last, said), last]
+
+
+def _are_apart(meant: Sequence[_Days | None], between: str) -> bool:
+    """Return whether two dates of one sentence are more than half a year apart."""
+    first, second = meant
+    if first is None or second is None or abs(first[0] - second[0]).days <= _APART:
+        return False
+    return len(between) <= _SENTENCE and SENTENCE.search(between) is None
+
+
+def _place(match: re.Match[str]) -> int:
+    """Return where a date begins, without a preposition."""
+    return match.start(_group(match)) if _name(match) else match.start()
+
+
+def _nearest(match: re.Match[str], to: _Days | None, said: date) -> _Days | None:
+    """Return the date of a day or month that is nearest to another."""
+    if to is None:
+        return None
+    days = _candidates(match, to[0])
+    return min(days, key=lambda one: abs(one[0] - to[0]), default=None)
+
+
+def _is_restated(match: re.Match[str], after: Sequence[re.Match[str]]) -> bool:
+    """Return whether a time is given as a date directly after it: "on Friday, 5 June"."""
+    if not after or _name(match) or not (after[0]["iso"] or after[0]["d1"] or after[0]["d2"]):
+        return False
+    between = match.string[match.end() : after[0].start()]
+    return len(between) <= _BETWEEN and _RESTATED.fullmatch(between) is not None
 
 
 def _days(match: re.Match[str], said: date) -> _Days | None:
@@ -264,27 +247,36 @@ def _named_weekday(match: re.Match[str], said: date) -> _Days | None:
     return _meant(both, _direction(match, "weekday"), said)
 
 
+def _group(match: re.Match[str]) -> str:
+    """Return the group with which a named day or month begins."""
+    return "d1" if match["m1"] else "m2" if match["m2"] else "m3"
+
+
+def _candidates(match: re.Match[str], around: date) -> list[_Days]:
+    """Return a named day or month in each of the years around a day, in order."""
+    name = match["m1"] or match["m2"] or match["m3"]
+    month, day = MONTHS.index(name.lower()) + 1, match["d1"] or match["d2"]
+    days = []
+    for number in range(around.year - _YEARS, around.year + _YEARS + 1):
+        with suppress(ValueError):  # 29 February, and the limits of the calendar
+            days.append(_in_year(number, month, day))
+    return days
+
+
 def _dated(match: re.Match[str], said: date) -> _Days | None:
     """Return a named day or month; "may" and "march" alone are no months."""
-    groups = match.groupdict()
-    group = next(name for name in ("m1", "m2", "m3") if groups[name])
-    name, day, year = groups[group], groups["d1"] or groups["d2"], groups[f"y{group[1]}"]
-    before = (groups["before"] or "").lower()
-    if not name[0].isupper() or not (day or year or before or name.lower() not in ("march", "may")):
+    name, before = _name(match), (match["before"] or "").lower()
+    if name is None:
         return None
-    month = MONTHS.index(name.lower()) + 1
-    if year:
-        return _in_year(int(year), month, day)
-    if before == "this":
-        return _in_year(said.year, month, day)
-    years = []
-    for number in range(said.year - _YEARS, said.year + _YEARS + 1):
-        with suppress(ValueError):  # 29 February, and the limits of the calendar
-            years.append(_in_year(number, month, day))
+    if not (name.day or name.year or before or name.month not in ("march", "may")):
+        return None
+    month = MONTHS.index(name.month) + 1
+    if name.year or before == "this":
+        return _in_year(int(name.year or said.year), month, name.day)
+    days = _candidates(match, said)
     if before in _STEP:
-        return _next_to(years, _STEP[before], said)
-    start = "d1" if group == "m1" else group
-    return _meant(years, _direction(match, start), said)
+        return _next_to(days, _STEP[before], said)
+    return _meant(days, _direction(match, _group(match)), said)
 
 
 def _in_year(year: int, month: int, day: str | None) -> _Days:

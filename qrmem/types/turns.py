@@ -52,6 +52,7 @@ class Turn(Short):
         speaker: a name; "" if only the role is known.
         user: the user whose conversation it is; "" if none was given.
         at: time of the turn, in ISO form.
+        standing: whether it was kept as a standing wish by hand.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Turn(Short):
     session: str = ""
     speaker: str = ""
     user: str = ""
+    standing: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -43,9 +43,17 @@ def writing(app: "FastAPI", memory: Memory, jobs: Jobs | None = None) -> None:
         at: Annotated[str | None, Body()] = None,
         user: Annotated[str, Body()] = "",
         extract: Annotated[bool, Body()] = False,
+        standing: Annotated[bool, Body()] = False,
     ) -> Any:
         id = await memory.add_turn(
-            role, text, at=at, session=session, speaker=speaker, user=user, extract=extract
+            role,
+            text,
+            at=at,
+            session=session,
+            speaker=speaker,
+            user=user,
+            extract=extract,
+            standing=standing,
         )
         return Added(id)
 
@@ -146,9 +154,16 @@ def writing_of_user(app: "FastAPI", memory: Memory, user: str) -> None:
         speaker: Annotated[str, Body()] = "",
         at: Annotated[str | None, Body()] = None,
         extract: Annotated[bool, Body()] = False,
+        standing: Annotated[bool, Body()] = False,
     ) -> Any:
-        return Added(
-            await memory.add_turn(
-                role, text, at=at, session=session, speaker=speaker, user=user, extract=extract
-            )
+        id = await memory.add_turn(
+            role,
+            text,
+            at=at,
+            session=session,
+            speaker=speaker,
+            user=user,
+            extract=extract,
+            standing=standing,
         )
+        return Added(id)

@@ -312,3 +312,10 @@ def test_a_list_has_a_line_for_each_conversation_and_each_turn_if_asked(qrmem: S
     assert len(shown.splitlines()) == 15
     assert "turn-00000012" in shown
     assert len(qrmem("list", "--json").json["documents"]) == 14
+
+
+def test_a_wish_is_kept_by_hand_and_listed(qrmem: Shell) -> None:
+    assert qrmem("chat", "say", "user", "Prices are in kroner.", "--standing").code == 0
+    qrmem("chat", "say", "user", "The ferry leaves at noon.")
+    (wish,) = qrmem("chat", "standing", "--json").json
+    assert (wish["text"], wish["standing"]) == ("Prices are in kroner.", True)

@@ -123,7 +123,7 @@ reembed --embedder openai:e --base-url {url}
 reembed --embedder none
 add note.txt --update --model test --base-url {url}
 chat add log.jsonl --user ann
-chat say user "The ferry leaves at noon." --user ann
+chat say user "The ferry leaves at noon." --user ann --standing
 chat turns
 chat standing
 chat recall "When does the flight to Oslo leave?"

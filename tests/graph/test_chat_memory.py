@@ -142,7 +142,7 @@ async def test_speakers_times_and_sessions_are_kept() -> None:
         assert (turn.speaker, turn.at, turn.number) == ("Ann", "2026-01-01T12:00:00+00:00", 1)
         assert [t.session for t in await memory.turns()] == ["a", "b"]
         assert (await memory.document(turn.id)).title == "Ann, 2026-01-01T12:00:00+00:00"
-        assert (await memory.recall("Hello", session="b")).related == ()
+        assert (await memory.recall("Farewell", session="b")).related == ()
         recalled = await memory.recall("What did Ann say?", session="b")
         assert [t.text for t in recalled.recent] == ["Good day."]
         assert [t.text for t in recalled.related] == ["Hello."]

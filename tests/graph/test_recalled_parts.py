@@ -9,14 +9,13 @@ import pytest
 
 import qrmem
 from qrmem.errors import UsageError
+from qrmem.retrieval.standing import wishes
 from qrmem.retrieval.turn_ranking import (
     PART_TOKENS,
     PromptTerms,
     TurnPart,
     best_first,
-    is_stated,
 )
-from qrmem.retrieval.wishes import is_general, is_of_health, is_standing
 
 DATA = Path(__file__).parents[1] / "integration" / "data"
 CARGO = "The crates of barley went to the loft of the western mill before the rain came down. "
@@ -103,33 +102,14 @@ async def test_a_standing_wish_comes_back_for_a_prompt_without_its_words(session
     ],
 )
 def test_wishes_are_distinguished_from_statements(text: str, expected: bool) -> None:
-    assert is_standing(text) is expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Fine. Always give prices in kroner.", True),
-        ("I prefer short bullet lists to long paragraphs.", True),
-        ("Please use metric units in every answer.", True),
-        ("I'm allergic to epoxy.", True),
-        ("Always give prices in kroner when I ask about ferries.", False),
-        ("Can you always answer in German?", False),
-        ("I prefer tea to coffee.", False),
-        ("Never put soup next to bread.", False),
-    ],
-)
-def test_wishes_for_every_answer_are_distinguished_from_others(text: str, expected: bool) -> None:
-    assert is_general(text) is expected
-    assert is_standing(text)
+    assert bool(wishes(text)) is expected
 
 
 WISHES = [
     "Always give prices in Norwegian kroner.",
     "I prefer short bullet lists to long paragraphs.",
     "Never suggest vinyl flooring.",
-    "I'm allergic to epoxy.",
-    "Please use metric units in every answer.",
+    "From now on, use metric units.",
 ]
 
 
@@ -177,90 +157,12 @@ async def test_wishes_that_touch_the_prompt_come_before_newer_ones() -> None:
         assert wish in [turn.text for turn in found.related]
 
 
-async def test_instructions_come_before_preferences_among_other_wishes() -> None:
-    async with opened() as memory:
-        wish = "Always include a table when I ask about tides."
-        await memory.add_turn("user", wish, session="old")
-        wishes = [("user", f"I prefer chair number {n} in the hall.") for n in range(20)]
-        await memory.add_messages(wishes, session="old")
-        await memory.add_turn("user", "The ferry to Skarrow leaves at seven.", session="old")
-        found = await memory.recall("When does the ferry to Skarrow leave?", tokens=400)
-        assert wish in [turn.text for turn in found.related]
-        assert len(found.related) < 10
-
-
-async def test_wishes_for_every_answer_stand_beside_prompts_about_nothing() -> None:
-    async with opened() as memory:
-        said = ["I prefer tea.", *WISHES, *(f"Never mention fog bank {n}." for n in range(30))]
-        ids = await memory.add_messages([("user", one) for one in said], session="old")
-        await far_away(memory)
-        found = await memory.recall("How tall is Mount Everest?", session="new", tokens=2000)
-        shown = {turn.id for turn in found.related}
-        assert ids[-1] in shown
-        assert ids[0] not in shown
-        assert found.tokens <= 200
-        found = await memory.recall("Is epoxy good for a garage?", session="new", tokens=2000)
-        assert "I'm allergic to epoxy." in [turn.text for turn in found.related]
-
-
 async def test_turns_that_have_nothing_of_the_prompt_do_not_fill_the_room() -> None:
     async with opened() as memory:
         await memory.add_messages(TALK, session="old")
         await far_away(memory)
         found = await memory.recall("Who sells tickets for my ferry to Skarrow?", session="new")
         assert {turn.number for turn in found.related} <= {1, 2, 3, 4, 5, 6}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("I can't eat shellfish.", True),
-        ("We're vegan.", True),
-        ("I’m severely lactose intolerant, so no milk.", True),
-        ("I've got a nut allergy.", True),
-        ("I have type 2 diabetes.", True),
-        ("I'm in a vegan restaurant.", False),
-        ("The cat can't eat fish.", False),
-        ("I have one condition.", False),
-    ],
-)
-def test_limits_of_health_are_distinguished_from_other_wishes(text: str, expected: bool) -> None:
-    assert is_of_health(text) is expected
-    assert is_standing(text) is expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Nice! I moved to Bergen.", True),
-        ("By the way, my brother is a carpenter.", True),
-        ("We're living in Ghent.", True),
-        ("I want to know more of Bergen.", False),
-        ("I'm trying to mend a bike.", False),
-        ("I'd like a table.", False),
-        ("My bike is where?", False),
-        ("Bergen is wet.", False),
-    ],
-)
-def test_statements_about_oneself_are_distinguished_from_requests(
-    text: str, expected: bool
-) -> None:
-    assert is_stated(text) is expected
-
-
-@pytest.mark.parametrize("file", sorted(one.name for one in DATA.glob("prompts_about_nothing*")))
-async def test_prompts_about_nothing_that_was_said_cost_nothing(file: str) -> None:
-    prompts = (DATA / file).read_text(encoding="utf-8").splitlines()
-    assert len(prompts) == 40
-    async with opened() as memory:
-        await memory.add_messages(TALK, session="old")
-        await far_away(memory, 200)
-        costly = [
-            prompt
-            for prompt in prompts
-            if len((await memory.recall(prompt, session="new")).text) > 4 * 200
-        ]
-    assert len(costly) <= 4, costly
 
 
 async def test_prompts_whose_words_stand_in_several_short_turns_find_them() -> None:
@@ -319,19 +221,6 @@ async def test_a_recap_for_one_user_takes_the_turns_of_this_user() -> None:
         assert [turn.text for turn in found.related] == ["The crane is old."]
 
 
-async def test_a_prompt_of_ones_own_gets_wishes_in_other_words_and_nothing_else() -> None:
-    async with opened() as memory:
-        wishes = [f"I prefer meals without {what}." for what in ("meat", "nuts", "fish", "eggs")]
-        ids = await memory.add_messages([("user", wish) for wish in wishes * 10], session="old")
-        await far_away(memory)
-        found = await memory.recall("what should I cook tonight?", session="new", tokens=2000)
-        shown = {turn.id for turn in found.related}
-        assert ids[-1] in shown < set(ids)
-        assert found.tokens <= 200
-        other = await memory.recall("what is cooked in Peru?", session="new", tokens=2000)
-        assert not other.related
-
-
 @pytest.mark.parametrize(
     "prompt",
     [
@@ -346,71 +235,6 @@ async def test_prompts_about_what_was_said_find_it(prompt: str) -> None:
         await memory.add_messages(TALK, session="old")
         await far_away(memory)
         assert (await memory.recall(prompt, session="new")).related
-
-
-@pytest.mark.parametrize(
-    "prompt", ["Where do I live?", "what's my city?", "Have I got a home?", "when did we move?"]
-)
-async def test_a_question_about_oneself_finds_what_has_none_of_its_words(prompt: str) -> None:
-    async with opened() as memory:
-        await memory.add_turn("user", "I moved to Bergen.", session="old")
-        found = await memory.recall(prompt, session="new")
-        assert [turn.text for turn in found.related] == ["I moved to Bergen."]
-
-
-async def with_lives(memory: "qrmem.Memory", *facts: str) -> list[str]:
-    """Keep what a user states, far apart and among some 300 turns that have words of questions."""
-    said = [
-        text
-        for n in range(75)
-        for text in (
-            ("user", f"How {'do keepers live' if n % 5 == 0 else 'big are lamps'} at light {n}?"),
-            ("assistant", f"At light {n} {'they live on fish' if n % 5 == 0 else 'all is dark'}."),
-        )
-    ]
-    ids: list[str] = []
-    for fact in facts:
-        await memory.add_messages(said[: len(said) // len(facts)], session="old")
-        ids += [await memory.add_turn("user", fact, session="old")]
-    await memory.add_messages(said, session="old")
-    return ids
-
-
-async def test_a_question_about_oneself_finds_a_statement_among_many_turns() -> None:
-    async with opened() as memory:
-        (id,) = await with_lives(memory, "I moved to Bergen.")
-        found = await memory.recall("Where do I live?", session="new")
-        assert id in [turn.id for turn in found.related]
-        assert len(found.related) < 150
-
-
-@pytest.mark.parametrize("prompt", ["Can I have prawns?", "suggest a starter for me"])
-async def test_limits_of_health_come_before_other_wishes(prompt: str) -> None:
-    async with opened() as memory:
-        id = await memory.add_turn("user", "I can't eat shellfish.", session="old")
-        wishes = [
-            ("user", f"I prefer chair number {n} in the hall of the harbour.") for n in range(40)
-        ]
-        await memory.add_messages(wishes, session="old")
-        await far_away(memory)
-        found = await memory.recall(prompt, session="new")
-        assert id in [turn.id for turn in found.related]
-        assert found.tokens <= 200
-
-
-@pytest.mark.parametrize(
-    "prompt", ["are you still there?", "good afternoon", "what about the crane?"]
-)
-async def test_a_prompt_that_may_be_about_nothing_gets_the_best_of_what_was_said(
-    prompt: str,
-) -> None:
-    async with opened() as memory:
-        said = ["The crane still lifts granite.", "In the afternoon the ferry leaves."]
-        ids = await memory.add_messages([("user", text) for text in said], session="old")
-        await far_away(memory, 200)
-        found = await memory.recall(prompt, session="new")
-        assert not found.scores.keys().isdisjoint(ids)
-        assert found.tokens <= 200
 
 
 async def test_a_turns_parts_are_its_segments_and_small() -> None:
@@ -457,6 +281,17 @@ async def test_wishes_that_stand_are_listed_and_go_with_their_turn() -> None:
         assert await memory.standing("nobody") == []
         await memory.delete(id)
         assert await memory.standing("ann") == []
+
+
+async def test_a_wish_that_is_said_by_hand_is_kept_whole_whatever_its_words() -> None:
+    async with opened() as memory:
+        id = await memory.add_turn("user", "Prices are in kroner. Be brief.", standing=True)
+        (turn,) = await memory.standing()
+        assert (turn.id, turn.text, turn.standing) == (id, "Prices are in kroner. Be brief.", True)
+        await far_away(memory)
+        found = await memory.recall("How deep is my harbour?", session="new")
+        assert "Prices are in kroner. Be brief." in [turn.text for turn in found.related]
+        assert not any(turn.standing for turn in await memory.turns("ropes"))
 
 
 async def test_enough_long_turns_are_read_for_a_large_budget() -> None:

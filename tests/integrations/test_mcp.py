@@ -121,8 +121,11 @@ async def test_a_client_of_one_user_meets_nothing_of_another() -> None:
         await memory.add_turn("user", "My boat is called Brig.", user="ben")
         async with Client(server(memory, write=True, user="ann")) as client:
             await said(client, "add_turn", role="user", text="My boat is called Nell.")
+            await said(client, "remember", wish="Prices are in kroner.")
+            assert [turn.text for turn in await memory.standing("ann")] == ["Prices are in kroner."]
+            assert not await memory.standing("ben")
             listed = {tool.name for tool in (await client.list_tools()).tools}
-            assert listed == {"search", "ask", "recall", "facts", "add", "add_turn"}
+            assert listed == {"search", "ask", "recall", "facts", "add", "add_turn", "remember"}
             assert not (await client.list_resources()).resources
             for tool, named in (("search", "query"), ("recall", "prompt"), ("ask", "question")):
                 text = await said(client, tool, **{named: "What is my boat called?"})

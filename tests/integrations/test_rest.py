@@ -58,7 +58,9 @@ def test_conversations_are_listed_with_their_turns(served: Served) -> None:
         for day, text in enumerate(said, 1):
             turn = {"role": "user", "text": text, "at": f"2026-04-0{day}", "session": "desk"}
             assert client.post("/turns", json=turn | {"user": "Jan"}).is_success
-        assert client.post("/turns", json=turn | {"text": "Hello."}).is_success
+        hand = {"text": "Hello.", "standing": True}
+        assert client.post("/turns", json=turn | hand).is_success
+        assert client.get("/conversation", params={"session": "desk"}).json()[0]["standing"]
         sessions = client.get("/sessions").json()
         assert [(one["session"], one["user"], one["turns"]) for one in sessions] == [
             ("desk", "Jan", 2),

@@ -114,3 +114,59 @@ def test_a_time_that_nothing_decides_is_not_guessed(text: str) -> None:
 )
 def test_a_number_of_an_invoice_is_no_year(text: str, years: list[str]) -> None:
     assert [period.text for period in periods(text, date(2026, 3, 1))] == years
+
+
+IN_MARCH = date(2026, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("The deadline changed from 12 June to 19 June.", ["2026-06-12", "2026-06-19"]),
+        ("They shifted the exam from April to May.", ["2026-04-01", "2026-05-01"]),
+        ("The flight was cancelled; the new one is on 2 April.", ["2026-04-02"]),
+        ("I've got an April 1 deadline.", ["2026-04-01"]),
+        ("It was postponed from April 2 until May 4.", ["2026-04-02", "2026-05-04"]),
+        ("They brought it forward from 20 March to 10 March.", ["2026-03-20", "2026-03-10"]),
+        ("Rescheduled: 12 June → 19 June.", ["2026-06-12", "2026-06-19"]),
+        ("I'll come on 19 June instead of 12 June.", ["2026-06-19", "2026-06-12"]),
+        ("It is not on 3 June but on 10 June.", ["2026-06-03", "2026-06-10"]),
+        ("We were in Rome from 28 December to 3 January.", ["2025-12-28", "2026-01-03"]),
+        ("The course runs from May 3 to May 5.", ["2026-05-03", "2026-05-05"]),
+        ("It ran from 12 June 2025 to 19 June.", ["2025-06-12", "2025-06-19"]),
+        ("The exam was on 12 June and is now on 19 June.", []),
+        ("The shop is open from Monday to Friday.", []),
+    ],
+)
+def test_dates_that_belong_together_are_resolved_together_or_left_alone(
+    text: str, days: list[str]
+) -> None:
+    assert [str(one.first) for one in periods(text, IN_MARCH)] == days
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We meet on Friday, 5 June 2026.",
+        "We met on 3 June 2025. That 3 June was hot.",
+        "See you tomorrow (6 March 2026).",
+    ],
+)
+def test_nothing_is_told_of_a_time_that_the_text_gives_in_full(text: str) -> None:
+    assert not any(one.is_relative for one in periods(text, IN_MARCH))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Die Frist wurde vom 12. Juni auf den 19. Juni verschoben.",
+        "La fecha cambió del 12 de junio al 19 de junio.",
+        "Le vol est reporté du 12 juin au 19 juin.",
+    ],
+)
+def test_dates_of_other_languages_are_left_alone(text: str) -> None:
+    assert periods(text, IN_MARCH) == []
+
+
+def test_a_longer_time_is_none() -> None:
+    assert periods(f"We met on 3 {' ' * 60} June.", IN_MARCH) == []

@@ -68,22 +68,6 @@ def test_the_context_of_a_turn_counts_as_its_definition_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "share"),
-    [
-        ("Do piers need chains?", turn_ranking.LITTLE),
-        ("What can I do with piers and chains?", 0.0),  # the user's wishes are worth more
-        ("Does the pier need chains?", turn_ranking.LITTLE),
-        ("Does the pier need the chains?", 1.0),
-    ],
-)
-def test_words_that_stand_in_different_turns_are_worth_what_they_name(
-    prompt: str, share: float
-) -> None:
-    rarity = {"need": 5.0, "pier": 4.0, "chain": 4.0}
-    assert PromptTerms(prompt).share(rarity, 5.0, [["pier"], ["chain"]]) == share
-
-
-@pytest.mark.parametrize(
     ("prompt", "expected"),
     [
         ("What did the crane's repairs cost?", [1, 1, 2]),

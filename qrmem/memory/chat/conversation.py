@@ -1,5 +1,6 @@
 """A memory of conversations: stores turns one by one, and finds turns for a prompt."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,6 @@ from qrmem.memory.add_state import IngestState
 from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher, dialog
 from qrmem.retrieval.fragments import FragmentScorer
-from qrmem.retrieval.wishes import wishes
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.normalise import normalise
 from qrmem.text.numbers import counted
@@ -36,6 +36,7 @@ async def add_messages(
     only_new: bool = False,
     user: str,
     extract: bool,
+    standing: bool = False,
 ) -> tuple[list[str], AddReport | None]:
     """Store several turns; return their ids, and a report if anything was done.
 
@@ -66,7 +67,7 @@ async def add_messages(
         spoken = await _news(memory, spoken, user)
     if not spoken and not only_new:
         return [], None
-    turns_kept, report = await _keep(memory, spoken, when, listener, user)
+    turns_kept, report = await _keep(memory, spoken, when, listener, user, standing=standing)
     for message in warnings:
         listener(Event("warning", {"what": "messages", "message": message}))
     if extract:
@@ -112,6 +113,8 @@ async def _keep(
     when: str,
     listener: Listener,
     user: str,
+    *,
+    standing: bool,
 ) -> tuple[list[Turn], AddReport | None]:
     """Store turns, and complete earlier turns after an interruption."""
     turns_kept: list[Turn] = []
@@ -122,7 +125,10 @@ async def _keep(
             last = await last_of(memory)
             numbers = await dialog.free_numbers(memory.store, memory.ns, last, len(said))
             turns = [
-                Turn(turn_id(n), n, m.role, m.text, m.at or when, m.session, m.speaker, user)
+                Turn(
+                    *(turn_id(n), n, m.role, m.text, m.at or when, m.session, m.speaker, user),
+                    standing=standing,
+                )
                 for n, m in zip(numbers, said, strict=True)
             ]
             unfinished = await _unfinished_turns(
@@ -133,9 +139,10 @@ async def _keep(
             new = {turn.id for turn in turns}
             adder = Adder(memory.store, memory.ns, models, listener, new=new, is_chat=True)
             with memory.adding():
-                report = await adder.add(
-                    [dialog.as_document(turn) for turn in [*unfinished, *turns]]
-                )
+                # A long turn is read off the event loop.
+                every = [*unfinished, *turns]
+                documents = await asyncio.to_thread(list, map(dialog.as_document, every))
+                report = await adder.add(documents)
             turns_kept += [turn for turn in turns if turn.id in report.added]
             refused = {id: why for id, index, why in report.problems if index < 0 and id in new}
             answered_for = {*report.added, *refused}
@@ -190,7 +197,7 @@ async def standing(memory: Session, user: str | None) -> list[Turn]:
     await memory.known()
     ids = await memory.store.document_ids(memory.ns, where=where, prefix=TURN)
     standing_turns = await read(memory, await dialog.turn_infos(memory.store, memory.ns, ids))
-    return [replace(turn, text=wishes(turn.text)) for turn in standing_turns]
+    return [replace(turn, text=dialog.wish_of(turn)) for turn in standing_turns]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-"""What a prompt matches in a conversation: turns with scores, wishes, statements, neighbours."""
+"""What a prompt matches in a conversation: turns with scores, wishes, neighbours."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from datetime import date
@@ -15,8 +16,6 @@ _CANDIDATES, _MOST_CANDIDATES = 300, 3_000
 """Least and greatest number of nearest parts by words, and again by vectors."""
 _SHORT = 24
 """Tokens of a short turn with its speaker and time: such turns may fill a large budget alone."""
-_STATED = 300
-"""Number of the last turns in which users state something about themselves."""
 _WIDENED = 150
 """Number of the best turns whose neighbours are considered, too."""
 
@@ -32,12 +31,9 @@ class Matches:
         matching: turns that share a word with the prompt, or are near in meaning.
         then: turns of the time that the prompt names.
         wishes: turns with standing wishes.
-        stated: turns in which users state something about themselves, if the prompt may need them.
-        share: the share of the budget, up to 1; 0 if the prompt is about nothing that was said.
         infos: the documents of all these turns and of neighbours.
         places: the positions of the same turns.
         context: what each of them gets from the turns around it.
-        wish_bonus: what a part with a user's wish gets.
     """
 
     terms: PromptTerms
@@ -46,12 +42,9 @@ class Matches:
     matching: Set[int]
     then: Set[int]
     wishes: Set[int]
-    stated: Set[int]
-    share: float
     infos: Mapping[int, DocumentInfo]
     places: Mapping[int, Place]
     context: Mapping[int, float]
-    wish_bonus: float
 
 
 async def matched(chat: Chat, prompt: str, last: int, tokens: int) -> Matches:
@@ -66,31 +59,25 @@ async def matched(chat: Chat, prompt: str, last: int, tokens: int) -> Matches:
     most = min(max(_CANDIDATES, tokens // _SHORT), _MOST_CANDIDATES)
     only = await only_of(chat)
     today = next((day_of(i.metadata.get("at")) for i in await infos_of(chat, [last])), None)
-    times = [(one.first, one.last) for one in periods(prompt, today)] if today else []
+    named = await asyncio.to_thread(periods, prompt, today) if today else []
+    times = [(one.first, one.last) for one in named]
     terms = PromptTerms(prompt, times)
     then = await said_in(chat, times)
     if terms.is_of_conversation:
         every = range(1, last + 1) if only is None else map(numbered, only)
-        scores, matching, share = turn_ranking.openings(every), set[int](), 1.0
+        scores, matching = turn_ranking.openings(every), set[int]()
     else:
-        scores, matching, share = await _scored(chat, terms, only, most)
+        scores, matching = await _scored(chat, terms, only, most)
     if then:
-        scores_then, matching_then, _ = await _scored(chat, terms, then, most)
+        scores_then, matching_then = await _scored(chat, terms, then, most)
         scores, matching = {**scores_then, **scores}, matching | matching_then
     wishes = await marked(chat, dialog.STANDING_KEY)
-    stated: set[int] = set()
-    if share < 1 and terms.is_of_own_state:
-        # The answer may share no word with the prompt: "I moved to Bergen".
-        share, stated = 1.0, await marked(chat, dialog.STATED_KEY, _STATED)
     best: dict[int, float] = {}
     for (number, _), worth in scores.items():
         best[number] = max(best.get(number, 0.0), worth)
     numbers_then = set(map(numbered, then))
-    infos = await _around(chat, best, {*wishes, *stated, *numbers_then})
+    infos = await _around(chat, best, {*wishes, *numbers_then})
     places = {number: _place(info) for number, info in infos.items()}
-    is_of_then = any(terms.is_within(places[n].day) and places[n].day != today for n in places)
-    if is_of_then or terms.names({place.speaker for place in places.values()}):
-        share = 1.0
     return Matches(
         terms,
         scores,
@@ -98,34 +85,30 @@ async def matched(chat: Chat, prompt: str, last: int, tokens: int) -> Matches:
         matching,
         numbers_then,
         wishes,
-        stated,
-        share,
         infos,
         places,
         context=turn_ranking.in_context(places, best, terms),
-        wish_bonus=turn_ranking.standing_bonus(terms),
     )
 
 
 async def _scored(
     chat: Chat, asked: PromptTerms, only: Collection[str] | None, most: int
-) -> tuple[dict[tuple[int, str], float], set[int], float]:
-    """Return the scores of parts by words and vectors, up to 1 each, and their share of the budget.
+) -> tuple[dict[tuple[int, str], float], set[int]]:
+    """Return the scores of parts by words and vectors, up to 1 each.
 
     Args:
         only: ids of the only documents to use; `None`: all.
         most: nearest parts by words, and again by vectors.
 
     Returns:
-        Scores by a turn's number and a segment's id ("" for a fact of the turn), the numbers of
-        the turns that share a word with the prompt or are near in meaning, and the share.
+        Scores by a turn's number and a segment's id ("" for a fact of the turn), and the
+        numbers of the turns that share a word with the prompt or are near in meaning.
     """
     nearby = await chat.searcher.near(asked.text, most, only)
     scores: dict[tuple[int, str], float] = {}
     matching: set[int] = set()
-    bags = []
     lexical = nearby.lexical * asked.are_shared([entry.terms for entry in nearby.entries])
-    matches = (lexical > 0) | (nearby.cosines >= asked.least_cosine)
+    matches = (lexical > 0) | (nearby.cosines >= turn_ranking.NEAR)
     for entry, words, meaning, is_match in zip(
         nearby.entries,
         lexical.tolist(),
@@ -138,12 +121,8 @@ async def _scored(
             is_fact = not numbered(entry.document_id)
             key = (number, "" if is_fact else entry.id)
             scores[key] = max(scores.get(key, 0.0), words + meaning)
-            bags.append(entry.terms)
             matching |= {number} if is_match else set()
-    question = nearby.question
-    is_near = bool(nearby.cosines.size) and nearby.cosines.max() >= asked.least_cosine
-    share = 1.0 if is_near else asked.share(question.rarity, question.rarest, bags)
-    return scores, matching, share
+    return scores, matching
 
 
 async def _around(

@@ -1,8 +1,10 @@
 """Recall for a prompt in a conversation: the last turns, and parts of others."""
 
+import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 
 from qrmem.llm.parallel import in_batches
 from qrmem.memory.chat.conversation import (
@@ -18,13 +20,8 @@ from qrmem.memory.chat.matches import Matches, day_of, matched
 from qrmem.memory.session import Session
 from qrmem.retrieval import Searcher, dialog, turn_ranking
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
-from qrmem.retrieval.turn_ranking import (
-    LITTLE,
-    STATED,
-    TurnPart,
-    is_stated,
-)
-from qrmem.retrieval.wishes import GENERAL_KEY, first_wishes, is_standing
+from qrmem.retrieval.standing import first_wishes, wish_spans
+from qrmem.retrieval.turn_ranking import STANDING, TurnPart
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.times import periods
 from qrmem.text.words import searched
@@ -98,11 +95,13 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
         query = f"{latest}\n{options.prompt}" if latest else options.prompt
         turns = await _by_fragments(chat, query, last, shown_ids, options.fragments or CHAT)
     else:
-        best, tokens_left = await _best(chat, options.prompt, last, shown_ids, tokens_left)
+        best = await _best(chat, options.prompt, last, shown_ids, tokens_left)
         scores = {turn.id: one for turn, one in best.items() if one >= options.min_score}
         turns = [turn for turn in best if turn.id in scores]
     facts = await _facts(chat, turns)
-    return _Candidates(chat, tuple(recent_turns), turns, scores, facts).within(tokens_left)
+    days = dict(zip(turns, await asyncio.to_thread(list, map(_times, turns)), strict=True))
+    candidates = _Candidates(chat, tuple(recent_turns), turns, scores, facts, days)
+    return candidates.within(tokens_left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ class _Candidates:
         turns: turns that match the prompt, best first.
         scores: scores of these turns by id.
         facts: extracted facts by turn id.
-        days: cache of the meaning of turns' time words.
+        days: the meaning of the turns' time words.
         sizes: cache of turns' sizes in tokens.
     """
 
@@ -123,7 +122,7 @@ class _Candidates:
     turns: Sequence[Turn]
     scores: Mapping[str, float]
     facts: Mapping[str, Sequence[str]]
-    days: dict[Turn, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
+    days: Mapping[Turn, tuple[tuple[str, str, str], ...]]
     sizes: dict[Turn, int] = field(default_factory=dict)
 
     def within(self, left: int) -> Recalled:
@@ -148,17 +147,12 @@ class _Candidates:
             recent=self.recent,
             related=tuple(related),
             tokens=0,
-            times={turn.id: times for turn in related if (times := self._times(turn))},
+            times={turn.id: times for turn in related if (times := self.days[turn])},
             facts={
                 turn.id: tuple(self.facts[turn.id]) for turn in related if turn.id in self.facts
             },
             scores={turn.id: self.scores[turn.id] for turn in related if turn.id in self.scores},
         )
-
-    def _times(self, turn: Turn) -> tuple[tuple[str, str, str], ...]:
-        if turn not in self.days:  # cached, because a turn is measured several times
-            self.days[turn] = _times(turn)
-        return self.days[turn]
 
     def _size(self, turn: Turn) -> int:
         if turn not in self.sizes:  # cached, because a turn is measured several times
@@ -171,91 +165,96 @@ class _Candidates:
             return sum(map(self.chat.count, (turn.text, *turn_facts)))
         if any(turn.id == one.id for one in self.recent):  # it is shown as a message, not as a line
             return 0
-        return self.chat.count("\n".join(related_lines(turn, self._times(turn), turn_facts))) + 1
+        return self.chat.count("\n".join(related_lines(turn, self.days[turn], turn_facts))) + 1
 
 
 async def _best(
     chat: Chat, prompt: str, last: int, known: set[str], tokens: int
-) -> tuple[dict[Turn, float], int]:
+) -> dict[Turn, float]:
     """Return turns for a prompt with their scores, each reduced to its matching parts.
 
-    It returns somewhat more than fits, and how many of the given tokens they may take: few if the
-    prompt may be about nothing that was said.
+    It returns somewhat more than fits.
     """
     found = await matched(chat, prompt, last, tokens)
-    more = 0
-    if found.share < 1:
-        tokens = int(LITTLE * tokens)
-        more = turn_ranking.PART_TOKENS + LINE  # one part may exceed the limit
-    room = tokens // _WISH_SHARE if found.share else tokens
+    room = tokens // _WISH_SHARE
 
     def may_show(number: int) -> bool:
         return turn_id(number) not in known and chat.may_say(number)
 
     first = _first_wishes(found, may_show)[: room // LINE]
-    bound = _bounds(found, last) if found.share else {}
+    bound = _bounds(found, last)
     numbers = sorted(bound, key=lambda n: (-bound[n], -n if n not in found.places else n))
     order = dict.fromkeys([*first, *filter(may_show, numbers)])
     turns, parts = await _up_to(chat, list(order), found.infos, _SPARE * tokens + room)
-    rows, wish_rows = [], []
-    for number, segments in parts.items():
-        for part, is_wish in _rated(found, number, segments):
-            wish_rows += [part] if is_wish and number in first else []
-            rows += [part] if number in bound else []
+    # Long turns are read off the event loop.
+    rated = await asyncio.to_thread(_all_rated, found, parts)
+    rows = [part for part, _ in rated if part.turn in bound]
+    wish_rows = [part for part, is_wish in rated if is_wish and part.turn in first]
     wish_rows.sort(key=lambda part: (first.index(part.turn), part.index))
     before = list(within(chat, turns, parts, wish_rows, room))
-    if not rows:
-        return excerpts(chat, turns, parts, before, tokens - more), tokens
     ordered = turn_ranking.best_first(rows, found.terms, last)
     chosen = await _reranked(chat, prompt, parts, ordered)
     after = (part for part in chosen if part not in before)
-    return excerpts(chat, turns, parts, chain(before, after), tokens - more), tokens
+    return excerpts(chat, turns, parts, chain(before, after), tokens)
 
 
 def _first_wishes(found: Matches, may_show: Callable[[int], bool]) -> list[int]:
     """Return the wishes that go before other turns, in order."""
-    marks = {
-        n: found.infos[n].metadata for n in filter(may_show, found.wishes & found.infos.keys())
-    }
-    if found.terms.is_of_all or not (found.share or found.terms.is_for_oneself):
-        marks = {n: m for n, m in marks.items() if n in found.matching or GENERAL_KEY in m}
-    return first_wishes(marks, {n: found.best[n] for n in found.matching})
+    numbers = set(filter(may_show, found.wishes & found.infos.keys()))
+    if found.terms.is_of_all:
+        numbers &= found.matching
+    return first_wishes(numbers, {n: found.best[n] for n in found.matching})
 
 
 def _bounds(found: Matches, last: int) -> dict[int, float]:
     """Return what a part of each turn gets at most: with more, many wishes would be read."""
     # Other wishes are no context of what matches.
-    others = found.places.keys() - (found.wishes - found.matching - found.stated - found.then)
-    bound = {
-        n: found.best.get(n, 0.0) + found.context[n] + STATED * (n in found.stated) for n in others
-    }
-    wished = (n for n in found.wishes & others if found.places[n].is_users)
-    bound |= {n: bound[n] + found.wish_bonus for n in wished}
+    others = found.places.keys() - (found.wishes - found.matching - found.then)
+    bound = {n: found.best.get(n, 0.0) + found.context[n] + _bonus(found, n) for n in others}
     if found.terms.is_of_all:  # if little matches, the newest turns fill the room
         bound |= {n: 0.0 for n in range(max(1, last - _FAR), last) if n not in found.places}
     return bound
 
 
+def _bonus(found: Matches, number: int) -> float:
+    """Return the bonus for the parts of a turn that state a wish of the user."""
+    is_wanted = number in found.wishes and not found.terms.is_of_all
+    return STANDING if is_wanted and found.places[number].is_users else 0.0
+
+
+def _all_rated(
+    found: Matches, parts: Mapping[int, Sequence[Segment]]
+) -> list[tuple[TurnPart, bool]]:
+    return [one for n, segments in parts.items() for one in _rated(found, n, segments)]
+
+
 def _rated(
     found: Matches, number: int, segments: Sequence[Segment]
 ) -> Iterator[tuple[TurnPart, bool]]:
-    """Yield the parts of a turn that match or say something of their user, or else its first.
+    """Yield the parts of a turn that match or state a wish of their user, or else its first.
 
     Yields:
         Each part with its score, and whether it has a wish.
     """
-    wished = {
-        n for n, one in enumerate(segments) if number in found.wishes and is_standing(one.text)
-    }
-    said = {n for n, one in enumerate(segments) if number in found.stated and is_stated(one.text)}
-    is_users = number in found.places and found.places[number].is_users
+    wished = _wished(found, number, segments)
     own = [found.scores.get((number, one.id), 0.0) for one in segments]
     matching = {place for place, score in enumerate(own) if score} or {0}
     fact_score = found.scores.get((number, ""), 0.0)  # a fact's score counts for its turn
-    for place in sorted(matching | wished | said):
+    for place in sorted(matching | wished):
         score = max(own[place], fact_score) + found.context.get(number, 0.0)
-        score += found.wish_bonus * (is_users and place in wished) + STATED * (place in said)
+        score += _bonus(found, number) if place in wished else 0.0
         yield TurnPart(number, place, score), place in wished
+
+
+def _wished(found: Matches, number: int, segments: Sequence[Segment]) -> set[int]:
+    """Return the positions of a turn's parts that state a wish; all if it was kept as one."""
+    if number not in found.wishes:
+        return set()
+    if dialog.is_kept_as_wish(found.infos[number].metadata):
+        return set(range(len(segments)))
+    spans = wish_spans("".join(one.text for one in segments))
+    ends = list(accumulate(len(one.text) for one in segments))
+    return {bisect_right(ends, start) for start, _ in spans}
 
 
 async def _reranked(
