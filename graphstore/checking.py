@@ -29,6 +29,7 @@ def written_segments(change: ViewUpdate) -> set[str]:
     """Return the ids of the segments that a change adds rows for."""
     segment_ids = {row.segment_id for rows in (change.mentions, change.facts) for row in rows}
     segment_ids.update(question.segment_id for question in change.questions)
+    segment_ids.update(made.segment_id for made in change.edits)
     return segment_ids | change.index.keys() | change.merged.keys()
 
 

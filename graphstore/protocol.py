@@ -35,6 +35,7 @@ from qrmem.graphstore.records import (
     Superseding,
     Titled,
     Unmerged,
+    UserEdit,
     VectorKind,
     Vectors,
     ViewUpdate,
@@ -84,6 +85,7 @@ __all__ = [
     "Superseding",
     "Titled",
     "Unmerged",
+    "UserEdit",
     "VectorKind",
     "Vectors",
     "ViewUpdate",
@@ -137,6 +139,7 @@ class FactStore(Protocol):
         *,
         rebuild: bool = False,
         only_new: bool = False,
+        edits: Sequence[Contribution] = (),
     ) -> None:
         """Write documents and their segments, all or none; replace documents with the same id.
 
@@ -149,6 +152,7 @@ class FactStore(Protocol):
             written: documents with distinct ids, each with its segments.
             rebuild: first delete the old documents, in the same transaction: nothing is kept.
             only_new: replace no document.
+            edits: the user's edits of statements of these segments, to be stored with them.
 
         Raises:
             UsageError: a document has no id, or another document has a segment with the same id.
@@ -186,7 +190,10 @@ class FactStore(Protocol):
         """Return the number of segments in each state of the ledger."""
 
     async def delete_documents(self, ns: str, /, *document_ids: str) -> None:
-        """Delete documents with all that depends on them; blank their words, see `redaction`."""
+        """Delete documents with all that depends on them; blank their words, see `redaction`.
+
+        `NamespaceInfo.turns` becomes at least the highest number of the turns among them.
+        """
 
     async def segments(
         self, ns: str, /, ids: Sequence[str] = (), *, documents: Sequence[str] = ()
@@ -226,6 +233,9 @@ class FactStore(Protocol):
         self, ns: str, /, *document_ids: str, kinds: Sequence[str] = ("extraction", "supplement")
     ) -> Sequence[Contribution]:
         """Return contributions in the order of the ids, then by segment, kind and `asked`."""
+
+    async def edits(self, ns: str, /) -> Sequence[UserEdit]:
+        """Return the user's edits of all statements, by document, segment and `asked`."""
 
     async def override_merge(self, ns: str, /, decision: MergeDecision) -> None:
         """Store a user's decision on two names; it replaces an earlier decision on the pair.

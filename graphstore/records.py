@@ -43,6 +43,7 @@ class NamespaceInfo:
         revision: 0 at first; each applied change, and each replaced or deleted document, raises it.
         importing: token of the import that is filling the namespace; "" if it is complete.
         single: relation types of which an entity has only one at a time, sorted.
+        turns: the highest number of a deleted turn: new turns get higher ones.
     """
 
     name: str
@@ -53,6 +54,7 @@ class NamespaceInfo:
     revision: int = 0
     importing: str = ""
     single: tuple[str, ...] = ()
+    turns: int = 0
 
 
 Places = Mapping[str, Mapping[str, int]]
@@ -147,6 +149,19 @@ class EntityRow:
 
 
 @dataclass(frozen=True, slots=True)
+class UserEdit:
+    """A user's edit of a statement.
+
+    Attributes:
+        user: the user of its document; "" for none.
+        made: the edit, a contribution of its segment.
+    """
+
+    user: str
+    made: Contribution
+
+
+@dataclass(frozen=True, slots=True)
 class ViewUpdate:
     """A new state of the view for some segments, and its effect on names.
 
@@ -169,6 +184,8 @@ class ViewUpdate:
         entities: every entity that is new or has another name or type.
         merged: segment id to a digest of the contributions that its rows come from.
         resolved: keys of names that are no longer stale after this update.
+        edits: the user's edits of statements that the rows contain, to be stored with them.
+        decisions: the user's decisions on names that `names` follows; see `override_merge`.
     """
 
     clear: Sequence[str] = ()
@@ -180,6 +197,8 @@ class ViewUpdate:
     entities: Sequence[EntityRow] = ()
     merged: Mapping[str, str] = field(default_factory=dict)
     resolved: Sequence[str] = ()
+    edits: Sequence[Contribution] = ()
+    decisions: Sequence[MergeDecision] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +213,9 @@ class Unmerged:
         stale: key of each name to resolve again, to its former entity. A name may no longer exist,
             as its last mention is deleted with its segment.
         decisions: the user's merge decisions, sorted by names.
+        edits: all edits of the namespace, as `FactStore.edits` returns them.
         said_at: document id to its date (`qrmem.text.dates.said_at`), if it has one.
+        users: document id to its user, if it has one.
     """
 
     revision: int
@@ -203,7 +224,9 @@ class Unmerged:
     merged: Mapping[str, str]
     stale: Mapping[str, str]
     decisions: Sequence[MergeDecision]
+    edits: Sequence[UserEdit] = ()
     said_at: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

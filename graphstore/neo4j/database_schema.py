@@ -98,6 +98,8 @@ STATEMENTS = (
     " ON EACH [n.text, n.name, n.description]"
     " OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}}",
     "CREATE INDEX qrmem_entity_name IF NOT EXISTS FOR (e:Entity) ON (e.ns, e.name)",
+    "CREATE INDEX qrmem_contribution_kind IF NOT EXISTS FOR (c:QrmemContribution)"
+    " ON (c.ns, c.kind)",
     "CREATE INDEX qrmem_trail_created IF NOT EXISTS FOR (t:Trail) ON (t.ns, t.created, t.arrival)",
 )
 

@@ -202,6 +202,7 @@ class Neo4jStore:
     ledger = _reads(stored_facts.ledger)
     record = _writes(stored_facts.record)
     contributions = _reads(stored_facts.contributions)
+    edits = _reads(stored_facts.edits)
     override_merge = _writes(stored_facts.override_merge)
 
     async def clear_view(self, ns: str) -> None:

@@ -17,10 +17,12 @@ from qrmem.graphstore.neo4j import full_text, runs, vectors, view_writes
 from qrmem.graphstore.neo4j.connection import Connection, Properties, Work
 from qrmem.graphstore.neo4j.database_schema import LABELS, VIEW_LABELS
 from qrmem.graphstore.neo4j.keys import full, in_order, numbered, short
+from qrmem.graphstore.neo4j.stored_facts import contribution_rows
 from qrmem.graphstore.protocol import NamespaceInfo, relation_key
 from qrmem.graphstore.redaction import Removal
-from qrmem.types import Document, DocumentInfo, MetaValue, Part, Scalar, Segment
+from qrmem.types import Contribution, Document, DocumentInfo, MetaValue, Part, Scalar, Segment
 from qrmem.types.documents import RANGES, Conditions, Where, conditions
+from qrmem.types.turns import highest_turn
 
 _BOUNDS = {"<": "below", "<=": "most", ">": "above", ">=": "least"}
 """Names of a range's bounds in a statement."""
@@ -34,7 +36,10 @@ async def namespaces(work: Work) -> list[str]:
 async def namespace(work: Work) -> NamespaceInfo | None:
     """Return the properties with which a namespace was made."""
     row = await work.row("namespaces.get")
-    return replace(NamespaceInfo(*row[:-1]), single=tuple(row[-1])) if row else None
+    if row is None:
+        return None
+    *rest, single, turns = row
+    return replace(NamespaceInfo(*rest), single=tuple(single), turns=turns)
 
 
 async def create_namespace(work: Work, info: NamespaceInfo) -> NamespaceInfo:
@@ -47,6 +52,7 @@ async def create_namespace(work: Work, info: NamespaceInfo) -> NamespaceInfo:
         "dimension": info.dimension,
         "importing": info.importing,
         "single_types": list(info.single),
+        "turns": info.turns,
     }
     await work.run("namespaces.create", properties=properties)
     info_made = await namespace(work)
@@ -67,6 +73,7 @@ async def put_documents(
     *,
     rebuild: bool = False,
     only_new: bool = False,
+    edits: Sequence[Contribution] = (),
 ) -> None:
     """Write documents and their segments; delete everything that depends on replaced segments."""
     await work.lock()
@@ -103,6 +110,7 @@ async def put_documents(
             ),
             ("stored_documents.unchain", sorted(there)),
             ("stored_documents.chain", _chained(documents_checked)),
+            ("stored_facts.put_contributions", contribution_rows(edits)),
             ("namespaces.raise_revision", [1] if there else []),
         ]
     )
@@ -267,6 +275,9 @@ async def delete_documents(work: Work, *document_ids: str) -> None:
     segment_keys = {
         segment for (segment,) in await work.each("stored_documents.segment_ids", there)
     }
+    turns = highest_turn((info.id, info.metadata) for info in await documents(work, document_ids))
+    if turns:
+        await work.run("namespaces.raise_turns", turns=turns)
     await drop_segments(work, segment_keys)
     await work.together(
         [

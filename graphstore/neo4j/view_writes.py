@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_change, used_names, written_segments
-from qrmem.graphstore.neo4j import edges, full_text
+from qrmem.graphstore.neo4j import edges, full_text, stored_facts
 from qrmem.graphstore.neo4j.connection import Properties, Step, Work
 from qrmem.graphstore.neo4j.database_schema import entity_labels
 from qrmem.graphstore.neo4j.edges import Pair, own_properties
@@ -86,6 +86,7 @@ async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
     current = await work.lock()
     if current != revision:
         raise StoreConflict(f"namespace {work.ns!r} changed meanwhile; try again")
+    await stored_facts.put_decisions(work, change.decisions)
     segments = shortened(written_segments(change).union(change.clear))
     before = await _before(work, segments)
     cleared = before.keys() & set(map(short, change.clear))
@@ -122,6 +123,7 @@ async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
                 {key: segment_before.title for key, segment_before in before.items()},
             ),
             ("view_writes.put_digests", _digest_rows(change)),
+            ("stored_facts.put_contributions", stored_facts.contribution_rows(change.edits)),
             ("view_writes.resolve", sorted(map(short, change.resolved))),
             ("namespaces.raise_revision", [1]),
         ]

@@ -16,7 +16,7 @@ from qrmem.graphstore.codec import dumps
 from qrmem.graphstore.sqlite.database_schema import USUAL
 from qrmem.graphstore.sqlite.lookup import rows_in
 from qrmem.text.names import split_key
-from qrmem.types import Properties
+from qrmem.types import Contribution, Properties
 
 _RAW = -zlib.MAX_WBITS  # without header and checksum: damage would be in SQLite's pages
 
@@ -38,6 +38,24 @@ def packed(record: str, text: str) -> bytes:
 def unpacked(body: bytes, text: str) -> str:
     """Return the record that `packed` compressed with this text."""
     return zlib.decompressobj(_RAW, zdict=_bytes(text)).decompress(body).decode()
+
+
+def put_contributions(db: sqlite3.Connection, made: Sequence[tuple[int, Contribution]]) -> None:
+    """Write contributions, each with the number of its segment."""
+    text_of = texts(db, {segment for segment, _ in made})
+    db.executemany(
+        "INSERT INTO contribution (segment, kind, asked, body) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET body = excluded.body",
+        (
+            (
+                segment,
+                c.kind,
+                asked_kept(c.asked),
+                packed(dumps(c), text_of[segment]),
+            )
+            for segment, c in made
+        ),
+    )
 
 
 def asked_kept(questions: Sequence[str]) -> int:

@@ -56,17 +56,23 @@ def _columns(*places: tuple[str, str]) -> Callable[[sqlite3.Connection], None]:
     return work
 
 
+def _edits_and_turns(db: sqlite3.Connection) -> None:
+    db.execute("ALTER TABLE namespace ADD COLUMN turns INTEGER NOT NULL DEFAULT 0")
+    db.execute("CREATE INDEX contribution_edit ON contribution (segment) WHERE kind = 'edit'")
+
+
 MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {
     7: _columns(*(("fact", name) for name in ("said_at", "valid_from", "valid_until"))),
     8: _columns(("fact", "type"), ("fact", "properties"), ("mention", "properties")),
     9: _one_index,
     10: _columns(("namespace", "single")),
+    11: _edits_and_turns,
 }
 """Migration from each version to the next one."""
 
 
 APPLICATION_ID = 0x71724D65  # "qrMe"; tells our files from other SQLite files
-VERSION = 11
+VERSION = 12
 
 SCHEMA = """
     CREATE TABLE namespace (
@@ -74,10 +80,12 @@ SCHEMA = """
         segment_tokens INTEGER NOT NULL, embedder TEXT NOT NULL, dimension INTEGER NOT NULL,
         revision INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0,
         terms INTEGER NOT NULL DEFAULT 0, vectors TEXT NOT NULL DEFAULT '',
-        importing TEXT NOT NULL DEFAULT '', single TEXT NOT NULL DEFAULT '');
+        importing TEXT NOT NULL DEFAULT '', single TEXT NOT NULL DEFAULT '',
+        turns INTEGER NOT NULL DEFAULT 0);
     -- indexed, terms: number of segments in the full-text index, and of the terms in them;
     -- vectors: changes when vectors are deleted; a copy with another value is stale
     -- single: relation types that an entity has one of at a time, with spaces between them
+    -- turns: the highest number of a deleted turn
     -- text: NULL if it equals the segments' texts, joined
     CREATE TABLE document (
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE,
@@ -106,6 +114,7 @@ SCHEMA = """
         segment INTEGER NOT NULL REFERENCES segment ON DELETE CASCADE, kind TEXT NOT NULL,
         asked INTEGER NOT NULL, body BLOB NOT NULL,
         PRIMARY KEY (segment, kind, asked)) WITHOUT ROWID;
+    CREATE INDEX contribution_edit ON contribution (segment) WHERE kind = 'edit';
     CREATE TABLE decision (
         ns INTEGER NOT NULL REFERENCES namespace ON DELETE CASCADE, first TEXT NOT NULL,
         second TEXT NOT NULL, same INTEGER NOT NULL, PRIMARY KEY (ns, first, second)) WITHOUT ROWID;

@@ -138,6 +138,7 @@ class SqliteStore:
     ledger = _reads(stored_facts.ledger)
     record = _writes(stored_facts.record)
     contributions = _reads(stored_facts.contributions)
+    edits = _reads(stored_facts.edits)
     override_merge = _writes(stored_facts.override_merge)
 
     apply = _writes(view_writes.apply)

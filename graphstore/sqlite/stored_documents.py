@@ -21,9 +21,11 @@ from qrmem.graphstore.sqlite.lookup import (
     required_namespace,
     rows_in,
     rows_of_documents,
+    segment_numbers,
 )
-from qrmem.types import Document, DocumentInfo, Part, Segment
+from qrmem.types import Contribution, Document, DocumentInfo, Part, Segment
 from qrmem.types.documents import RANGES, Where, conditions
+from qrmem.types.turns import highest_turn
 
 _SEGMENT = """
     SELECT s.id, d.id, s.idx, s.start, s."end", p.text, s.tokens, s.part
@@ -58,21 +60,24 @@ def namespace(db: sqlite3.Connection, ns: str) -> NamespaceInfo | None:
     """Return the properties with which a namespace was made."""
     row = db.execute(
         "SELECT name, tokenizer, segment_tokens, embedder, dimension, revision, importing,"
-        " single FROM namespace WHERE name = ?",
+        " single, turns FROM namespace WHERE name = ?",
         (ns,),
     ).fetchone()
-    return replace(NamespaceInfo(*row[:-1]), single=tuple(row[-1].split())) if row else None
+    if row is None:
+        return None
+    *rest, single, turns = row
+    return replace(NamespaceInfo(*rest), single=tuple(single.split()), turns=turns)
 
 
 def create_namespace(db: sqlite3.Connection, ns: str, info: NamespaceInfo) -> NamespaceInfo:
     """Make a namespace unless it exists; return its properties."""
     db.execute(
         "INSERT INTO namespace"
-        " (name, tokenizer, segment_tokens, embedder, dimension, importing, single)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        " (name, tokenizer, segment_tokens, embedder, dimension, importing, single, turns)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (
             *(ns, info.tokenizer, info.segment_tokens, info.embedder, info.dimension),
-            *(info.importing, " ".join(info.single)),
+            *(info.importing, " ".join(info.single), info.turns),
         ),
     )
     info_made = namespace(db, ns)
@@ -103,6 +108,7 @@ def put_documents(
     *,
     rebuild: bool = False,
     only_new: bool = False,
+    edits: Sequence[Contribution] = (),
 ) -> None:
     """Write documents and their segments; delete everything that depends on replaced segments."""
     number = required_namespace(db, ns)
@@ -116,6 +122,8 @@ def put_documents(
     removal.drop_segments(db, number, _segments_gone(db, number, documents_checked))
     for id_, document, segments in documents_checked:
         _put(db, number, id_, document, segments)
+    numbers = segment_numbers(db, number, {made.segment_id for made in edits})
+    compression.put_contributions(db, [(numbers[made.segment_id], made) for made in edits])
 
 
 def _segments_gone(
@@ -335,6 +343,10 @@ def delete_documents(db: sqlite3.Connection, ns: str, *document_ids: str) -> Non
     """Remove documents with everything that depends on them; unknown ids are ignored."""
     number = namespace_number(db, ns)
     documents = _numbers(db, number, document_ids)
+    sql = "SELECT id, metadata FROM document WHERE num IN ({})"
+    given = rows_in(db, sql, documents)
+    turns = highest_turn((id_, json.loads(metadata)) for id_, metadata in given)
+    db.execute("UPDATE namespace SET turns = max(turns, ?) WHERE num = ?", (turns, number))
     sql = "SELECT id, num FROM segment WHERE document IN ({})"
     removal.drop_segments(db, number, dict(rows_in(db, sql, documents)))
     execute_in(db, "DELETE FROM document WHERE num IN ({})", documents)

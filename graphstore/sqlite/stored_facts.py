@@ -8,11 +8,10 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from qrmem.errors import NotFound
-from qrmem.graphstore.codec import dumps, loads
-from qrmem.graphstore.protocol import MERGED, Unmerged
+from qrmem.graphstore.codec import loads
+from qrmem.graphstore.protocol import MERGED, Unmerged, UserEdit
 from qrmem.graphstore.sqlite import compression, stored_documents, view_writes
 from qrmem.graphstore.sqlite.lookup import (
-    key_range,
     namespace_number,
     required_namespace,
     rows_of_documents,
@@ -20,8 +19,8 @@ from qrmem.graphstore.sqlite.lookup import (
 )
 from qrmem.graphstore.sqlite.runs import add_calls
 from qrmem.text.dates import said_at
-from qrmem.text.names import meant_name
 from qrmem.types import CallRecord, Contribution, LedgerRow, MergeDecision
+from qrmem.types.turns import user_of
 
 _LEDGER = """
     SELECT s.id, coalesce(l.state, 'pending'), coalesce(l.reason, ''), coalesce(l.reasoner, ''),
@@ -49,21 +48,7 @@ def record(
         "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)",
         ((numbers[r.segment_id], r.state, r.reason, r.reasoner) for r, _ in rows),
     )
-    contribution_rows = [(numbers[c.segment_id], c) for _, c in rows if c]
-    texts = compression.texts(db, {segment for segment, _ in contribution_rows})
-    db.executemany(
-        "INSERT INTO contribution (segment, kind, asked, body) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET body = excluded.body",
-        (
-            (
-                segment,
-                c.kind,
-                compression.asked_kept(c.asked),
-                compression.packed(dumps(c), texts[segment]),
-            )
-            for segment, c in contribution_rows
-        ),
-    )
+    compression.put_contributions(db, [(numbers[c.segment_id], c) for _, c in rows if c])
     add_calls(db, number, calls)
     db.executemany(
         "UPDATE document SET summary = ? WHERE ns = ? AND id = ?",
@@ -108,6 +93,24 @@ def contributions(
     ]
 
 
+def edits(db: sqlite3.Connection, ns: str) -> list[UserEdit]:
+    """Return the user's edits of all statements, by document, segment and `asked`."""
+    rows = db.execute(
+        "SELECT d.id, s.idx, d.metadata, c.body, p.text FROM contribution c"
+        " INDEXED BY contribution_edit CROSS JOIN segment s ON s.num = c.segment"
+        " CROSS JOIN passage p ON p.segment = s.num CROSS JOIN document d ON d.num = s.document"
+        " WHERE c.kind = 'edit' AND s.ns = ?",
+        (namespace_number(db, ns),),
+    )
+    placed_edits = [
+        ((document_id, index), UserEdit(user_of(json.loads(metadata)), made))
+        for document_id, index, metadata, body, text in rows
+        for made in [loads(compression.unpacked(body, text), Contribution)]
+    ]
+    placed_edits.sort(key=lambda pair: (pair[0], pair[1].made.asked))
+    return [edit for _, edit in placed_edits]
+
+
 def unmerged(db: sqlite3.Connection, ns: str, *document_ids: str) -> Unmerged:
     """Return the unmerged segments of some documents, and what else a merge needs."""
     info = stored_documents.namespace(db, ns)
@@ -115,9 +118,12 @@ def unmerged(db: sqlite3.Connection, ns: str, *document_ids: str) -> Unmerged:
         "SELECT name, entity FROM stale WHERE ns = ? ORDER BY name", (namespace_number(db, ns),)
     )
     rows = ledger(db, ns, *document_ids) if document_ids else []
-    dated = rows_of_documents(
-        db, ns, document_ids, "SELECT id, metadata FROM document WHERE num = ?"
-    )
+    described = {
+        id_: json.loads(text)
+        for id_, text in rows_of_documents(
+            db, ns, document_ids, "SELECT id, metadata FROM document WHERE num = ?"
+        )
+    }
     return Unmerged(
         revision=info.revision if info else 0,
         segments=stored_documents.segments(db, ns, documents=document_ids),
@@ -125,23 +131,16 @@ def unmerged(db: sqlite3.Connection, ns: str, *document_ids: str) -> Unmerged:
         merged={row.segment_id: row.merged for row in rows if row.merged},
         stale=dict(stale.fetchall()),
         decisions=_decisions(db, ns),
-        said_at={id_: at for id_, text in dated if (at := said_at(json.loads(text)))},
+        edits=edits(db, ns),
+        said_at={id_: at for id_, given in described.items() if (at := said_at(given))},
+        users={id_: user for id_, given in described.items() if (user := user_of(given))},
     )
 
 
 def override_merge(db: sqlite3.Connection, ns: str, decision: MergeDecision) -> None:
     """Store a user's decision on two names, and mark both to be resolved again."""
     number = required_namespace(db, ns)
-    first, second = sorted((decision.first, decision.second))
-    db.execute(
-        "INSERT OR REPLACE INTO decision VALUES (?, ?, ?, ?)",
-        (number, first, second, decision.same),
-    )
-    db.executemany(
-        "INSERT OR IGNORE INTO stale SELECT n.ns, n.key, e.key FROM name n CROSS JOIN entity e"
-        " ON e.num = n.entity WHERE n.ns = ? AND n.key >= ? AND n.key < ?",
-        ((number, *key_range(meant_name(name))) for name in (first, second)),
-    )
+    view_writes.put_decisions(db, number, [decision])
     view_writes.raise_revision(db, number)
 
 

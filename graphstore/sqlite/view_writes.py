@@ -13,6 +13,7 @@ from qrmem.graphstore.sqlite import compression, full_text
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
     execute_in,
+    key_range,
     name_numbers,
     next_number,
     pick,
@@ -21,7 +22,8 @@ from qrmem.graphstore.sqlite.lookup import (
     segment_numbers,
 )
 from qrmem.text.blocks import blocks_of
-from qrmem.types import Question
+from qrmem.text.names import meant_name
+from qrmem.types import MergeDecision, Question
 
 _MENTIONS = (
     "SELECT m.name, m.forms, n.key, m.segment FROM mention m CROSS JOIN name n ON n.num = m.name"
@@ -62,6 +64,7 @@ def apply(
     segment_ids = written_segments(change)
     segments = segment_numbers(db, number, segment_ids.union(change.clear))
     check_known("segment", segment_ids, segments)
+    put_decisions(db, number, change.decisions)
     names = _put_names(db, number, change, touched)
     clear(db, number, {segments[id_] for id_ in change.clear if id_ in segments}, touched)
     _put_mentions(db, change.mentions, segments, names, touched)
@@ -75,10 +78,27 @@ def apply(
         ((segments[id_], digest) for id_, digest in change.merged.items()),
     )
     settle(db, number, touched)
+    edited = [(segments[made.segment_id], made) for made in change.edits]
+    compression.put_contributions(db, edited)
     db.executemany(
         "DELETE FROM stale WHERE ns = ? AND name = ?", ((number, key) for key in change.resolved)
     )
     return raise_revision(db, number)
+
+
+def put_decisions(db: sqlite3.Connection, ns: int, decisions: Iterable[MergeDecision]) -> None:
+    """Store a user's decisions on pairs of names, and mark the names to be resolved again."""
+    for decision in decisions:
+        first, second = sorted((decision.first, decision.second))
+        db.execute(
+            "INSERT OR REPLACE INTO decision VALUES (?, ?, ?, ?)",
+            (ns, first, second, decision.same),
+        )
+        db.executemany(
+            "INSERT OR IGNORE INTO stale SELECT n.ns, n.key, e.key FROM name n CROSS JOIN entity e"
+            " ON e.num = n.entity WHERE n.ns = ? AND n.key >= ? AND n.key < ?",
+            ((ns, *key_range(meant_name(name))) for name in (first, second)),
+        )
 
 
 def clear_view(db: sqlite3.Connection, ns: str) -> None:

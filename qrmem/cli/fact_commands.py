@@ -34,6 +34,11 @@ def add_facts(commands: Any, common: Callable[..., Iterable[Any]]) -> None:
         action="store_true",
         help="also statements that are no longer true, or not yet",
     )
+    facts.add_argument(
+        "--deleted",
+        action="store_true",
+        help="the statements that were deleted by hand; restore-fact undoes a deletion",
+    )
     facts.add_argument("--limit", type=int, default=20, metavar="N", help="maximum number of rows")
     judge = commands.add_parser(
         "judge-facts",
@@ -87,6 +92,7 @@ async def facts(arguments: Namespace) -> int:
             user=arguments.user or "",
             as_of=arguments.as_of or "",
             superseded=arguments.superseded,
+            deleted=arguments.deleted,
         )
     return output.print_result(arguments, result, fact_lines(result, arguments.limit))
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from qrmem.extraction import vocabulary as voc
 from qrmem.text.boilerplate import is_said
-from qrmem.text.spelling import MARKS
+from qrmem.text.spelling import INVISIBLE, MARKS
 
 _U = voc.UPPER
-_M = rf"(?:[{MARKS}]+[^\W_]*)*"
-"""Combining marks within a word in NFD form."""
+_M = rf"(?:[{MARKS}{INVISIBLE}]+[^\W_]*)*"
+"""Combining marks within a word in NFD form, and invisible signs."""
 _ABBREVIATED = "|".join(sorted(voc.ABBREVIATED_TITLES, key=len, reverse=True))
 _TOKEN = re.compile(
     rf"(?<![^\W_])(?:(?:{_ABBREVIATED})\.(?!\w)"

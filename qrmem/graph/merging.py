@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, takewhile, zip_longest
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -21,7 +21,16 @@ from qrmem.errors import StoreConflict
 from qrmem.graph.affected_names import AffectedNames, parents_of
 from qrmem.graph.name_people import NameUse
 from qrmem.graph.resolution import Resolution, candidates_of, resolution_of, summed
-from qrmem.graph.view_rows import Rows, change_of, forms_of, readings, rows_of, uses_of
+from qrmem.graph.view_rows import (
+    Deletions,
+    Read,
+    Rows,
+    change_of,
+    forms_of,
+    readings,
+    rows_of,
+    uses_of,
+)
 from qrmem.graphstore.protocol import (
     EntityRow,
     GraphStore,
@@ -32,8 +41,8 @@ from qrmem.graphstore.protocol import (
 )
 from qrmem.graphstore.records import Places
 from qrmem.llm.parallel import in_batches
-from qrmem.text.names import split_key
-from qrmem.types import Merge, MergeDecision, Segment
+from qrmem.text.names import meant_name, split_key
+from qrmem.types import Contribution, Merge, MergeDecision, Segment
 from qrmem.types.turns import scope_of
 
 T = TypeVar("T")
@@ -103,18 +112,74 @@ async def merge_documents(
     return count_merged
 
 
-async def refresh_names(store: GraphStore, ns: str, *, similar: Similar | None = None) -> None:
-    """Resolve stale names: after a merge, a deletion or a user's decision.
+async def edit_statements(
+    store: GraphStore,
+    ns: str,
+    document_ids: Sequence[str],
+    edits_of: Callable[[Sequence[Read], Mapping[str, str]], Iterable[Contribution]],
+) -> None:
+    """Store a user's edits of statements with the rows that they change, in one transaction.
 
     Args:
         store: the store.
         ns: the namespace.
+        document_ids: the documents with the statements.
+        edits_of: returns the edits, from the segments and the users of the documents.
+
+    Raises:
+        StoreConflict: other writers changed the namespace repeatedly.
+    """
+
+    async def edit() -> None:
+        found = await store.unmerged(ns, *document_ids)
+        reads = readings(found.segments, found.contributions, found.said_at)
+        edits: dict[str, list[Contribution]] = defaultdict(list)
+        for made in edits_of(reads, found.users):
+            edits[made.segment_id].append(made)
+        rows = Rows()
+        for read in reads:
+            if read.segment.id in edits:
+                rows.add(rows_of(read.with_edits(edits[read.segment.id])))
+                rows.edits.extend(edits[read.segment.id])
+        # No name and no mention changes: none becomes stale.
+        resolved = {row.name for row in rows.mentions} - found.stale.keys()
+        change = replace(change_of(rows, list(edits)), resolved=sorted(resolved))
+        if edits:
+            await store.apply(ns, found.revision, change)
+
+    await merge_documents(store, ns, document_ids)
+    await _retried(store, edit)
+
+
+async def override_merge(
+    store: GraphStore, ns: str, decision: MergeDecision, *, similar: Similar | None = None
+) -> None:
+    """Store a user's decision on two names with the entities that it changes.
+
+    Args:
         similar: as in `merge_documents`.
 
     Raises:
         StoreConflict: other writers changed the namespace repeatedly.
     """
-    await _retried(store, partial(_refreshed, store, ns, similar))
+    await _retried(store, partial(_refreshed, store, ns, similar, decision))
+
+
+async def refresh_names(
+    store: GraphStore, ns: str, *, similar: Similar | None = None, attempts: int = _ATTEMPTS
+) -> None:
+    """Resolve stale names: after a merge or a deletion.
+
+    Args:
+        store: the store.
+        ns: the namespace.
+        similar: as in `merge_documents`.
+        attempts: how often it is tried while other writers change the namespace.
+
+    Raises:
+        StoreConflict: other writers changed the namespace repeatedly.
+    """
+    await _retried(store, partial(_refreshed, store, ns, similar), attempts)
 
 
 async def current_merges(
@@ -190,12 +255,15 @@ async def _unmerged(found: Unmerged, limit: int) -> tuple[Rows, list[str], bool]
     """Return missing rows, the segments whose rows they replace, and whether these are all."""
     rows = Rows()
     replaced: list[str] = []
+    deletions = Deletions(found.edits)
     for n, read in enumerate(readings(found.segments, found.contributions, found.said_at)):
         before = found.merged.get(read.segment.id)
         if before is None or before != read.digest:
             if len(rows.merged) == limit:
                 return rows, replaced, False
-            rows.add(rows_of(read))
+            again = deletions.again_in(read, found.users.get(read.segment.document_id, ""))
+            rows.add(rows_of(read.with_edits(again)))
+            rows.edits.extend(again)
             replaced += [] if before is None else [read.segment.id]
         if n % _BREATH == _BREATH - 1:
             await asyncio.sleep(0)
@@ -226,20 +294,30 @@ async def _resolved(store: GraphStore, ns: str, rows: Rows, found: Unmerged) -> 
 # --- names ---------------------------------------------------------------------------------------
 
 
-async def _refreshed(store: GraphStore, ns: str, similar: Similar | None) -> None:
+async def _refreshed(
+    store: GraphStore, ns: str, similar: Similar | None, made: MergeDecision | None = None
+) -> None:
     now = await store.unmerged(ns)
+    decisions, stale = now.decisions, dict(now.stale)
+    if made is not None:
+        others = (one for one in decisions if (one.first, one.second) != (made.first, made.second))
+        decisions = sorted((*others, made), key=attrgetter("first", "second"))
+        decided = NameFilter(norms={meant_name(made.first), meant_name(made.second)})
+        stale = {row.key: row.entity for row in await store.names(ns, decided)} | stale
+    updates: list[ViewUpdate] = []
     if similar is not None:
         names = await store.names(ns)
-        before = {row.key: row for row in names}
-        resolved = await _resolve(store, ns, names, now.decisions, similar)
-    elif now.stale:
-        affected = AffectedNames(store, ns, now.decisions)
-        await affected.take(now.stale)
-        before, resolved = affected.names, affected.resolution()
-    else:
-        return
+        found = await _resolve(store, ns, names, decisions, similar)
+        updates += _updates(*_renamed({row.key: row for row in names}, found), stale)
+    elif stale:
+        affected = AffectedNames(store, ns, decisions)
+        await affected.take(stale)
+        updates += _updates(*_renamed(affected.names, affected.resolution()), stale)
+    if made is not None:  # what a later update resolves stays stale until then
+        first = updates[0] if updates else ViewUpdate()
+        updates[:1] = [replace(first, decisions=[made])]
     revision = now.revision
-    for change in _updates(*_renamed(before, resolved), now.stale):
+    for change in updates:
         revision = await store.apply(ns, revision, change)
 
 
@@ -305,9 +383,11 @@ def _renamed(
     return moved, [row for key, row in found.entities.items() if stored_rows.get(key) != row]
 
 
-async def _retried(store: GraphStore, work: Callable[[], Awaitable[T]]) -> T:
+async def _retried(
+    store: GraphStore, work: Callable[[], Awaitable[T]], attempts: int = _ATTEMPTS
+) -> T:
     """Change the view under a lock of this process; retry after writes of other processes."""
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(attempts):
         try:
             async with _TURNS.setdefault(store, asyncio.Lock()):
                 return await work()

@@ -19,6 +19,7 @@ from qrmem.graphstore.protocol import (
     EntityRow,
     FactRow,
     MentionRow,
+    UserEdit,
     ViewUpdate,
 )
 from qrmem.text.dates import Validity, has_bounds, is_backwards, is_date, stated_validity
@@ -41,7 +42,7 @@ VERSION = 6
 _OWN = "type", "properties"
 _MENTION = attrgetter(*(one.name for one in fields(Mention) if one.name != "properties"))
 _STATEMENT = attrgetter(*(one.name for one in fields(Statement) if one.name not in _OWN))
-_LISTED = "mentions", "statements", "left_out"
+_LISTED = "mentions", "statements", "left_out", "type"
 _REST = attrgetter(*(one.name for one in fields(Contribution) if one.name not in _LISTED))
 
 
@@ -54,6 +55,7 @@ class Rows:
     questions: list[Question] = field(default_factory=list)
     index: dict[str, Mapping[str, int]] = field(default_factory=dict)
     merged: dict[str, str] = field(default_factory=dict)
+    edits: list[Contribution] = field(default_factory=list)
 
     def add(self, other: "Rows") -> None:
         """Add the rows of other segments."""
@@ -62,6 +64,7 @@ class Rows:
         self.questions.extend(other.questions)
         self.index.update(other.index)
         self.merged.update(other.merged)
+        self.edits.extend(other.edits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,11 @@ class Read:
     accepted: tuple[str, ...] = ()
     edits: tuple[Contribution, ...] = ()
     said_at: str = ""
+
+    def with_edits(self, edits: Iterable[Contribution]) -> "Read":
+        """Return the segment with further edits, or with others of the same statements."""
+        by_asked = {edit.asked: edit for edit in (*self.edits, *edits)}
+        return replace(self, edits=tuple(by_asked[asked] for asked in sorted(by_asked)))
 
     @property
     def digest(self) -> str:
@@ -187,6 +195,51 @@ def rows_of(read: Read) -> Rows:
         index={segment.id: Counter(terms(segment.text))},
         merged={segment.id: read.digest},
     )
+
+
+class Deletions:
+    """The statements that users deleted by hand; they hold for equal statements of other segments.
+
+    Statements are equal if their ends are, and their words in one normal form, or their types. A
+    deletion in a user's document holds for this user's documents, any other for all.
+    """
+
+    def __init__(self, edits: Iterable[UserEdit]) -> None:
+        self._said = {
+            (edit.user, said)
+            for edit in edits
+            if not edit.made.statements and len(edit.made.asked) == 3
+            for said in said_by(*edit.made.asked, edit.made.type)
+        }
+
+    def again_in(self, read: Read, user: str) -> list[Contribution]:
+        """Return the deletions of the statements that a segment says again, but for edited ones."""
+        if not self._said:
+            return []
+        edited = {edit.asked for edit in read.edits}
+        return [
+            deletion_of(row)
+            for row in rows_of(replace(read, edits=())).facts
+            if asked_of(row) not in edited
+            for said in [said_by(*asked_of(row), row.type)]
+            if any((of, one) in self._said for of in {"", user} for one in said)
+        ]
+
+
+def said_by(head: str, tail: str, description: str, type: str) -> set[tuple[str, ...]]:
+    """Return the normal forms of a statement by its words and by its type, if it has one."""
+    words = normalise_name(description) or description
+    return {(head, tail, "", words), *([(head, tail, type)] if type else [])}
+
+
+def asked_of(row: FactRow) -> tuple[str, str, str]:
+    """Return the key by which an edit identifies a statement that nobody edited."""
+    return statement_key(row.head, row.tail, row.description)
+
+
+def deletion_of(row: FactRow) -> Contribution:
+    """Return the edit that deletes a statement, given as it was extracted."""
+    return Contribution(row.segment_id, "edit", asked=asked_of(row), type=row.type)
 
 
 def statement_key(head: str, tail: str, description: str) -> tuple[str, str, str]:
@@ -407,6 +460,7 @@ def change_of(
         questions=rows.questions,
         index=rows.index,
         merged=rows.merged,
+        edits=rows.edits,
         names=names or {},
         entities=entities,
     )

@@ -223,16 +223,21 @@ class Toolset:
         name = _require_text(name, "name")
         return entity_text(await self._memory.entity(name, as_of=as_of))
 
-    async def list_facts(self, name: str = "", as_of: str = "", superseded: bool = False) -> str:
+    async def list_facts(
+        self, name: str = "", as_of: str = "", superseded: bool = False, deleted: bool = False
+    ) -> str:
         """List facts, each with its id, times, source and quotation.
 
         Args:
             name: a person, place or thing; empty for all.
             as_of: facts true on this date, such as 2026-05-03, 2026-05 or 2026; empty for now.
             superseded: also facts that are no longer true.
+            deleted: the facts that were deleted by hand instead.
         """
         facts_found = await self._read_or_none(
-            self._memory.facts(entity=name, user=self.user, as_of=as_of, superseded=superseded)
+            self._memory.facts(
+                entity=name, user=self.user, as_of=as_of, superseded=superseded, deleted=deleted
+            )
         )
         return facts_text(facts_found or [])
 

@@ -33,13 +33,13 @@ from qrmem.memory.add_state import (
 )
 from qrmem.memory.inspect import low_yields
 from qrmem.memory.runtime import Models, caps_of
+from qrmem.memory.statements import edits_to_keep
 from qrmem.retrieval.turn_ranking import PART_TOKENS
 from qrmem.text.code import Outline, has_grammar, outline
 from qrmem.text.code.languages import CODE_KEY
 from qrmem.text.dates import unread_date
 from qrmem.types import (
     AddReport,
-    Contribution,
     Document,
     Event,
     Executor,
@@ -308,19 +308,12 @@ class Adder:
         rebuild: bool,
         only_new: bool = False,
     ) -> None:
-        """Store documents; the user's decisions on their statements survive a new reading."""
-        store, ns = self._store, self._ns
-        edits: Sequence[Contribution] = ()
-        if rebuild:
-            ids = [document.id or "" for document, _ in written]
-            edits = await store.contributions(ns, *ids, kinds=("edit",))
-        await store.put_documents(ns, written, rebuild=rebuild, only_new=only_new)
-        there = {segment.id for _, segments in written for segment in segments}
-        edit_rows = [
-            (LedgerRow(e.segment_id, "pending"), e) for e in edits if e.segment_id in there
-        ]
-        if edit_rows:
-            await store.record(ns, edit_rows)
+        """Store documents; the user's edits of what they still say survive."""
+        segments = [one for _, segments in written for one in segments]
+        edits = await edits_to_keep(self._store, self._ns, segments)
+        await self._store.put_documents(
+            self._ns, written, rebuild=rebuild, only_new=only_new, edits=edits
+        )
 
     async def _replace(self, names: Collection[str], segments: Iterable[Segment]) -> None:
         """Record the segments that some documents lose; delete summaries made from them."""
@@ -410,7 +403,8 @@ class Adder:
         """Make the namespace with its first document, so that an empty `add` leaves nothing."""
         info = await self._models.measured_info(self._run.embedder)
         info_made = await self._store.create_namespace(self._ns, info)
-        if replace(info_made, revision=info.revision, single=info.single) != info:
+        expected = replace(info, revision=info_made.revision, single=info_made.single)
+        if replace(expected, turns=info_made.turns) != info_made:
             raise StoreConflict(
                 f"namespace {self._ns!r} was created meanwhile with other settings; run the "
                 "command again"

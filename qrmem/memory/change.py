@@ -96,9 +96,21 @@ async def delete(
     ids = await _with_facts(session, await session.require_documents(document_ids))
     segments = [s.id for s in await session.store.segments(session.ns, documents=ids)]
     await session.forget_threads(segments, checkpointer)
-    for batch in in_batches(ids, _TOGETHER):
-        await session.store.delete_documents(session.ns, *batch)
-    await _refresh_names(session)
+    deleted = 0
+    try:
+        for batch in in_batches(ids, _TOGETHER):
+            await session.store.delete_documents(session.ns, *batch)
+            deleted += len(batch)
+        await _refresh_names(session)
+    except StoreUnavailable as exc:
+        if not deleted:
+            raise
+        if deleted < len(ids):
+            message = (
+                f"{deleted:,} of {len(ids):,} documents are deleted, the others are not: {exc}"
+            )
+            raise StoreUnavailable(message) from exc
+        # The documents are deleted. The names wait: the next opening, or change, resolves them.
     await session.store.clean()
 
 
@@ -138,6 +150,8 @@ async def forget_user(session: Session, user: str) -> int:
 
 async def override_merge(session: Session, first: str, second: str, *, same: bool) -> None:
     """See `Memory.merge` and `Memory.separate`."""
+    from qrmem.graph.merging import override_merge as override
+
     session.require_writable()
     for name in (first, second):
         require_text(name, "a name")
@@ -145,8 +159,8 @@ async def override_merge(session: Session, first: str, second: str, *, same: boo
         raise UsageError("give two different names")
     await session.info()
     one, other = sorted((first, second))
-    await session.store.override_merge(session.ns, MergeDecision(one, other, same=same))
-    await _refresh_names(session)
+    decision, similar = MergeDecision(one, other, same=same), await session.similar()
+    await override(session.store, session.ns, decision, similar=similar)
 
 
 async def repair(session: Session, *, compare_only: bool) -> Repair:

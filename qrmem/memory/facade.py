@@ -339,6 +339,7 @@ class Opening:
         memory = Memory(store, settings, self._listener, made=path)
         try:
             check_embedder(settings, await store.namespace(settings.namespace))
+            await memory._session.finish()
         except BaseException:
             await memory.close()
             raise

@@ -142,6 +142,7 @@ class LookMethods(Handle):
         user: str = "",
         as_of: str | date = "",
         superseded: bool = False,
+        deleted: bool = False,
         offset: int = 0,
         limit: int | None = None,
     ) -> Page[FactView]:
@@ -153,6 +154,8 @@ class LookMethods(Handle):
             as_of: what had been said by then, and was true then: a date, `2026-05-03`, `2026-05` or
                 `2026`, or a moment; "": now.
             superseded: also return statements that are no longer true, or not yet.
+            deleted: return the statements that were deleted by hand instead; `restore_fact` undoes
+                a deletion.
             offset: number of statements to skip.
             limit: maximum number of statements; `None`: all.
 
@@ -162,7 +165,7 @@ class LookMethods(Handle):
 
         Raises:
             NotFound: no entity has this name; the message lists similar names.
-            UsageError: `as_of` is not a date.
+            UsageError: `as_of` is not a date, or both `superseded` and `deleted` are set.
         """
         return await statements.facts(
             self._session,
@@ -170,6 +173,7 @@ class LookMethods(Handle):
             user=user,
             as_of=as_of,
             superseded=superseded,
+            deleted=deleted,
             offset=offset,
             limit=limit,
         )

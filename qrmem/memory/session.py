@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from qrmem.config import Settings
-from qrmem.errors import NotFound, StoreUnavailable, UsageError, place
+from qrmem.errors import NotFound, QrmemError, StoreUnavailable, UsageError, place
 from qrmem.graphstore.protocol import GraphStore, NamespaceInfo
 from qrmem.graphstore.reads import merged_segments
 from qrmem.llm.embedders import close_embedder
@@ -33,6 +33,8 @@ OTHER_LOOP = (
 )
 _LOOKED_AT = 64
 """Number of documents that are looked up at once to find one that has been read."""
+_FEW = 1_000
+"""Number of unresolved names that an opening may resolve."""
 _MOST_TYPES = 50
 """Maximum number of types in one question, as many as a schema may have."""
 
@@ -140,6 +142,16 @@ class Session:
                 from qrmem.graphstore import withdraw
 
                 await withdraw(self._made)
+
+    async def finish(self) -> None:
+        """Resolve the few names that a killed deletion left unresolved; try it once."""
+        if self.store.is_read_only or self.settings.similar_names:
+            return
+        with suppress(QrmemError):  # the next change does it
+            if 0 < len((await self.store.unmerged(self.ns)).stale) <= _FEW:
+                from qrmem.graph.merging import refresh_names
+
+                await refresh_names(self.store, self.ns, attempts=1)
 
     # --- documents --------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Statements of a memory: list them with times and sources, judge them, edit them."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
@@ -15,9 +15,10 @@ from qrmem.errors import (
     clean_name,
     require_text,
 )
-from qrmem.graph.merging import merge_documents
+from qrmem.graph.merging import edit_statements
 from qrmem.graph.superseding import (
     Ending,
+    Place,
     held_by,
     holds,
     is_ahead,
@@ -29,15 +30,25 @@ from qrmem.graph.superseding import (
     with_end,
     with_time,
 )
-from qrmem.graph.view_rows import readings, rows_of, statement_key
-from qrmem.graphstore.protocol import Around, FactRow
+from qrmem.graph.view_rows import Read, asked_of, deletion_of, readings, rows_of, said_by
+from qrmem.graphstore.protocol import Around, FactRow, GraphStore, NameFilter
 from qrmem.graphstore.reads import entities_in, names_said
 from qrmem.llm.parallel import in_batches
 from qrmem.llm.run import Run
 from qrmem.memory.entity_lookup import entity_key
 from qrmem.memory.runtime import caps_of
 from qrmem.memory.session import Session
-from qrmem.text.dates import Validity, as_of_moment, checked, checked_validity, said_at, today
+from qrmem.text.dates import (
+    Validity,
+    as_of_moment,
+    checked,
+    checked_validity,
+    end_of,
+    said_at,
+    start_of,
+    today,
+)
+from qrmem.text.names import normalise_name
 from qrmem.text.normalise import normalise
 from qrmem.text.numbers import counted
 from qrmem.text.sentences import sentences
@@ -48,7 +59,6 @@ from qrmem.types import (
     Fact,
     FactView,
     JudgeReport,
-    LedgerRow,
     Listener,
     Page,
     Segment,
@@ -70,20 +80,25 @@ async def facts(
     user: str = "",
     as_of: str | date = "",
     superseded: bool = False,
+    deleted: bool = False,
     offset: int = 0,
     limit: int | None = None,
 ) -> Page[FactView]:
     """See `Memory.facts`."""
     at = as_of_moment(as_of)
+    if superseded and deleted:
+        raise UsageError("list either superseded or deleted statements, not both")
     if entity != "":
         require_text(entity, "the name")
     await session.info()
     user = clean_name(user, "user")
     user_segments = await _segments_of(session, user) if user else None
-    around = await _statements_of(session, entity, user_segments)
+    around = await _statements_of(session, entity, user_segments, deleted=deleted)
     facts_held = held_by(around.facts, at)
     single = await session.single_types()
-    ends = await kept_endings(session.store, session.ns, facts_held, single, at)
+    ends: Mapping[Place, Ending] = {}
+    if not deleted:
+        ends = await kept_endings(session.store, session.ns, facts_held, single, at)
     if user_segments is not None:  # texts of other users are not shown
         ends = {
             place: ending for place, ending in ends.items() if ending.by.segment_id in user_segments
@@ -95,7 +110,8 @@ async def facts(
         }
         names = await names_said(session.store, session.ns, names, sorted(segment_ids))
     now = at or today()
-    facts_shown = [f for f in facts_held if superseded or holds(f, ends.get(place_of(f)), now)]
+    is_any = superseded or deleted
+    facts_shown = [f for f in facts_held if is_any or holds(f, ends.get(place_of(f)), now)]
     part = facts_shown[offset : None if limit is None else offset + limit]
     ids = dict.fromkeys(fact.segment_id for fact in part)
     segments = {s.id: s for s in await session.store.segments(session.ns, list(ids))}
@@ -110,7 +126,9 @@ async def facts(
 async def ended_in(
     session: Session, segment_ids: Sequence[str], documents: Collection[str] | None, at: str
 ) -> dict[str, tuple[str, ...]]:
-    """Return, in words, the statements of some segments that later statements replaced.
+    """Return, in words, the statements of some segments that do not hold any more.
+
+    Later statements replaced them, or the user ended or deleted them by hand.
 
     Args:
         documents: ids of the only documents whose statements are used; `None`: all.
@@ -118,8 +136,10 @@ async def ended_in(
     """
     store, ns, single = session.store, session.ns, await session.single_types()
     judged = await judged_pairs(store, ns)
+    now = at or today()
+    ended_by = await _ended_by_hand(session, segment_ids, now)
     if not judged and not single:  # nothing replaces anything
-        return {}
+        return {id_: tuple(words) for id_, words in ended_by.items()}
     inside = await entities_in(store, ns, segment_ids)
     around = await store.around(
         ns, sorted({key for fact_ids in inside.values() for key in fact_ids})
@@ -131,8 +151,6 @@ async def ended_in(
     names = await _names(session, around, ends.values())
     if documents is not None:
         names = await names_said(store, ns, names, [*segment_ids, *sorted(later_ids)])
-    now = at or today()
-    ended_by: dict[str, dict[str, None]] = {}
     for fact in facts_held:
         ending = ends.get(place_of(fact))
         if ending and ending.by.segment_id in later_ids and not holds(fact, ending, now):
@@ -140,6 +158,33 @@ async def ended_in(
             words = with_time(fact_in_words, ending, _fact_sentence(ending.by, names))
             ended_by.setdefault(fact.segment_id, {})[words] = None
     return {id_: tuple(fact_ids) for id_, fact_ids in ended_by.items()}
+
+
+async def _ended_by_hand(
+    session: Session, segment_ids: Sequence[str], now: str
+) -> dict[str, dict[str, None]]:
+    """Return, in words, the statements of some segments that the user ended or deleted."""
+    store, ns = session.store, session.ns
+    ids = set(segment_ids)
+    edits = [made for made in await all_edits(store, ns) if made.segment_id in ids]
+    ended_by: dict[str, dict[str, None]] = {}
+    named = (await store.mentions(ns, [m.segment_id for m in edits])).named if edits else {}
+    shown = set()
+    for made in edits:
+        head, tail, description = made.asked
+        said = made.statements[-1] if made.statements else Statement(head, tail, description)
+        is_over = said.valid_until and end_of(said.valid_until) < start_of(now)
+        key = made.segment_id, head, tail, normalise_name(said.description)
+        if (made.statements and not is_over) or key in shown:
+            continue
+        shown.add(key)
+        forms = {normalise_name(form): form for form, _ in named.get(made.segment_id, ())}
+        words = said.description
+        if not (head in key[-1] and tail in key[-1]):
+            words = f"{forms.get(head, head)} {words} {forms.get(tail, tail)}"
+        how = f"until {said.valid_until}" if made.statements else "deleted by hand"
+        ended_by.setdefault(made.segment_id, {})[f"{words} ({how})"] = None
+    return ended_by
 
 
 def _fact_sentence(fact: Fact, names: Mapping[str, str]) -> str:
@@ -170,7 +215,7 @@ async def edit(
     last = row.valid_until if valid_until is None else valid_until
     valid = checked_validity(first, last)
     description = row.description if text is None else text
-    await _decide(session, statement, (statement.said(description, valid),))
+    await _store_edit(session, statement, statement.said(description, valid))
     return await _one(session, fact_id)
 
 
@@ -182,23 +227,39 @@ async def end(session: Session, fact_id: str, on: str | date) -> FactView:
 
 async def delete(session: Session, fact_id: str) -> None:
     """See `Memory.delete_fact`."""
-    await _decide(session, await _find_statement(session, fact_id), ())
+    found = await _find_statement(session, fact_id)
+    document_ids = await _documents_about(session, asked_of(found.first)[:2])
+    await _store_alike(session, found, document_ids, lambda one: deletion_of(one.first))
 
 
 async def restore(session: Session, fact_id: str) -> FactView:
     """See `Memory.restore_fact`."""
-    statement = await _find_statement(session, fact_id)
-    first = statement.first
-    valid = Validity(first.valid_from, first.valid_until)
-    await _decide(session, statement, (statement.said(first.description, valid),))
+    found = await _find_statement(session, fact_id)
+    if found.now is None:
+        await _store_alike(
+            session,
+            found,
+            await _documents_with_deletions(session),
+            lambda one: one.as_first() if one.now is None else None,
+        )
+    else:
+        await _store_edit(session, found, found.as_first())
     return await _one(session, fact_id)
+
+
+async def _documents_with_deletions(session: Session) -> set[str]:
+    edits = await all_edits(session.store, session.ns)
+    ids = {made.segment_id for made in edits if not made.statements}
+    return {s.document_id for s in await session.store.segments(session.ns, sorted(ids))}
 
 
 # --- stored statements ----------------------------------------------------------------------------
 
 
-async def _statements_of(session: Session, entity: str, within: Collection[str] | None) -> Around:
-    """Return the statements of an entity, of some segments, or all."""
+async def _statements_of(
+    session: Session, entity: str, within: Collection[str] | None, *, deleted: bool
+) -> Around:
+    """Return the statements of an entity, of some segments, or all; or those that are deleted."""
     store, ns = session.store, session.ns
     if entity:
         try:
@@ -213,9 +274,38 @@ async def _statements_of(session: Session, entity: str, within: Collection[str] 
     else:
         keys = sorted({row.entity for row in await store.names(ns)})
     around = await store.around(ns, keys)
+    if deleted:
+        around = replace(around, facts=await _deleted(session, keys))
     if within is None:
         return around
     return replace(around, facts=[f for f in around.facts if f.segment_id in within])
+
+
+async def _deleted(session: Session, keys: Collection[str]) -> list[Fact]:
+    """Return the deleted statements of some entities."""
+    store, ns = session.store, session.ns
+    found = await store.unmerged(ns, *sorted(await _documents_with_deletions(session)))
+    reads = readings(found.segments, found.contributions, found.said_at)
+    rows = [one.first for one in _statements(reads) if one.now is None]
+    norms = {end for row in rows for end in asked_of(row)[:2]}
+    entity_of = {r.key: r.entity for r in await store.names(ns, NameFilter(norms=norms))}
+    facts = (
+        Fact(
+            head=entity_of.get(row.head, row.head),
+            tail=entity_of.get(row.tail, row.tail),
+            description=row.description,
+            segment_id=row.segment_id,
+            question=row.question,
+            said_at=row.said_at,
+            valid_from=row.valid_from,
+            valid_until=row.valid_until,
+            n=row.n,
+            type=row.type,
+            properties=row.properties,
+        )
+        for row in rows
+    )
+    return [fact for fact in facts if fact.head in keys or fact.tail in keys]
 
 
 async def _segments_of(session: Session, user: str) -> set[str]:
@@ -227,7 +317,8 @@ async def _segments_of(session: Session, user: str) -> set[str]:
 
 async def _names(session: Session, around: Around, ends: Iterable[Ending]) -> Mapping[str, str]:
     """Return the names of all entities in statements and in those that replace them."""
-    missing = {end for e in ends for end in (e.by.head, e.by.tail)} - around.names.keys()
+    facts = (*around.facts, *(ending.by for ending in ends))
+    missing = {end for fact in facts for end in (fact.head, fact.tail)} - around.names.keys()
     entities = await session.store.entities(session.ns, sorted(missing)) if missing else ()
     return {**around.names, **{entity.key: entity.name for entity in entities}}
 
@@ -288,13 +379,13 @@ class _StoredStatement:
     first: FactRow
     now: FactRow | None
 
-    def said(self, description: str, valid: Validity) -> Statement:
-        """Return the statement with other words or times."""
+    def said(self, description: str, valid: Validity) -> Contribution:
+        """Return the edit that gives the statement other words or times."""
         first = self.first
-        head, tail, _ = statement_key(first.head, first.tail, "")
-        return Statement(
-            head=head,
-            tail=tail,
+        asked = asked_of(first)
+        statement = Statement(
+            head=asked[0],
+            tail=asked[1],
             description=description,
             question=first.question,
             valid_from=valid.first,
@@ -302,6 +393,26 @@ class _StoredStatement:
             type=first.type,
             properties=first.properties,
         )
+        return Contribution(self.segment.id, "edit", statements=(statement,), asked=asked)
+
+    def as_first(self) -> Contribution:
+        """Return the edit that restores the statement as it was extracted."""
+        return self.said(
+            self.first.description, Validity(self.first.valid_from, self.first.valid_until)
+        )
+
+    def forms(self) -> set[tuple[str, ...]]:
+        """Return the normal forms of its words, first and present ones, and of its type."""
+        rows = (self.first, self.now or self.first)
+        ends = asked_of(self.first)[:2]
+        return {said for row in rows for said in said_by(*ends, row.description, row.type)}
+
+
+def _statements(reads: Iterable[Read]) -> Iterator[_StoredStatement]:
+    for read in reads:
+        now = {row.n: row for row in rows_of(read).facts}
+        for row in rows_of(replace(read, edits=())).facts:
+            yield _StoredStatement(read.segment, row, now.get(row.n))
 
 
 async def _find_statement(session: Session, fact_id: str) -> _StoredStatement:
@@ -318,30 +429,94 @@ async def _find_statement(session: Session, fact_id: str) -> _StoredStatement:
     segment_id, _, number = fact_id.rpartition(":")
     for segment in await store.segments(ns, [segment_id]):
         rows = await store.unmerged(ns, segment.document_id)
-        for read in readings(rows.segments, rows.contributions, rows.said_at):
-            if read.segment.id == segment_id:
-                first = {str(row.n): row for row in rows_of(replace(read, edits=())).facts}
-                now = {str(row.n): row for row in rows_of(read).facts}
-                if number in first:
-                    return _StoredStatement(segment, first[number], now.get(number))
+        reads = readings(rows.segments, rows.contributions, rows.said_at)
+        for found in _statements(read for read in reads if read.segment.id == segment_id):
+            if str(found.first.n) == number:
+                return found
     raise NotFound(f"no fact {fact_id!r} in {session.where}; {_A_FACT}")
 
 
-async def _decide(session: Session, found: _StoredStatement, made: tuple[Statement, ...]) -> None:
-    """Store the user's decision on a statement, and update the graph."""
-    store, ns, segment = session.store, session.ns, found.segment
-    row = found.first
-    edited = Contribution(
-        segment.id,
-        "edit",
-        statements=made,
-        asked=statement_key(row.head, row.tail, row.description),
-    )
-    ledger = await store.ledger(ns, segment.document_id)
-    state = next(one for one in ledger if one.segment_id == segment.id)
-    ledger_row = LedgerRow(state.segment_id, state.state, state.reason, state.reasoner)
-    await store.record(ns, [(ledger_row, edited)])
-    await merge_documents(store, ns, [segment.document_id], similar=await session.similar())
+async def _store_edit(session: Session, found: _StoredStatement, made: Contribution) -> None:
+    """Store the user's edit of one statement."""
+    store, ns = session.store, session.ns
+    await edit_statements(store, ns, [found.segment.document_id], lambda *_: [made])
+    await store.clean()
+
+
+async def _store_alike(
+    session: Session,
+    found: _StoredStatement,
+    document_ids: Iterable[str],
+    edit_of: Callable[[_StoredStatement], Contribution | None],
+) -> None:
+    """Store edits of all equal statements that the user of a statement's document may change.
+
+    Args:
+        found: the statement.
+        document_ids: the documents that may say the same.
+        edit_of: returns the edit of an equal statement, `None` for no edit.
+    """
+    own, forms = found.segment.document_id, found.forms()
+
+    def edits_of(reads: Sequence[Read], users: Mapping[str, str]) -> Iterator[Contribution]:
+        user = users.get(own, "")
+        theirs = (read for read in reads if user in ("", users.get(read.segment.document_id, "")))
+        for one in _statements(theirs):
+            if not forms.isdisjoint(one.forms()) and (edit := edit_of(one)):
+                yield edit
+
+    ids = sorted({own, *document_ids})
+    await edit_statements(session.store, session.ns, ids, edits_of)
+    await session.store.clean()  # the words of the form before stay in no log
+
+
+async def _documents_about(session: Session, ends: Iterable[str]) -> list[str]:
+    """Return the documents with statements between two names, given in normal form."""
+    store, ns = session.store, session.ns
+    rows = await store.names(ns, NameFilter(norms=set(ends)))
+    keys = {row.entity for row in rows}
+    around = await store.around(ns, sorted(keys))
+    ids = {fact.segment_id for fact in around.facts if {fact.head, fact.tail} <= keys}
+    return [segment.document_id for segment in await store.segments(ns, sorted(ids))]
+
+
+async def all_edits(store: GraphStore, ns: str) -> list[Contribution]:
+    """Return the user's edits; one of an archive that identifies no statement is left out."""
+    return [edit.made for edit in await store.edits(ns) if len(edit.made.asked) == 3]
+
+
+async def edits_to_keep(
+    store: GraphStore, ns: str, segments: Iterable[Segment]
+) -> list[Contribution]:
+    """Return the user's edits that new segments of stored documents take over from the old ones.
+
+    A segment takes over an edit if it is the same, or still has the words of the statement.
+
+    Args:
+        store: the store.
+        ns: the namespace.
+        segments: the segments that documents get.
+    """
+    edits = await all_edits(store, ns)
+    old = {s.id: s for s in await store.segments(ns, sorted({one.segment_id for one in edits}))}
+    edits_of: dict[str, list[Contribution]] = {}
+    for made in edits:
+        if made.segment_id in old:
+            edits_of.setdefault(old[made.segment_id].document_id, []).append(made)
+    return [
+        replace(made, segment_id=segment.id)
+        for segment in segments
+        for made in edits_of.get(segment.document_id, ())
+        if made.segment_id == segment.id or _says(segment.text, made, old[made.segment_id].text)
+    ]
+
+
+def _says(text: str, made: Contribution, before: str) -> bool:
+    """Return whether a text has the words of an edited statement, or its sentence."""
+    *ends, description = made.asked
+    words = normalise_name(" ".join(made.asked)).split()
+    sentence = _quotation(before, description, ends)
+    return sentence in " ".join(text.split()) or {*words} <= {*normalise_name(text).split()}
 
 
 async def _one(session: Session, fact_id: str) -> FactView:

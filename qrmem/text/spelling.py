@@ -58,6 +58,9 @@ MARKS = (
 `re` does not count them as parts of words: without them a Hindi, Thai or pointed Hebrew word would
 be split at its vowels."""
 
+INVISIBLE = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
+"""Signs without width that may stand within a word, such as a soft hyphen."""
+
 UNSPACED = (
     "\u3005-\u3007\u3021-\u3029\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U0001b000-\U0001b16f\U00020000-\U0003ffff"

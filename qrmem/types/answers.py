@@ -22,7 +22,8 @@ class Hit(Short):
         matches: spans of the question's words in the excerpt.
         boilerplate: `contents`, `heading`, `index`, `licence` or `title page` if it is no more than
             that; such segments come last.
-        ended: its statements that are no longer true, as text, each with its replacement.
+        ended: its statements that are no longer true, as text, each with its replacement or end,
+            or that it was deleted by hand.
     """
 
     document_id: str

@@ -90,6 +90,7 @@ class Contribution:
         tagger: the tagger whose entities are included, or ""; `!name` if it failed.
         losses: parts of replies that could not be used; then the segment is `partial`.
         left_out: number of entities and relations that a closed schema excludes.
+        type: type of the statement that an edit deletes, or "".
     """
 
     segment_id: str
@@ -101,6 +102,7 @@ class Contribution:
     tagger: str = ""
     losses: tuple[Loss, ...] = ()
     left_out: int = 0
+    type: str = ""
 
     @property
     def next_attempt(self) -> int:

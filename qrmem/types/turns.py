@@ -131,6 +131,11 @@ def speaker_of(metadata: Mapping[str, object]) -> str:
     return name.title() if name.islower() else name
 
 
+def user_of(metadata: Mapping[str, object]) -> str:
+    """Return the user that a document belongs to; "" for none."""
+    return str(metadata.get(USER_KEY, ""))
+
+
 def turn_id(number: int) -> str:
     """Return the id of a turn; ids sort in the order of turns."""
     return f"{TURN}{number:08d}"
@@ -178,6 +183,11 @@ def turn_number(id: str, metadata: Mapping[str, MetaValue]) -> int:
 def is_read_by_rules(id: str, metadata: Mapping[str, MetaValue]) -> bool:
     """Return whether no chat model reads a document: it is a turn, or its metadata say so."""
     return turn_number(id, metadata) > 0 or metadata.get(READER_KEY) == RULES
+
+
+def highest_turn(documents: Iterable[tuple[str, Mapping[str, MetaValue]]]) -> int:
+    """Return the highest number of the turns among documents, given by id and metadata; else 0."""
+    return max((turn_number(id, metadata) for id, metadata in documents), default=0)
 
 
 def related_lines(

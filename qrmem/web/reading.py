@@ -161,6 +161,7 @@ def _turns_and_facts(app: "FastAPI", memory: Memory, token_user: str) -> None:
         user: str = "",
         as_of: str = "",
         superseded: bool = False,
+        deleted: bool = False,
         offset: _Offset = 0,
         limit: _Some = None,
     ) -> Any:
@@ -169,6 +170,7 @@ def _turns_and_facts(app: "FastAPI", memory: Memory, token_user: str) -> None:
             user=own_user(token_user, user) or "",
             as_of=as_of,
             superseded=superseded,
+            deleted=deleted,
             offset=offset,
             limit=limit,
         )

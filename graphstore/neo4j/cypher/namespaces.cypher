@@ -5,7 +5,7 @@ MATCH (n:QrmemNamespace) WHERE n.deleting IS NULL RETURN coalesce(n.full, n.ns)
 MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 WHERE n.deleting IS NULL
 RETURN coalesce(n.full, n.ns), n.tokenizer, n.segment_tokens, n.embedder, n.dimension, n.revision,
-  coalesce(n.importing, ''), coalesce(n.single_types, [])
+  coalesce(n.importing, ''), coalesce(n.single_types, []), coalesce(n.turns, 0)
 
 // :: create
 MERGE (n:QrmemNamespace {ns: $ns, key: 'namespace'})
@@ -40,6 +40,11 @@ SET n.embedder = $all.embedder, n.dimension = $all.dimension
 // :: set_single
 MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
 SET n.single_types = $all.single
+
+// :: raise_turns
+MATCH (n:QrmemNamespace {ns: $ns, key: 'namespace'})
+WHERE coalesce(n.turns, 0) < $all.turns
+SET n.turns = $all.turns
 
 // :: replacing
 // what statements are replaced by: types of which an entity has one at a time, and judgements

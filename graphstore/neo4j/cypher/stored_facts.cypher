@@ -45,6 +45,12 @@ MATCH (:Document {ns: $ns, key: row[1]})-[:HAS]->(s:Segment)-[:CONTRIBUTED]->(c:
 WHERE c.kind IN $all.kinds
 RETURN row[0], s.index, c.body
 
+// :: edits
+MATCH (c:QrmemContribution)
+WHERE c.ns = $ns AND c.kind = 'edit'
+MATCH (d:Document)-[:HAS]->(s:Segment)-[:CONTRIBUTED]->(c)
+RETURN s.document, s.index, coalesce(d.meta_user, ''), c.body
+
 // :: override_merge
 MERGE (d:QrmemDecision {ns: $ns, key: $all.key})
 SET d.first = $all.first, d.second = $all.second, d.same = $all.same
@@ -73,7 +79,7 @@ CALL (s) {
   RETURN collect(c.body) AS bodies
 }
 RETURN row[0], coalesce(s.full, s.key), s.document, s.index, s.qrmem_start, s.qrmem_stop, s.text, s.tokens,
-  s.part, d.meta_at, d.meta_date, s.qrmem_merged, bodies
+  s.part, d.meta_at, d.meta_date, d.meta_user, s.qrmem_merged, bodies
 
 // :: mark_called
 UNWIND $all.rows AS prefix

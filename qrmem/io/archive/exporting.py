@@ -67,6 +67,7 @@ async def export_archive(
         info.dimension,
         runs=runs,
         single=info.single,
+        turns=info.turns,
     )
     with Writer(path, overwrite=overwrite) as out:
         out.write(HEAD, head)

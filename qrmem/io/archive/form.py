@@ -42,6 +42,7 @@ class Head:
         version: version of the format.
         runs: whether trails, calls and cached replies are included (`--all`).
         single: relation types of which an entity has only one at a time.
+        turns: the highest number of a deleted turn: new turns get higher ones.
     """
 
     version: int
@@ -51,6 +52,7 @@ class Head:
     dimension: int = 0
     runs: bool = False
     single: tuple[str, ...] = ()
+    turns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

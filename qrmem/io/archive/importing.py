@@ -13,6 +13,7 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from qrmem.errors import QrmemError, UsageError, place
@@ -43,6 +44,7 @@ from qrmem.types import (
     Segment,
     Trail,
 )
+from qrmem.types.turns import MOST_TURNS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,6 +89,7 @@ async def import_archive(
         dimension=head.dimension,
         importing=token,
         single=head.single,
+        turns=min(max(head.turns, 0), MOST_TURNS),
     )
     info = accept(info_named)
     filling = _Filling(store, info, listener, counted=info.tokenizer == info_named.tokenizer)
@@ -126,6 +129,7 @@ async def _claim(store: GraphStore, ns: str, info: NamespaceInfo) -> None:
         if not there.importing:
             await _require_empty(store, ns)
         await store.delete_namespace(ns, importing=there.importing)
+        info = replace(info, turns=max(info.turns, there.turns))
     info_made = await store.create_namespace(ns, info)
     if info_made.importing != info.importing:
         raise lost_import(ns)

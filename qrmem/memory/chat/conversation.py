@@ -8,7 +8,7 @@ from datetime import date, datetime
 from itertools import takewhile
 from typing import Any
 
-from qrmem.errors import UsageError, clean_name
+from qrmem.errors import StoreUnavailable, UsageError, clean_name
 from qrmem.graphstore import GraphStore
 from qrmem.memory.add import Adder
 from qrmem.memory.add_state import IngestState
@@ -18,7 +18,7 @@ from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.normalise import normalise
 from qrmem.text.numbers import counted
-from qrmem.types import AddReport, DocumentInfo, Event, Listener, Scalar, Turn
+from qrmem.types import AddReport, DocumentInfo, Event, Listener, Scalar, Turn, Usage
 from qrmem.types.turns import CHAT_KEY, TURN, USER_KEY, as_message, numbered, turn_id
 
 _BATCH = 64
@@ -119,11 +119,12 @@ async def _keep(
     """Store turns, and complete earlier turns after an interruption."""
     turns_kept: list[Turn] = []
     async with memory.turns:
-        await memory.known()
         models = await memory.models(create=True)
         while True:
             last = await last_of(memory)
-            numbers = await dialog.free_numbers(memory.store, memory.ns, last, len(said))
+            info = await memory.known()
+            most = max(last, info.turns if info else 0)  # an id is never used again
+            numbers = await dialog.free_numbers(memory.store, memory.ns, most, len(said))
             turns = [
                 Turn(
                     *(turn_id(n), n, m.role, m.text, m.at or when, m.session, m.speaker, user),
@@ -138,11 +139,14 @@ async def _keep(
                 return [], None
             new = {turn.id for turn in turns}
             adder = Adder(memory.store, memory.ns, models, listener, new=new, is_chat=True)
-            with memory.adding():
-                # A long turn is read off the event loop.
-                every = [*unfinished, *turns]
-                documents = await asyncio.to_thread(list, map(dialog.as_document, every))
-                report = await adder.add(documents)
+            try:
+                with memory.adding():
+                    # A long turn is read off the event loop.
+                    every = [*unfinished, *turns]
+                    documents = await asyncio.to_thread(list, map(dialog.as_document, every))
+                    report = await adder.add(documents)
+            except StoreUnavailable as exc:
+                report = await _what_is_kept(memory, turns, exc)
             turns_kept += [turn for turn in turns if turn.id in report.added]
             refused = {id: why for id, index, why in report.problems if index < 0 and id in new}
             answered_for = {*report.added, *refused}
@@ -153,9 +157,32 @@ async def _keep(
     if refused:
         raise UsageError(next(iter(refused.values())))
     if report.stopped:
-        message = f"turns are kept, but not embedded: {report.stopped}; the next turn embeds them"
+        message = (
+            f"turns are kept, but not complete: {report.stopped}; the next turn completes them"
+        )
         listener(Event("warning", {"what": "turns", "message": message}))
     return turns_kept, replace(report, added=tuple(turn.id for turn in turns_kept))
+
+
+async def _what_is_kept(
+    memory: Session, turns: Sequence[Turn], failure: StoreUnavailable
+) -> AddReport:
+    """Return the report of a failed run whose turns are all kept: kept again, they would be twice.
+
+    Raises:
+        StoreUnavailable: a turn is not kept; the message names those that are.
+    """
+    ids = [turn.id for turn in turns]
+    infos = await dialog.turn_infos(memory.store, memory.ns, ids)
+    texts = {turn.id: turn.text for turn in await read(memory, infos)}
+    # Another process may have taken a number.
+    kept = [turn.id for turn in turns if texts.get(turn.id) == normalise(turn.text)]
+    if not kept:
+        raise failure
+    if len(kept) < len(ids):
+        message = f"{', '.join(kept)}: kept, the {len(ids) - len(kept)} after are not: {failure}"
+        raise StoreUnavailable(message) from failure
+    return AddReport(tuple(kept), (), (), 0, 0, {}, (), Usage(), 0.0, stopped=str(failure))
 
 
 async def _unfinished_turns(memory: Session, last: int, *, is_embedded: bool) -> list[Turn]:

@@ -93,6 +93,9 @@ class Space:
     def apply(self, change: ViewUpdate) -> None:
         """Apply a change that was found right."""
         before = self.rows
+        for decision in change.decisions:
+            self._decide(decision)
+        self.put_contributions(change.edits)
         self.rows = self._changed(change).settled()
         cleared = set(change.clear)
         names = {name for segment_id, name in before.mentions if segment_id in cleared}
@@ -103,13 +106,21 @@ class Space:
 
     def override_merge(self, decision: MergeDecision) -> None:
         """Store a user's decision; its names must be resolved again."""
+        self._decide(decision)
+        self.raise_revision()
+
+    def put_contributions(self, made: Iterable[Contribution]) -> None:
+        """Store what passes over segments, or the user, added."""
+        for one in made:
+            self.contributions.setdefault(one.segment_id, {})[one.kind, one.asked] = one
+
+    def _decide(self, decision: MergeDecision) -> None:
         first, second = sorted((decision.first, decision.second))
         self.decisions[first, second] = MergeDecision(first, second, decision.same)
         norms = {meant_name(first), meant_name(second)}
         for key, entity in self.rows.names.items():
             if split_key(key)[0] in norms:
                 self.stale.setdefault(key, entity)
-        self.raise_revision()
 
     def _mark_stale(self, names: Iterable[str], before: "Rows") -> None:
         """Mark names to resolve again, with their present or former entities."""

@@ -35,6 +35,7 @@ from qrmem.graphstore.protocol import (
     NameRow,
     NamespaceInfo,
     Unmerged,
+    UserEdit,
     VectorKind,
     Vectors,
     ViewUpdate,
@@ -58,7 +59,7 @@ from qrmem.types import (
     Trail,
     Where,
 )
-from qrmem.types.turns import scope_of
+from qrmem.types.turns import highest_turn, scope_of, user_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -162,6 +163,7 @@ class ReferenceStore:
         *,
         rebuild: bool = False,
         only_new: bool = False,
+        edits: Sequence[Contribution] = (),
     ) -> None:
         space = self._existing(ns)
         checked = checked_documents(written)
@@ -173,6 +175,7 @@ class ReferenceStore:
             check_segment_ids(id_, sorted(there - set(space.of_document.get(id_, ()))))
         for id_, document, segments in checked:
             space.put_document(id_, document, segments, rebuild=rebuild)
+        space.put_contributions(edits)
 
     async def document(self, ns: str, document_id: str) -> Document | None:
         return self._space(ns).documents.get(document_id)
@@ -226,6 +229,8 @@ class ReferenceStore:
     async def delete_documents(self, ns: str, *document_ids: str) -> None:
         space = self._space(ns)
         there = [id_ for id_ in dict.fromkeys(document_ids) if id_ in space.documents]
+        turns = highest_turn((id_, space.documents[id_].metadata) for id_ in there)
+        space.info = replace(space.info, turns=max(space.info.turns, turns))
         space.drop_segments([one for id_ in there for one in space.of_document.pop(id_, ())])
         for id_ in there:
             del space.documents[id_]
@@ -265,9 +270,7 @@ class ReferenceStore:
             raise NotFound(f"segment {missing[0]!r} is not in the memory")
         for row, contribution in rows:
             space.ledger[row.segment_id] = row
-            if contribution:
-                passes = space.contributions.setdefault(contribution.segment_id, {})
-                passes[contribution.kind, contribution.asked] = contribution
+            space.put_contributions([contribution] if contribution else [])
         space.calls.extend(calls)
         known = summaries.keys() & space.documents.keys()
         space.summaries |= {id_: summaries[id_] for id_ in known}
@@ -282,6 +285,16 @@ class ReferenceStore:
             for _, contribution in sorted(space.contributions.get(segment_id, {}).items())
         ]
         return [contribution for contribution in found if contribution.kind in kinds]
+
+    async def edits(self, ns: str) -> Sequence[UserEdit]:
+        space = self._space(ns)
+        found = []
+        for segment_id in space.in_order(space.contributions):
+            document = space.documents[space.segments[segment_id].document_id]
+            passes = sorted(space.contributions[segment_id].items())
+            edits = [made for (kind, _), made in passes if kind == "edit"]
+            found += [UserEdit(user_of(document.metadata), made) for made in edits]
+        return found
 
     async def override_merge(self, ns: str, decision: MergeDecision) -> None:
         self._existing(ns).override_merge(decision)
@@ -316,10 +329,16 @@ class ReferenceStore:
             merged={row.segment_id: row.merged for row in rows if row.merged},
             stale=dict(sorted(space.stale.items())),
             decisions=[decision for _, decision in sorted(space.decisions.items())],
+            edits=await self.edits(ns),
             said_at={
                 info.id: moment
                 for info in (await self.documents(ns, document_ids) if document_ids else ())
                 if (moment := said_at(info.metadata))
+            },
+            users={
+                id_: user
+                for id_ in document_ids
+                if id_ in space.documents and (user := user_of(space.documents[id_].metadata))
             },
         )
 
