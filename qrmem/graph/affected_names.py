@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from qrmem.graph.name_parents import MOST, Judge
-from qrmem.graph.name_people import NameUse, says_who
+from qrmem.graph.name_parents import MOST, NameUse, parent_of
 from qrmem.graph.resolution import Candidates, Resolution, resolution_of
 from qrmem.graphstore.protocol import GraphStore, NameFilter, NameRow
 from qrmem.graphstore.records import Places, by_frequency
+from qrmem.text.aliases import titled
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.text.names import meant_name, split_key
 from qrmem.types import MergeDecision
@@ -224,11 +224,11 @@ async def parents_of(
     Args:
         added: places that count as if they were already written.
     """
-    judge, left, parents = Judge(uses), list(keys), dict[str, str]()
+    left, parents = list(keys), dict[str, str]()
     for is_equal_allowed in (True, False):
         for key in left:
             block, equal = candidates(key)
-            parents[key] = judge.parent(key, block, equal if is_equal_allowed else ())
+            parents[key] = parent_of(uses, key, block, equal if is_equal_allowed else ())
         pairs = [
             (key, parents[key])
             for key in left
@@ -242,6 +242,16 @@ async def parents_of(
         parents |= {key: "" for key, _ in apart}
         left = [key for key, parent in apart if split_key(key)[0] == split_key(parent)[0]]
     return parents
+
+
+def says_who(key: str, other: str) -> bool:
+    """Return whether a short name says whom it means: both have the same first and last words.
+
+    James Stockdale is James Bond Stockdale in any text. Cash is Johnny Cash only where a text
+    names him; and John Logan is no John Logan Bartholomew.
+    """
+    few, many = titled(split_key(key)[0])[1], titled(split_key(other)[0])[1]
+    return len(few) > 1 and (few[:1], few[-1:]) == (many[:1], many[-1:])
 
 
 def _are_together(short: Mapping[str, int], full: Mapping[str, int]) -> bool:

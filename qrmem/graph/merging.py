@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from qrmem.errors import StoreConflict
 from qrmem.graph.affected_names import AffectedNames, parents_of
-from qrmem.graph.name_people import NameUse
+from qrmem.graph.name_parents import NameUse
 from qrmem.graph.resolution import Resolution, candidates_of, resolution_of, summed
 from qrmem.graph.view_rows import (
     Deletions,

@@ -5,9 +5,9 @@ The parent depends only on the names of one block (`qrmem.text.blocks`), not on 
 decisions. So a new or removed name only affects the names in its blocks:
 
 1. A name without a type joins the equal name with a type, if there is only one.
-2. A name joins the fullest name of its own block that it may be short for, if every other name that
-   it may be short for, or that a reader could confuse it with, is itself short for a fuller one of
-   them. An ambiguous name is left alone.
+2. A name joins the fuller name of its own block that it is short for, if that is the only one that
+   it can be: what else it may mean is a form of that name, or is named far less often. A name with
+   more words that is far rarer is no fuller name, so that two frequent names never meet in it.
 3. Unless a short name has the first and last word of the fuller one, documents must name both:
    most of those with the short name, or several. All turns of a user count as one document.
 4. A block with more than `MOST` names decides nothing, as a name that many share identifies none.
@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from qrmem.graph.name_parents import MOST, NUMERIC
-from qrmem.graph.name_people import (
+from qrmem.graph.name_parents import (
+    MOST,
+    NUMERIC,
     NameUse,
     by_fullness,
     fullness,
     types_agree,
-    words_spelled_out,
 )
 from qrmem.graphstore.protocol import EntityRow
 from qrmem.text.blocks import blocks_of, own_block
@@ -282,7 +282,7 @@ def _canonical(counts: Mapping[str, int]) -> str:
     common = [n for n, count in counts.items() if count * _RARE >= most and (count > 1 or most < 3)]
     return min(
         common,
-        key=lambda norm: (-words_spelled_out(norm), -counts[norm], -len(norm), norm),
+        key=lambda norm: (-fullness(norm)[0], -counts[norm], -len(norm), norm),
     )
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 
-from qrmem.graph.name_people import NameUse
+from qrmem.graph.name_parents import NameUse
 from qrmem.graph.questions import accept_in_order
 from qrmem.graphstore.protocol import (
     EntityRow,

@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from qrmem.errors import NotFound
-from qrmem.graph.name_parents import MOST, Judge
-from qrmem.graph.name_people import NameUse
+from qrmem.graph.name_parents import MOST, NameUse, parent_of
 from qrmem.graph.superseding import dated, held_by, kept_endings
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
 from qrmem.graphstore.reads import entities_in_time, entity_said_by, relations_from
@@ -111,7 +110,7 @@ async def _stand_in_entity(store: GraphStore, ns: str, name: str) -> str:
     block = await store.names(ns, NameFilter(blocks={own_block(key): MOST + 1}))
     uses = {row.key: NameUse.of(row) for row in block} | {key: NameUse(key, name, 1)}
     is_crowded = len(block) > MOST
-    parent = Judge(uses).parent(key, None if is_crowded else [row.key for row in block], ())
+    parent = parent_of(uses, key, None if is_crowded else [row.key for row in block], ())
     return next((row.entity for row in block if row.key == parent), "")
 
 

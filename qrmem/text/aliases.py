@@ -65,12 +65,6 @@ COURTESY = word_set(
 _CALLINGS = word_set("father brother sister nurse")
 """Titles of which a person may have one beside a title of courtesy."""
 
-RANKS = word_set(listed("titles-of-ranks"))
-"""Titles of officers."""
-
-NOBLE = word_set(listed("titles-of-nobles"))
-"""Titles of nobles that stand before a surname, or before a given name."""
-
 BEFORE_GIVEN = word_set(listed("titles-before-given-names"))
 """Titles that may precede a given name alone; all others precede a surname."""
 
