@@ -143,7 +143,7 @@ def _write(folder: Path, name: str, text: str) -> None:
 
 
 def _require_folder(place: Path) -> None:
-    """Refuse anything but a folder in the place of a folder of notes.
+    """Refuse anything but a folder where a folder of notes belongs.
 
     Raises:
         UsageError: it is a link, as a stranger's vault may contain, or a file.

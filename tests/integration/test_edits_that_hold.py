@@ -42,7 +42,7 @@ async def require_agreement(memory: Memory, folder: Path) -> None:
         assert await words(other, deleted=True) == await words(memory, deleted=True)
 
 
-@pytest.mark.parametrize("said", SAID_AGAIN)
+@pytest.mark.parametrize("said", SAID_AGAIN, ids=range(len(SAID_AGAIN)))
 @pytest.mark.parametrize("is_first", [True, False])
 async def test_a_deletion_holds_for_what_is_said(said: str, is_first: bool, tmp_path: Path) -> None:
     async with qrmem.open(":memory:", embedder="none") as memory:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from contract.reference.fitting import fits
 from contract.suite.base import Contract
-from contract.suite.samples import INFO, add, apply, change, contents, text
+from contract.suite.samples import INFO, Text, add, apply, change, contents, text
 
 from qrmem.errors import NotFound, StoreConflict, UsageError
-from qrmem.graphstore.protocol import GraphStore, ViewUpdate
+from qrmem.graphstore.protocol import GraphStore, UserEdit, ViewUpdate
 from qrmem.graphstore.reads import cached_value, facts_of, merged_segments
 from qrmem.types import (
     CallRecord,
@@ -423,6 +423,48 @@ class FactsContract(Contract):
         await store.override_merge("n", MergeDecision("a", "b", False))
         expected = [MergeDecision("a", "b", False), MergeDecision("x", "y", False)]
         assert list((await store.unmerged("n")).decisions) == expected
+
+    async def test_a_users_edits_and_decisions_are_stored_with_the_rows_or_not_at_all(
+        self, store: GraphStore
+    ) -> None:
+        first = text("d", "Ann met Bob ", metadata={"user": "ann"})
+        other = text("c", "Cy saw Bob ")
+        await add(store, "n", first, other)
+        ids = [segments[0].id for _, segments in (other, first)]
+        edits = [Contribution(id, "edit", asked=("Ann", "Bob", "met")) for id in ids]
+        decision = MergeDecision("Ann", "Cy", same=True)
+        before = await store.unmerged("n")
+        made = ViewUpdate(edits=edits, decisions=[decision])
+        with pytest.raises(StoreConflict):
+            await store.apply("n", before.revision + 1, made)
+        assert await store.unmerged("n") == before
+        await store.apply("n", before.revision, made)
+        found = await store.unmerged("n", "d")
+        assert list(found.edits) == [UserEdit("", edits[0]), UserEdit("ann", edits[1])]
+        assert list(found.edits) == list(await store.edits("n"))
+        assert list(found.contributions) == [edits[1]]
+        assert list(found.decisions) == [decision]
+        assert found.users == {"d": "ann"}
+        assert list(await store.edits("m")) == []
+        document, segments = text("d", "Ann met Bob again ")
+        kept = replace(edits[1], segment_id=segments[0].id)
+        await store.put_documents("n", [(document, segments)], edits=[kept])
+        assert [edit.made for edit in await store.edits("n")] == [edits[0], kept]
+        await store.delete_documents("n", "d")
+        assert [edit.made for edit in await store.edits("n")] == [edits[0]]
+
+    async def test_the_highest_number_of_a_deleted_turn_is_kept(self, store: GraphStore) -> None:
+        def turn(n: int) -> Text:
+            told: dict[str, MetaValue] = {"chat": "", "turn": n, "role": "user"}
+            return text(f"turn-{n:08}", "Hello ", metadata=told)
+
+        await store.create_namespace("n", replace(INFO, turns=1))
+        await store.put_documents("n", [turn(2), turn(7), text("turn-00000009", "No turn ")])
+        for id_, turns in (("turn-00000009", 1), ("turn-00000007", 7), ("turn-00000002", 7)):
+            await store.delete_documents("n", id_)
+            info = await store.namespace("n")
+            assert info is not None
+            assert info.turns == turns
 
     async def test_putting_the_same_text_again_changes_nothing(self, store: GraphStore) -> None:
         given = text("d", "Ann met Bob. ", "Bob left. ")
