@@ -18,8 +18,9 @@ from qrmem.memory.runtime import Models, caps_of, open_budget
 from qrmem.memory.session import Session
 from qrmem.memory.statements import ended_in
 from qrmem.text.dates import as_of_moment
+from qrmem.text.identifiers import has_identifier, identifier
 from qrmem.text.normalise import normalise_where
-from qrmem.text.words import cut_note, searched
+from qrmem.text.words import cut_note, searched, terms
 from qrmem.types import Answer, CallRecord, Event, Hit, Listener, Step, Trail, Where, Words
 from qrmem.types.options import AskOptions
 from qrmem.types.turns import USER_KEY
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 AnswerItems = AsyncGenerator[Step | Words | Answer, None]
 """Steps, and words that a model writes; the answer comes last."""
+_ALL = 2**31 - 1
 LOOKED_AT = 4
 """Number of read segments that are checked to find out how the memory was read."""
 
@@ -53,6 +55,8 @@ async def search(
     require_text(question, "the query")
     note_length(question, listener)
     segments = await session.of_types(types)
+    if wanted := identifier(question):
+        segments = await _with_identifier(session, wanted, segments)
     async with searching(session, reranker, listener) as searcher:
         hits = await searcher.within(segments).search(question, k=k, documents=narrowed)
     if not hits:
@@ -69,6 +73,22 @@ async def search(
     ended = await ended_in(session, [h.segment_id for h in hits], narrowed, as_of_moment(as_of))
     hits = [replace(hit, ended=ended.get(hit.segment_id, ())) for hit in hits]
     return with_excerpts(searched(question), hits)
+
+
+async def _with_identifier(
+    session: Session, wanted: str, among: frozenset[str] | None
+) -> frozenset[str]:
+    """Return the segments that have an identifier, not as a part of a longer one."""
+    store, ns = session.store, session.ns
+    groups = [[term] for term in dict.fromkeys(terms(wanted))]
+    (ids,) = await store.matching_each(ns, [groups], _ALL, among=among)
+    entries = {entry.id: entry.title for entry in await store.entries(ns, ids)}
+    return frozenset(
+        segment.id
+        for segment in await store.segments(ns, ids)
+        if has_identifier(segment.text, wanted)
+        or has_identifier(entries.get(segment.id, ""), wanted)
+    )
 
 
 @asynccontextmanager
