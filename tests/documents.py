@@ -4,6 +4,7 @@ import csv
 import io
 import zipfile
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import docx
@@ -49,6 +50,7 @@ def encrypted_pdf(password: str, owner: str) -> bytes:
     return out.getvalue()
 
 
+@cache
 def docx_file() -> bytes:
     document = docx.Document()
     document.core_properties.title = "The Ledger"
@@ -181,6 +183,7 @@ def csv_file(delimiter: str = ",") -> bytes:
     return out.getvalue().encode()
 
 
+@cache
 def xlsx_file() -> bytes:
     book = openpyxl.Workbook()
     first = book.active

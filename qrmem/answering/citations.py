@@ -15,7 +15,7 @@ ALIKE = 90.0
 SHORTEST = 12
 """Minimum length in characters of a quotation that may be aligned: short ones align anywhere."""
 
-_ELISION = re.compile(r"\s*(?:\[?…\]?|\[?\.{3,}\]?)\s*")
+_ELISION = re.compile(r"\[?…\]?|\[?\.{3,}\]?")
 
 
 _MARKS = ("'’‘`´", '"“”„«»', "-‐‑–—")
@@ -70,7 +70,7 @@ def _located(quote: Quote, passages: Sequence[Passage]) -> Iterator[Citation]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    parts = [part for part in _ELISION.split(text.strip()) if part]
+    parts = [part for one in _ELISION.split(text) if (part := one.strip())]
     # A short piece beside an elision does not identify the place of the quotation.
     yield from (part for part in parts if len(parts) == 1 or len(part) >= SHORTEST)
 

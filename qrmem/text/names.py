@@ -173,7 +173,7 @@ def _has_border(char: str) -> bool:
 # Names in a text: words as names are compared, the names of a title, where names may stand.
 
 _WORD = re.compile(r"[^\W_]+")
-_BRACKET = re.compile(r"\s*[(\[（][^)\]）]*[)\]）]\s*")
+_BRACKET = re.compile(r"[(\[（][^()\[\]（）]*[)\]）]")
 _POSSESSIVE = frozenset("'’")
 _ARTICLES = ("the ", "a ", "an ")
 _PARTED = frozenset("([（,")
@@ -261,8 +261,9 @@ def title_forms(title: str) -> Iterator[tuple[str, float]]:
     if _PARTED.isdisjoint(title):  # the usual case
         yield from ((form.removeprefix(a), 0.6) for a in _ARTICLES if form.startswith(a))
         return
-    short = _BRACKET.sub(" ", title).strip()
+    short = _BRACKET.sub(" ", title)
     if short != title:
+        short = " ".join(short.split())
         yield plain(short), 0.8
     before, comma, after = short.partition(",")
     if comma:

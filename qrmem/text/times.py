@@ -5,6 +5,7 @@ from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
+from itertools import islice
 from typing import NamedTuple
 
 from qrmem.text.tense import SENTENCE, Direction, direction
@@ -52,8 +53,8 @@ _JOINED = re.compile(
 """What stands between two dates that are resolved together: "from 12 June to 19 June"."""
 _RESTATED = re.compile(r"\s*[,(]?\s*(?:(?:on|the)\s+)*", re.IGNORECASE)
 """What stands between a time and the same as a date: "on Friday, 5 June"."""
-LONGEST = 60
-"""Maximum number of characters of a time."""
+LONGEST, _MOST = 60, 100
+"""Maximum number of characters of a time, and of times of a text that are read."""
 _BETWEEN, _SENTENCE = 20, 150
 """Maximum number of characters between such dates, and between two dates of one sentence."""
 _APART = 183
@@ -106,7 +107,8 @@ def periods(text: str, said: date) -> list[Period]:
     folded = text.casefold()
     if not (_YEAR.search(text) or any(word in folded for word in _TELLING)):
         return []  # the usual case, in a hundredth of the time of the whole pattern
-    matches = [one for one in _TIME.finditer(text) if len(one.group()) <= LONGEST]
+    found = (one for one in _TIME.finditer(text) if len(one.group()) <= LONGEST)
+    matches = [*islice(found, _MOST)]
     meant = [_possible_days(match, said) for match in matches]
     pairs = [(_name(match), days) for match, days in zip(matches, meant, strict=True)]
     in_full = {name: days for name, days in pairs if name and name.year and days}

@@ -73,7 +73,8 @@ def searched(question: str) -> str:
     """Return the part of a question that a search uses: the first words of a very long one."""
     if len(question) <= SEARCHED:
         return question
-    return question.lstrip()[:SEARCHED].rsplit(None, 1)[0]
+    first = question.lstrip()[:SEARCHED].rsplit(None, 1)
+    return first[0] if first else ""
 
 
 def cut_note(question: str) -> str:
