@@ -60,6 +60,8 @@ LEAST_CHARACTERS = 1000
 """Minimum characters that a document counts for in a batch: its names take room, too."""
 HELD_SEGMENTS = 256
 """Segments of the new and changed documents that are written in one transaction."""
+LONG = 10_000
+"""Characters from which a document is cut off the event loop."""
 BREATH = 16
 """Number of documents, or batch size of segments, after which other tasks get a turn."""
 
@@ -259,7 +261,7 @@ class Adder:
 
     async def _hold(self, name: str, document: Document) -> None:
         """Collect a new or changed document: one transaction for several is cheaper."""
-        segments = self._checked_cut(name, document)
+        segments = await self._checked_cut(name, document)
         self._tally.held.append((document, segments))
         self._tally.held_segments += len(segments)
         if len(self._tally.held) % BREATH == 0:
@@ -332,7 +334,7 @@ class Adder:
         self, document: Document, done: list[str], *, rebuild: bool = False, only_new: bool = False
     ) -> None:
         name = document.id or ""
-        segments = self._checked_cut(name, document)
+        segments = await self._checked_cut(name, document)
         await self._make_namespace()
         await self._replace([name] if self._state.info(name) else [], segments)
         await self._write_documents([(document, segments)], rebuild=rebuild, only_new=only_new)
@@ -344,8 +346,12 @@ class Adder:
         if self._run.meter and (states["extracted"] or states["ok"] or states["partial"]):
             self._run.meter.breaker.prove()
 
-    def _checked_cut(self, name: str, document: Document) -> list[Segment]:
-        if segments := self.cut(name, document):
+    async def _checked_cut(self, name: str, document: Document) -> list[Segment]:
+        if len(document.text) > LONG:
+            segments = await asyncio.to_thread(self.cut, name, document)
+        else:
+            segments = self.cut(name, document)
+        if segments:
             return segments
         raise BadDocument(f"document {name!r} contains nothing to read")
 

@@ -1,10 +1,16 @@
 """No method of a memory blocks the event loop on a file or a lock: servers refuse that."""
 
+import threading
 from pathlib import Path
+from typing import Any
 
+import pytest
 from blockbuster import blockbuster_ctx
 
 import qrmem
+from qrmem.memory import add
+from qrmem.memory.chat import recall
+from qrmem.retrieval import dialog
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
 
@@ -32,3 +38,25 @@ async def test_opening_and_using_a_file_blocks_nothing(tmp_path: Path) -> None:
     await use(tmp_path / "first.db")  # imports read files, too: all are done after this
     with blockbuster_ctx("qrmem"):
         await use(tmp_path / "second.db")
+
+
+async def test_rules_read_a_long_turn_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: dict[str, int] = {}
+
+    def watch(module: Any, name: str) -> None:
+        real = getattr(module, name)
+
+        def watched(*given: Any) -> Any:
+            threads[name] = threading.get_ident()
+            return real(*given)
+
+        monkeypatch.setattr(module, name, watched)
+
+    for module, name in ((dialog, "wish_spans"), (add, "cut"), (recall, "periods")):
+        watch(module, name)
+    async with qrmem.open("memory://", embedder="none") as memory:
+        text = "My cat went to Rome on 3 June. " * 1_000
+        await memory.add_turn("user", text, at="2026-05-01", session="s")
+        await memory.recall("Where did my cat go?", session="x")
+    assert set(threads) == {"wish_spans", "cut", "periods"}
+    assert threading.get_ident() not in threads.values()
