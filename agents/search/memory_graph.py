@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from qrmem.agents.folding import folded_by_reasoner
 from qrmem.agents.search.query_extraction import Overlay
+from qrmem.graph.by_hand import ended_by_hand
 from qrmem.graph.superseding import Ending, Place, dated, judged_pairs, kept_endings
 from qrmem.graphstore.protocol import Around, Entry, GraphStore, NameFilter
 from qrmem.graphstore.reads import entities_in, names_said
 from qrmem.graphstore.relations import fold
+from qrmem.text.dates import today
 from qrmem.text.names import split_key
 from qrmem.types import Fact, Passage, Relation, Segment
 from qrmem.types.options import AskOptions
@@ -42,6 +44,7 @@ class MemoryGraph:
     _found: dict[str, Around] = field(default_factory=dict)
     _segments: dict[str, Segment] = field(default_factory=dict)
     _indexed: dict[str, Entry] = field(default_factory=dict)
+    _ended: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def store(self) -> GraphStore:
@@ -91,9 +94,19 @@ class MemoryGraph:
 
     async def passages(self, segments: Sequence[Segment]) -> list[Passage]:
         """Label segments S1, S2, … in order, with the titles of their documents."""
-        entries = await self._entries(segment.id for segment in segments)
+        ids = [segment.id for segment in segments]
+        entries = await self._entries(ids)
+        if missing := [id for id in ids if id not in self._ended]:
+            now = str(self.options.as_of) or today()
+            found = await ended_by_hand(self.store, self.ns, missing, now)
+            self._ended.update({id: found.get(id, ()) for id in missing})
         return [
-            Passage(f"S{n}", segment, entries[segment.id].title if segment.id in entries else "")
+            Passage(
+                f"S{n}",
+                segment,
+                entries[segment.id].title if segment.id in entries else "",
+                ended=self._ended[segment.id],
+            )
             for n, segment in enumerate(segments, 1)
         ]
 

@@ -217,6 +217,8 @@ def _newest_first(shown: Sequence[tuple[Passage, Excerpt]]) -> list[tuple[Passag
 
 def _excerpt_line(passage: Passage, excerpt: Excerpt) -> str:
     text = " ".join(excerpt.text.split())
+    if passage.ended:
+        text = f"(no longer: {'; '.join(passage.ended)}) {text}"
     return f"(corrected later) {text}" if passage.superseded_by else text
 
 

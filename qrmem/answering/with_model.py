@@ -203,6 +203,8 @@ def block(passage: Passage) -> str:
     title = " ".join(passage.title.split())
     if passage.superseded_by:
         title += f" (out of date: corrected later by {', '.join(passage.superseded_by)})"
+    if passage.ended:
+        title += f" (no longer: {'; '.join(' '.join(words.split()) for words in passage.ended)})"
     text = passage.segment.text.strip()
     return fenced(f"Title: {title}\n{text}" if title else text, passage.label)
 

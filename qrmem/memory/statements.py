@@ -15,6 +15,7 @@ from qrmem.errors import (
     clean_name,
     require_text,
 )
+from qrmem.graph.by_hand import all_edits, ended_by_hand
 from qrmem.graph.merging import edit_statements
 from qrmem.graph.superseding import (
     Ending,
@@ -43,9 +44,7 @@ from qrmem.text.dates import (
     as_of_moment,
     checked,
     checked_validity,
-    end_of,
     said_at,
-    start_of,
     today,
 )
 from qrmem.text.names import normalise_name
@@ -137,9 +136,9 @@ async def ended_in(
     store, ns, single = session.store, session.ns, await session.single_types()
     judged = await judged_pairs(store, ns)
     now = at or today()
-    ended_by = await _ended_by_hand(session, segment_ids, now)
+    by_hand = await ended_by_hand(store, ns, segment_ids, now)
     if not judged and not single:  # nothing replaces anything
-        return {id_: tuple(words) for id_, words in ended_by.items()}
+        return by_hand
     inside = await entities_in(store, ns, segment_ids)
     around = await store.around(
         ns, sorted({key for fact_ids in inside.values() for key in fact_ids})
@@ -151,6 +150,7 @@ async def ended_in(
     names = await _names(session, around, ends.values())
     if documents is not None:
         names = await names_said(store, ns, names, [*segment_ids, *sorted(later_ids)])
+    ended_by = {id_: dict.fromkeys(words) for id_, words in by_hand.items()}
     for fact in facts_held:
         ending = ends.get(place_of(fact))
         if ending and ending.by.segment_id in later_ids and not holds(fact, ending, now):
@@ -158,33 +158,6 @@ async def ended_in(
             words = with_time(fact_in_words, ending, _fact_sentence(ending.by, names))
             ended_by.setdefault(fact.segment_id, {})[words] = None
     return {id_: tuple(fact_ids) for id_, fact_ids in ended_by.items()}
-
-
-async def _ended_by_hand(
-    session: Session, segment_ids: Sequence[str], now: str
-) -> dict[str, dict[str, None]]:
-    """Return, in words, the statements of some segments that the user ended or deleted."""
-    store, ns = session.store, session.ns
-    ids = set(segment_ids)
-    edits = [made for made in await all_edits(store, ns) if made.segment_id in ids]
-    ended_by: dict[str, dict[str, None]] = {}
-    named = (await store.mentions(ns, [m.segment_id for m in edits])).named if edits else {}
-    shown = set()
-    for made in edits:
-        head, tail, description = made.asked
-        said = made.statements[-1] if made.statements else Statement(head, tail, description)
-        is_over = said.valid_until and end_of(said.valid_until) < start_of(now)
-        key = made.segment_id, head, tail, normalise_name(said.description)
-        if (made.statements and not is_over) or key in shown:
-            continue
-        shown.add(key)
-        forms = {normalise_name(form): form for form, _ in named.get(made.segment_id, ())}
-        words = said.description
-        if not (head in key[-1] and tail in key[-1]):
-            words = f"{forms.get(head, head)} {words} {forms.get(tail, tail)}"
-        how = f"until {said.valid_until}" if made.statements else "deleted by hand"
-        ended_by.setdefault(made.segment_id, {})[f"{words} ({how})"] = None
-    return ended_by
 
 
 def _fact_sentence(fact: Fact, names: Mapping[str, str]) -> str:
@@ -478,11 +451,6 @@ async def _documents_about(session: Session, ends: Iterable[str]) -> list[str]:
     around = await store.around(ns, sorted(keys))
     ids = {fact.segment_id for fact in around.facts if {fact.head, fact.tail} <= keys}
     return [segment.document_id for segment in await store.segments(ns, sorted(ids))]
-
-
-async def all_edits(store: GraphStore, ns: str) -> list[Contribution]:
-    """Return the user's edits; one of an archive that identifies no statement is left out."""
-    return [edit.made for edit in await store.edits(ns) if len(edit.made.asked) == 3]
 
 
 async def edits_to_keep(

@@ -14,6 +14,7 @@ class Passage:
     Attributes:
         score: score of the search, higher is better; 0 without a search.
         superseded_by: labels of later turns of a conversation that seem to correct it.
+        ended: its statements that the user ended or deleted by hand, as text.
     """
 
     label: str
@@ -21,6 +22,7 @@ class Passage:
     title: str = ""
     score: float = 0.0
     superseded_by: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,8 @@ async def test_an_end_or_a_deletion_marks_the_passage() -> None:
             "Ann Holt lives in Oslo. (until 2020-05)",
         )
         assert of_b.ended == ("ANN HOLT works for Acme. (deleted by hand)",)
+        answer = await memory.ask("Who works for Acme?")
+        assert "(deleted by hand)" in answer.text
         await memory.restore_fact((await memory.facts(deleted=True))[0].id)
         hits = await memory.search("Ann Holt works for Acme")
         assert [hit.ended for hit in hits if hit.document_id == "b"] == [()]
