@@ -309,8 +309,8 @@ set_single
 """
 _REFUSED = "apply create_namespace"
 _READS = """
-around cache_entries cache_keys calls contributions counts document document_ids documents entities
-entries ledger list_entities matching_each mentions misdrawn names namespace namespaces
+around cache_entries cache_keys calls contributions counts document document_ids documents edits
+entities entries ledger list_entities matching_each mentions misdrawn names namespace namespaces
 nearest owners places questions relations segments segments_of_types shared_entities snapshot states
 titled trails types unmerged vectors vocabulary
 """
