@@ -50,7 +50,7 @@ async def search(
     as_of: str | date = "",
     reranker: str = "",
 ) -> list[Hit]:
-    """See `Memory.search`."""
+    """Rank segments for a question; see `Memory.search`."""
     narrowed = await session.readable(documents, where, as_of_moment(as_of))
     require_text(question, "the query")
     note_length(question, listener)
@@ -152,7 +152,7 @@ async def resolved(session: Session, options: AskOptions) -> AskOptions:
 async def stream(
     session: Session, options: AskOptions, listener: Listener, *, words: bool
 ) -> AnswerItems:
-    """See `Memory.stream`."""
+    """Run a question; yield its steps, then its answer."""
     options = await resolved(session, options)
     note_length(options.question, listener)
     answer: Answer | None = None

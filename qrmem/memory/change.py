@@ -49,7 +49,7 @@ _TOGETHER = 256
 async def add(
     session: Session, source: Source, options: AddOptions, listener: Listener
 ) -> AddReport:
-    """See `Memory.add`."""
+    """Read documents, or keep messages as turns."""
     from qrmem.retrieval.dialog import are_messages
 
     if are_messages(source):
@@ -91,7 +91,7 @@ async def delete(
     document_ids: Sequence[str],
     checkpointer: "BaseCheckpointSaver[Any] | None" = None,
 ) -> None:
-    """See `Memory.delete`."""
+    """Delete documents with the facts of their turns, then resolve the names that are left."""
     session.require_writable()
     ids = await _with_facts(session, await session.require_documents(document_ids))
     segments = [s.id for s in await session.store.segments(session.ns, documents=ids)]
@@ -117,7 +117,7 @@ async def delete(
 async def delete_all(
     session: Session, checkpointer: "BaseCheckpointSaver[Any] | None" = None
 ) -> None:
-    """See `Memory.delete_all`."""
+    """Delete the namespace; finish a deletion that was killed."""
     session.require_writable()
     is_there = await session.store.namespace(session.ns) is not None
     if is_there:
@@ -129,7 +129,7 @@ async def delete_all(
 
 
 async def forget_user(session: Session, user: str) -> int:
-    """See `Memory.forget_user`."""
+    """Delete a user's documents; empty the trails that read nothing else."""
     require_text(user, "the user")
     user = clean_name(user, "user")
     await session.known()
@@ -149,7 +149,7 @@ async def forget_user(session: Session, user: str) -> int:
 
 
 async def override_merge(session: Session, first: str, second: str, *, same: bool) -> None:
-    """See `Memory.merge` and `Memory.separate`."""
+    """Record that two names are one entity, or two, and resolve the names again."""
     from qrmem.graph.merging import override_merge as override
 
     session.require_writable()
@@ -164,7 +164,7 @@ async def override_merge(session: Session, first: str, second: str, *, same: boo
 
 
 async def repair(session: Session, *, compare_only: bool) -> Repair:
-    """See `Memory.repair`."""
+    """Check the store, and rebuild what is derived from what was read, or only compare it."""
     from qrmem.graph.repair import repair as rebuild
 
     if not compare_only:
@@ -182,7 +182,7 @@ async def repair(session: Session, *, compare_only: bool) -> Repair:
 
 
 async def prune(session: Session) -> int:
-    """See `Memory.prune`."""
+    """Delete the cached replies; return how many."""
     session.require_writable()
     await session.info()
     replies = await session.store.cache_keys(session.ns, "reply")
@@ -192,7 +192,7 @@ async def prune(session: Session) -> int:
 
 
 async def reembed(session: Session, embedder: str, listener: Listener, caps: CapOptions) -> int:
-    """See `Memory.reembed`."""
+    """Embed all segments with another model, which the session uses from then on."""
     session.require_writable()
     require_text(embedder, "the embedder")
     await session.settle()
@@ -216,7 +216,7 @@ async def build_tree(
     kind: TreeKind,
     preset: Literal["default", "paper"],
 ) -> TreeReport:
-    """See `Memory.build_tree`."""
+    """Build a tree over each document, as one run."""
     from qrmem.memory.summary_trees import build
 
     session.require_writable()
@@ -226,7 +226,7 @@ async def build_tree(
 
 
 async def trees(session: Session, document_ids: Sequence[str], kind: TreeKind) -> Sequence[Tree]:
-    """See `Memory.trees`."""
+    """Return the trees of some documents, or of all."""
     from qrmem.memory.summary_trees import require_known
     from qrmem.retrieval.trees.nodes import load_trees
 
@@ -257,7 +257,7 @@ async def _refresh_names(session: Session) -> None:
 
 
 async def load(session: Session, path: str | PathLike[str], listener: Listener) -> Archived:
-    """See `Memory.load`."""
+    """Fill an empty namespace with an archive; models that only the archive names are left out."""
     from qrmem.graph.merging import refresh_names
     from qrmem.io.archive import import_archive
 
@@ -311,7 +311,7 @@ def _trusted(info: NamespaceInfo, settings: Settings, listener: Listener) -> Nam
 async def load_openie(
     session: Session, path: str | PathLike[str], listener: Listener
 ) -> ExtractionReport:
-    """See `Memory.load_openie`."""
+    """Import extractions; embed their segments if the namespace has an embedder."""
     from qrmem.agents.embedding import embed_segments
     from qrmem.io.openie import Deps, import_openie
 
@@ -341,7 +341,7 @@ async def load_openie(
 async def export(
     session: Session, path: str | PathLike[str], *, runs: bool, overwrite: bool
 ) -> Archived:
-    """See `Memory.export`."""
+    """Write the namespace to one file, from a snapshot of the store."""
     from qrmem.io.archive import export_archive
 
     require_path(path)
@@ -351,7 +351,7 @@ async def export(
 
 
 async def graphml(session: Session, path: str | PathLike[str], *, overwrite: bool) -> int:
-    """See `Memory.graphml`."""
+    """Write the graph as GraphML; return the number of entities."""
     from qrmem.io.notes import write_graphml
 
     require_path(path)
@@ -361,7 +361,7 @@ async def graphml(session: Session, path: str | PathLike[str], *, overwrite: boo
 
 
 async def markdown(session: Session, folder: str | PathLike[str]) -> int:
-    """See `Memory.markdown`."""
+    """Write the memory as linked notes; return their number."""
     from qrmem.io.notes import Contents, write_notes
 
     require_path(folder)

@@ -52,7 +52,7 @@ _UNMERGED = "read, but not merged"
 
 
 async def status(session: Session) -> MemoryStatus:
-    """See `Memory.status`."""
+    """Return figures, problems and warnings, without the cost of reading again."""
     store, info = session.store, await session.info()
     ledger = await store.ledger(info.name)
     counts = await store.counts(info.name)
@@ -102,7 +102,7 @@ async def status(session: Session) -> MemoryStatus:
 
 
 async def usage(session: Session, by: By = "stage") -> Sequence[UsageRow]:
-    """See `Memory.usage`."""
+    """Return the usage of all runs, in rows."""
     info = await session.info()
     return usage_by(await session.store.calls(info.name), by)
 
@@ -114,7 +114,7 @@ async def documents(
     offset: int,
     limit: int | None,
 ) -> Page[DocumentInfo]:
-    """See `Memory.documents`."""
+    """Return a page of documents."""
     await session.known()
     store, ns, condition = session.store, session.ns, normalise_where(where)
     if not condition and turns is None and (offset, limit) == (0, None):
@@ -134,7 +134,7 @@ async def documents(
 
 
 async def document(session: Session, document_id: str) -> Document:
-    """See `Memory.document`."""
+    """Return a document with its text."""
     await session.known()
     stored_document = await session.store.document(session.ns, normalise_id(document_id))
     if stored_document is None:
@@ -143,7 +143,7 @@ async def document(session: Session, document_id: str) -> Document:
 
 
 async def segments(session: Session, document: str, ids: Iterable[str]) -> Sequence[Segment]:
-    """See `Memory.segments`."""
+    """Return the segments of a document, or those with these ids."""
     await session.known()
     require_ids(ids)
     if not document:
@@ -153,7 +153,7 @@ async def segments(session: Session, document: str, ids: Iterable[str]) -> Seque
 
 
 async def entities(session: Session, limit: int = 100) -> Sequence[EntityCount]:
-    """See `Memory.entities`."""
+    """Return the entities with most segments."""
     require_count(limit, "limit")
     await session.info()
     return await session.store.list_entities(session.ns, limit)
@@ -166,7 +166,7 @@ async def entity(
     limit: int | None = None,
     as_of: str | date = "",
 ) -> EntityView:
-    """See `Memory.entity`."""
+    """Return the entity of a name."""
     require_text(name, "the name")
     require_count(limit or 1, "limit")
     require_count(offset or 1, "offset")
@@ -177,7 +177,7 @@ async def entity(
 
 
 async def graph(session: Session, name: str, limit: int) -> GraphPart:
-    """See `Memory.graph`."""
+    """Return an entity, its nearest neighbours and their edges."""
     require_count(limit, "limit")
     await session.info()
     store, ns = session.store, session.ns
@@ -235,7 +235,7 @@ async def _edges(session: Session, facts: Sequence[Fact]) -> list[GraphEdge]:
 
 
 async def merges(session: Session) -> Sequence[Merge]:
-    """See `Memory.merges`."""
+    """Return merged names, each pair once."""
     from qrmem.graph.merging import current_merges
 
     await session.info()
@@ -245,7 +245,7 @@ async def merges(session: Session) -> Sequence[Merge]:
 
 
 async def trail(session: Session, trail_id: str | None = None) -> Trail:
-    """See `Memory.trail`."""
+    """Return a recorded run, or the last."""
     await session.known()
     trail_stored = next(iter(await session.store.trails(session.ns, 1, id=trail_id)), None)
     if trail_stored is None:
@@ -256,14 +256,14 @@ async def trail(session: Session, trail_id: str | None = None) -> Trail:
 
 
 async def trails(session: Session, limit: int = 20) -> Sequence[Trail]:
-    """See `Memory.trails`."""
+    """Return recorded runs, newest first."""
     require_count(limit, "limit")
     await session.known()
     return await session.store.trails(session.ns, limit)
 
 
 async def neo4j_queries(session: Session, name: str = "") -> "Sequence[SavedQuery]":
-    """See `Memory.neo4j_queries`."""
+    """Return queries for Neo4j Browser."""
     from qrmem.graphstore.neo4j import Neo4jStore, browser_queries
 
     if not isinstance(session.store, Neo4jStore):

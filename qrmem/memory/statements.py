@@ -83,7 +83,7 @@ async def facts(
     offset: int = 0,
     limit: int | None = None,
 ) -> Page[FactView]:
-    """See `Memory.facts`."""
+    """Return a page of statements."""
     at = as_of_moment(as_of)
     if superseded and deleted:
         raise UsageError("list either superseded or deleted statements, not both")
@@ -172,7 +172,7 @@ async def edit(
     valid_from: str | None,
     valid_until: str | None,
 ) -> FactView:
-    """See `Memory.edit_fact`."""
+    """Replace what a statement says by what the user writes."""
     session.require_writable()
     if text is None and valid_from is None and valid_until is None:
         raise UsageError("nothing to change: give a text, valid_from or valid_until")
@@ -193,20 +193,20 @@ async def edit(
 
 
 async def end(session: Session, fact_id: str, on: str | date) -> FactView:
-    """See `Memory.end_fact`."""
+    """Say by hand since when a statement is no longer true."""
     day = on.isoformat()[:10] if isinstance(on, date) else checked(on, "the end")
     return await edit(session, fact_id, None, None, day or today())
 
 
 async def delete(session: Session, fact_id: str) -> None:
-    """See `Memory.delete_fact`."""
+    """Delete a statement by hand; a new reading does not bring it back."""
     found = await _find_statement(session, fact_id)
     document_ids = await _documents_about(session, asked_of(found.first)[:2])
     await _store_alike(session, found, document_ids, lambda one: deletion_of(one.first))
 
 
 async def restore(session: Session, fact_id: str) -> FactView:
-    """See `Memory.restore_fact`."""
+    """Undo what was done to a statement by hand."""
     found = await _find_statement(session, fact_id)
     if found.now is None:
         await _store_alike(
@@ -516,7 +516,7 @@ Pair = tuple[Fact, Fact]
 async def judge(
     session: Session, listener: Listener, caps: CapOptions, *, is_plan: bool
 ) -> JudgeReport:
-    """See `Memory.judge_facts`."""
+    """Ask the chat model which statements later ones replace, or estimate its cost."""
     # Loads pydantic, which a search does not need.
     from qrmem.answering.with_model import PromptedReasoner
 

@@ -151,7 +151,7 @@ def _summariser(
 
 
 async def tops(session: Session) -> Sequence[TreeTop]:
-    """See `Memory.tree_tops`."""
+    """Return all trees without their nodes."""
     from qrmem.retrieval.trees.nodes import load_tops
 
     await session.known()
@@ -159,7 +159,7 @@ async def tops(session: Session) -> Sequence[TreeTop]:
 
 
 async def nodes(session: Session, keys: Iterable[str]) -> Sequence[TreeNode]:
-    """See `Memory.tree_nodes`."""
+    """Return nodes by their keys, in this order."""
     from qrmem.retrieval.trees.nodes import TREE, load
 
     require_ids(keys)
