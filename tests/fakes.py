@@ -14,7 +14,8 @@ from qrmem.config import Settings
 from qrmem.errors import WindowTooSmall
 from qrmem.graphstore.protocol import GraphStore
 from qrmem.llm.budget import Budget
-from qrmem.llm.meter import Meter, ReplyCache
+from qrmem.llm.meter import Meter
+from qrmem.llm.reply_cache import ReplyCache
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.run import Run
 from qrmem.text.tokens import BuiltinTokenizer

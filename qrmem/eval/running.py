@@ -29,7 +29,7 @@ from qrmem.eval.harness import Harness, RunOptions, open_harness, price_of, requ
 from qrmem.eval.items import WHOLE, Context, Corpus, Dataset, Item, Prediction, Row
 from qrmem.eval.registry import System, needs, parse, ranks
 from qrmem.eval.run_folder import RunFolder
-from qrmem.eval.statistics import sample, sample_digest
+from qrmem.eval.sampling import sample, sample_digest
 from qrmem.prompts import fenced, load_prompts
 from qrmem.prompts.replies import ShortReply
 from qrmem.types import Event, Usage

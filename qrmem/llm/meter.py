@@ -1,99 +1,21 @@
 """The chat model of one run: cache, caps, server, parsing, usage and recording, in this order."""
 
 import asyncio
-import hashlib
-import json
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from qrmem.config import captures_content
-from qrmem.errors import ModelUnusable, QrmemError
+from qrmem.errors import QrmemError
+from qrmem.llm.breaker import CircuitBreaker
 from qrmem.llm.budget import Amount, Budget
 from qrmem.llm.chat_model import Call, ServerChatModel
 from qrmem.llm.prompting import TokenBudget
 from qrmem.llm.recorder import Recording
+from qrmem.llm.reply_cache import ReplyCache, cache_key
 from qrmem.llm.routing import ChatModels
-from qrmem.llm.structured import LONGER, outcome_of, with_reading
-from qrmem.types import CallRecord, ChatModel, ChatReply, ChatRequest, Tokenizer
+from qrmem.llm.structured import outcome_of, with_reading
+from qrmem.types import ChatModel, ChatReply, ChatRequest, Tokenizer
 from qrmem.types.models import COUNTS
-
-# Paid replies are cached under a hash of everything that affects them.
-
-Get = Callable[[str], Awaitable[Mapping[str, Any] | None]]
-Put = Callable[
-    [str, Mapping[str, Any], Sequence[str], Sequence[CallRecord]], Coroutine[Any, Any, None]
-]
-"""Stores key, value, ids of the reply's segments, and the records of its calls."""
-
-_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-_NOT_KEPT = {"parsed"}
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyCache:
-    """A cache of replies, usually in a store."""
-
-    get: Get
-    put: Put
-
-    async def find(self, key: str) -> ChatReply | None:
-        """Return the cached reply of a key, or `None`."""
-        value = await self.get(key)
-        return None if value is None else _restored(value)
-
-    async def keep(
-        self, key: str, reply: ChatReply, request: ChatRequest, calls: Sequence[CallRecord]
-    ) -> None:
-        """Store a reply together with the records of its calls, or neither.
-
-        A cancelled run completes it first, as the reply is paid for; the cancellation follows.
-        """
-        about = (request.segment_id, *request.shared_with) if request.segment_id else ()
-        value = {f.name: getattr(reply, f.name) for f in fields(reply) if f.name not in _NOT_KEPT}
-        task = asyncio.create_task(self.put(key, value, about, calls))
-        cancelled: asyncio.CancelledError | None = None
-        while not task.done():
-            try:
-                await asyncio.wait([task])
-            except asyncio.CancelledError as exc:
-                cancelled = exc
-        task.result()
-        if cancelled is not None:
-            raise cancelled
-
-
-def cache_key(request: ChatRequest, *, model: str, address: str) -> str:
-    """Return the cache key of a request: a hash of all that affects its reply.
-
-    Stage and segment do not affect a reply. Neither does the output form that a server accepts, as
-    the schema is the same.
-    """
-    shaping: dict[str, Any] = {
-        "model": model,
-        "address": address,
-        "messages": [[message.role, message.content] for message in request.messages],
-        "schema": request.schema,
-        "schema_name": request.schema_name,
-        "temperature": request.temperature,
-        "top_p": request.top_p,
-        "max_tokens": request.max_tokens,
-        "attempt": request.attempt,
-    }
-    if request.log_probs:
-        shaping["log_probs"] = True
-    if request.sampling:
-        shaping["sampling"] = request.sampling
-    return hashlib.sha256(_ENCODER.encode(shaping).encode()).hexdigest()
-
-
-def _restored(kept: Mapping[str, Any]) -> ChatReply:
-    names = {f.name for f in fields(ChatReply)} - _NOT_KEPT
-    reply = ChatReply(**{name: value for name, value in kept.items() if name in names})
-    log_probs = tuple((str(token), float(value)) for token, value in reply.log_probs)
-    return replace(reply, from_cache=True, seconds=0.0, log_probs=log_probs)
-
 
 _FREE_RETRIES = 10
 
@@ -272,61 +194,3 @@ async def _foreign(chat: ChatModel, call: Call) -> ChatReply:
         reply = await chat.complete(call.request)
         use.amount = call.used(reply)
         return reply
-
-
-# --- the circuit breaker -------------------------------------------------------------------
-
-UNKNOWN = 20
-"""Limit of successive unreadable replies for a model that never gave a readable one."""
-PROVEN = 60
-"""The same limit for a model that did: ten successive segments with five tries each."""
-_SHOWN = 80
-"""Maximum number of characters of a reply in an error."""
-_OF_THE_TEXT = frozenset({"refusal", "content_filter"})
-"""Finish reasons that depend on the text rather than on the model."""
-
-
-class CircuitBreaker:
-    """Counts successive unreadable replies of each model of a run.
-
-    An occasional unreadable reply is harmless: the request is repeated. A server with a wrong
-    template, or a model that is too small, would get five requests per segment.
-    """
-
-    def __init__(self) -> None:
-        self._spoilt: dict[str, int] = {}
-        self._proven: set[str] = set()
-        self._is_known = False
-        self._last = ChatReply("")
-
-    def prove(self) -> None:
-        """Treat the models as proven by an earlier run."""
-        self._is_known = True
-
-    def hear(self, model: str, reply: ChatReply, outcome: str) -> None:
-        """Count a reply from a server."""
-        if outcome in {"ok", "repaired"}:
-            self._proven.add(model)
-            self._spoilt[model] = 0
-        elif outcome == "unparsable" and reply.finish_reason not in _OF_THE_TEXT:
-            self._spoilt[model] = self._spoilt.get(model, 0) + 1
-            self._last = reply
-
-    def check(self, model: str) -> None:
-        """Check that a model may get another request.
-
-        Raises:
-            ModelUnusable: the limit is reached; the message shows the model's last reply.
-        """
-        spoilt = self._spoilt.get(model, 0)
-        if spoilt < (PROVEN if self._is_known or model in self._proven else UNKNOWN):
-            return
-        text = " ".join(self._last.text.split())
-        reply_in_words = f"begins {text[:_SHOWN]!r}" if text else "is empty"
-        if not text and self._last.finish_reason == "length":
-            reply_in_words = f"reached the token limit before its first word: {LONGER}"
-        raise ModelUnusable(
-            f"no reply of {model} can be read, {spoilt} in a row now (the last {reply_in_words}); "
-            "`qrmem doctor --model` shows what it can do; what was read is kept, and the same "
-            "command continues from there, with this model or another"
-        )

@@ -36,8 +36,9 @@ from qrmem.types.options import CapOptions
 from qrmem.workers import Crew, open_crew
 
 if TYPE_CHECKING:
-    from qrmem.llm.meter import Meter, ReplyCache
+    from qrmem.llm.meter import Meter
     from qrmem.llm.prompting import Caller
+    from qrmem.llm.reply_cache import ReplyCache
     from qrmem.llm.routing import ChatModels
 
 
@@ -365,7 +366,7 @@ class Models:
 
     def _cache(self, best_effort: BestEffortWriter | None) -> "ReplyCache":
         """Return the cache of chat replies, which is in the store."""
-        from qrmem.llm.meter import ReplyCache
+        from qrmem.llm.reply_cache import ReplyCache
 
         ns = self.info.name
 

@@ -5,8 +5,8 @@ from bisect import bisect
 from collections.abc import Iterator
 from functools import lru_cache
 
+from qrmem.text.calendar_names import MONTHS
 from qrmem.text.numbers import WORDS
-from qrmem.text.times import MONTHS
 from qrmem.types import Part
 
 # --- Chapter headings and front matter of a text, passages of a joined context.

@@ -8,13 +8,9 @@ from datetime import date, timedelta
 from itertools import islice
 from typing import NamedTuple
 
+from qrmem.text.calendar_names import DAYS, MONTHS
 from qrmem.text.tense import SENTENCE, Direction, direction
 
-MONTHS = (
-    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
-    *("october", "november", "december"),
-)
-DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _COUNTS = {
     word: n

@@ -28,7 +28,8 @@ from qrmem.text.words import cut_note
 from qrmem.types import Answer, Step, Strategy, Words
 from qrmem.web import changing
 from qrmem.web.guard import log, own_where
-from qrmem.web.jobs import Jobs, handing_over
+from qrmem.web.job_routes import add_job_routes
+from qrmem.web.jobs import Jobs
 from qrmem.web.response_models import Refusal, of, whole
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def api(
         changing.writing(app, memory, jobs)
         changing.deciding(app, memory)
     if write and jobs is not None:
-        handing_over(app, memory, user, jobs)
+        add_job_routes(app, memory, user, jobs)
     return app
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from qrmem.errors import UsageError
-from qrmem.eval.statistics import difference, mean, require_same_sample
+from qrmem.eval.sampling import require_same_sample
+from qrmem.eval.statistics import difference, mean
 
 
 def scores(values: list[float]) -> dict[str, float]:

@@ -23,8 +23,8 @@ from qrmem.errors import AccessRefused, CapReached, MissingError, ModelUnavailab
 from qrmem.llm import client
 from qrmem.llm.budget import Caps
 from qrmem.llm.chat_model import ServerChatModel
-from qrmem.llm.meter import ReplyCache
 from qrmem.llm.recorder import Recorder, Replayer
+from qrmem.llm.reply_cache import ReplyCache
 from qrmem.llm.routing import ChatModels
 from qrmem.llm.servers import Endpoint
 from qrmem.llm.structured import ask

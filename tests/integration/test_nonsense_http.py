@@ -9,7 +9,7 @@ from servers.openai_server import OpenAIServer, serving
 
 import qrmem
 from qrmem.errors import ModelUnusable
-from qrmem.llm.meter import PROVEN, UNKNOWN
+from qrmem.llm.breaker import PROVEN, UNKNOWN
 
 CONCURRENCY = 4
 STORY = {

@@ -16,8 +16,8 @@ from qrmem.config import Settings
 from qrmem.errors import AccessRefused, ModelOutputError, ModelUnavailable
 from qrmem.llm.budget import Budget
 from qrmem.llm.chat_model import Call, ServerChatModel
-from qrmem.llm.meter import ReplyCache
 from qrmem.llm.replies import strict_schema
+from qrmem.llm.reply_cache import ReplyCache
 from qrmem.llm.structured import ask
 from qrmem.prompts.replies import JudgeReply
 from qrmem.types import ChatReply, ChatRequest, Event, Message

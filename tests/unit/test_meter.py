@@ -18,9 +18,11 @@ from qrmem.errors import (
     StoreUnavailable,
     UsageError,
 )
+from qrmem.llm.breaker import PROVEN, UNKNOWN
 from qrmem.llm.budget import Amount, Budget, Caps, Price
-from qrmem.llm.meter import PROVEN, UNKNOWN, Meter, ReplyCache, cache_key
+from qrmem.llm.meter import Meter
 from qrmem.llm.replies import strict_schema
+from qrmem.llm.reply_cache import ReplyCache, cache_key
 from qrmem.llm.retry import AdaptiveConcurrency
 from qrmem.llm.servers import Transient
 from qrmem.llm.structured import ask

@@ -13,7 +13,7 @@ from qrmem.errors import UsageError
 from qrmem.eval.report.plots import draw_bars
 from qrmem.eval.report.results import Result, Results, Spent, read_results
 from qrmem.eval.run_folder import REPORT, runs_in
-from qrmem.eval.statistics import require_same_sample
+from qrmem.eval.sampling import require_same_sample
 from qrmem.text.numbers import counted
 
 
