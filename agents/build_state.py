@@ -46,6 +46,7 @@ class BuildOutcome:
         problems: `(document id, segment index, reason)` of all segments that are not `ok`.
         left_out: number of entities and relations in this run without any type of a closed schema.
         boilerplate: number of segments in `read` that are only boilerplate and gave no entities.
+        dropped: `(document id, segment index, reason)` of items of replies that could not be used.
     """
 
     read: int = 0
@@ -53,3 +54,4 @@ class BuildOutcome:
     problems: tuple[tuple[str, int, str], ...] = ()
     left_out: int = 0
     boilerplate: int = 0
+    dropped: tuple[tuple[str, int, str], ...] = ()

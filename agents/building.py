@@ -30,6 +30,7 @@ from qrmem.graph.merging import merge_documents
 from qrmem.graph.view_rows import decided
 from qrmem.graphstore.relations import folded_key
 from qrmem.llm.parallel import each
+from qrmem.text.sentences import last_lines
 from qrmem.types import (
     Contribution,
     DocumentInfo,
@@ -100,9 +101,11 @@ class BuildRun:
         info = self.infos[segment.document_id]
         contribution = self.lossy.get(segment_id)
         attempt = contribution.next_attempt if contribution else 0
-        return Job(
-            segment, Reading(info.title, info.summary, question, attempt=attempt), contribution
-        )
+        ids = self.of_document[segment.document_id]
+        at = ids.index(segment_id, segment.index) if segment.index < len(ids) else 0
+        before = last_lines(self.segments[ids[at - 1]].text) if at else ""
+        reading = Reading(info.title, info.summary, question, attempt=attempt, before=before)
+        return Job(segment, reading, contribution)
 
     def job_again(
         self, first: Contribution, question: str, accepted: tuple[str, ...] = (), attempt: int = 0
@@ -169,6 +172,7 @@ class BuildRun:
             tuple(problems),
             self.reader.left_out,
             self.reader.boilerplate,
+            tuple(self.reader.dropped),
         )
 
 

@@ -47,6 +47,7 @@ class Reader:
         first_readings: number of first passes in this run.
         left_out: number of entities and relations without any type of a closed schema.
         boilerplate: number of segments that are only boilerplate and gave no entities.
+        dropped: document id, segment index and reason of items of replies that could not be used.
         shared: id of each segment in a shared call to the ids of all segments of the call.
         was_answered: whether a chat model has answered in this run.
     """
@@ -57,6 +58,7 @@ class Reader:
     first_readings: int = 0
     left_out: int = 0
     boilerplate: int = 0
+    dropped: list[tuple[str, int, str]] = field(default_factory=list)
     shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     was_answered: bool = False
     _warned: set[str] = field(default_factory=set)
@@ -91,6 +93,9 @@ class Reader:
         outcomes: list[_Outcome] = []
         for result in results:
             job = jobs[result.segment_id]
+            if result.contribution is not None:
+                place = job.segment.document_id, job.segment.index
+                self.dropped += [(*place, _line(why)) for why in result.contribution.dropped]
             if result.contribution is None:
                 outcomes.append((job, await self._refused(phase, job, result), None))
             elif phase == "extract":

@@ -1,7 +1,15 @@
 """Reads that combine a store's methods, and best-effort writes."""
 
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +21,14 @@ from qrmem.graphstore.protocol import (
     FactStore,
     GraphStore,
     GraphView,
+    NameFilter,
+    NameRow,
     RunLog,
 )
 from qrmem.graphstore.relations import Chain, chains, fold_key, relations_of
+from qrmem.text.blocks import form_block
 from qrmem.text.dates import is_said_by, said_at, start_of
-from qrmem.text.names import Occurrences
+from qrmem.text.names import Occurrences, normalise_name, split_key
 from qrmem.types import Entity, Event, Fact, Listener, Relation, Trail
 
 _PORTION = 256
@@ -46,6 +57,28 @@ async def entities_in(
         for id_ in segment_ids
         if id_ in names_by_segment
     }
+
+
+MOST_CALLED = 50
+"""Maximum number of names that are looked at for one other form."""
+
+
+async def names_called(store: GraphView, ns: str, norms: Collection[str]) -> list[NameRow]:
+    """Return the names of some normalised forms, and those with one of them as another form.
+
+    Other forms are those that a chat model gives; what the rules join is a name of its own.
+    """
+    wanted = set(norms)
+    if not wanted:
+        return []
+    blocks = {form_block(norm): MOST_CALLED for norm in wanted}
+    rows = await store.names(ns, NameFilter(norms=wanted, blocks=blocks))
+    return [
+        row
+        for row in rows
+        if split_key(row.key)[0] in wanted
+        or any(normalise_name(form) in wanted for form, _ in row.forms)
+    ]
 
 
 async def names_said(

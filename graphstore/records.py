@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from math import log1p
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from qrmem.text.blocks import form_block
+from qrmem.text.names import normalise_name, split_key
 from qrmem.types import (
     Contribution,
     Fact,
@@ -71,6 +73,7 @@ class NameRow:
         forms: surface forms with their numbers of occurrences, in the order of `by_frequency`.
         entity_name: the entity's name.
         entity_type: the entity's type.
+        said: whether a chat model named it in a segment.
         blocks: the requested blocks that have it, if the store reports them.
     """
 
@@ -79,6 +82,7 @@ class NameRow:
     forms: tuple[tuple[str, int], ...] = ()
     entity_name: str = ""
     entity_type: str = ""
+    said: bool = False
     blocks: Collection[int] | None = field(default=None, compare=False)
 
     @property
@@ -110,13 +114,27 @@ class NameFilter:
 
 @dataclass(frozen=True, slots=True)
 class MentionRow:
-    """The mention of one name in one segment; it replaces the name's row in the segment."""
+    """The mention of one name in one segment; it replaces the name's row in the segment.
+
+    Attributes:
+        said: whether a chat model named it; then no rule decides which other names it has.
+    """
 
     segment_id: str
     name: str
     forms: tuple[tuple[str, int], ...]
     question: str = ""
     properties: Properties = ()
+    said: bool = False
+
+
+def form_blocks(row: MentionRow) -> frozenset[int]:
+    """Return the blocks of the other forms that a chat model gives a name in one segment."""
+    if not row.said:
+        return frozenset()
+    own = split_key(row.name)[0]
+    norms = {normalise_name(form) for form, _ in row.forms} - {own, ""}
+    return frozenset(map(form_block, norms))
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,12 +140,17 @@ _AROUND = " \t\r\n#`*"
 
 
 class JudgeReply(Reply):
-    """The paper's Reasoning, Action (-2: answerable, -1: not) and Answer, with quotations."""
+    """The paper's Reasoning, Action (-2: answerable, -1: not) and Answer, with quotations.
+
+    With -1, `keep` has what helps later, as `label|fact`, and `look_for` what to search for next.
+    """
 
     reasoning: str
     action: Literal[-2, -1]
     answer: str = ""
     quotes: list[str] = []
+    keep: list[str] = []
+    look_for: list[str] = []
 
     @classmethod
     def from_words(cls, text: str, *, is_asked: bool) -> Self | None:

@@ -97,8 +97,9 @@ class Settings:
             `sentence-transformers:NAME|FOLDER`, `openai:NAME`; "" is `local` or `light`, whichever
             extra is installed, else `none`, and only for a new namespace.
         tokenizer: `builtin`, `tiktoken:NAME` or `hf:PATH`.
-        tagger: the entity tagger that works besides a chat model: `rules`, `corenlp[:URL]` or
-            `stanza[:FOLDER]`.
+        tagger: the entity tagger beside a chat model, or instead of the built-in rules:
+            `auto`, `none`, `rules`, `corenlp[:URL]` or `stanza[:FOLDER]`. `auto` is none with a
+            chat model in mode `compact`, whose word alone counts there, else the rules.
         tagger_timeout: seconds that a tagger may take for one segment.
         corenlp_home: folder of CoreNLP's jars; qrmem starts the server from it if no URL is given.
         stanza_models: folder of Stanza's models, if `tagger` names none.
@@ -145,9 +146,10 @@ class Settings:
             "" or `none` turns it off.
         rerank_model: model to name to such an endpoint; "": the server's own.
         rerank_api_key: key for that endpoint; "": `api_key`, if the server is the same.
-        questions: number of questions that a chat model generates for a segment of 600 tokens.
-        shared_tokens: in mode `compact`, short segments share a chat call up to this many tokens;
-            0: never.
+        questions: number of questions that a chat model generates for a segment of 600 tokens, to
+            read the segment again with them; `None`: 5 in mode `paper`, none in mode `compact`.
+        shared_tokens: in mode `compact`, segments share a chat call up to this many tokens; 0:
+            never; `None`: 3,000 for a window of 16,000 tokens or more, else 600.
         similar_names: cosine, in [0, 1], from which two names of one type are merged; 0 (default)
             turns this off, since names of two brothers are similar, too.
         keep_trails: whether to record the steps of `ask`.
@@ -166,7 +168,7 @@ class Settings:
     api_key: Secret = _NONE
     embedder: PlainEmbedder[str] = ""
     tokenizer: PlainTokenizer[str] = "builtin"
-    tagger: PlainTagger[str] = "rules"
+    tagger: PlainTagger[str] = "auto"
     tagger_timeout: Harmless[float] = 30.0
     corenlp_home: str = ""
     stanza_models: str = ""
@@ -199,8 +201,8 @@ class Settings:
     reranker: PlainReranker[str] = ""
     rerank_model: str = ""
     rerank_api_key: Secret = _NONE
-    questions: Harmless[int] = 5
-    shared_tokens: Harmless[int] = 600
+    questions: Harmless[int | None] = None
+    shared_tokens: Harmless[int | None] = None
     similar_names: Harmless[float] = 0.0
     keep_trails: bool = True
     neo4j_user: str = "neo4j"
@@ -212,9 +214,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.paper_exact:
             exact = {"mode": "paper", "prompts": self.prompts or "paper"}
-            exact["tagger"] = self.tagger
-            if self.tagger == "rules" and self.corenlp_home:
-                exact["tagger"] = "corenlp"
+            if self.tagger == "auto":
+                exact["tagger"] = "corenlp" if self.corenlp_home else "rules"
             for name, value in exact.items():
                 object.__setattr__(self, name, value)
         if not self.window or isinstance(self.window, _UsualWindow):

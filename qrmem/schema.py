@@ -40,7 +40,7 @@ OF_THE_STORE = frozenset((_LABELS + _RELATIONSHIPS).split())
 """Labels and relationship types that the store itself uses in a graph database."""
 _PROPERTIES = """
     count counts description forms full full_name head key label mentions merged n name ns
-    properties question questions said_at segment statements superseded_by surface tail
+    properties question questions said said_at segment statements superseded_by surface tail
     type types valid_from valid_until
 """
 _PROPERTIES_OF_THE_STORE = frozenset(_PROPERTIES.split())

@@ -293,7 +293,7 @@ PlainEmbedder = Annotated[T, _of("", *PLAIN_EMBEDDERS)]
 PlainReranker = Annotated[T, _of("", "none")]
 """A reranker: an untrusted file may only turn it off; others load a model or send texts."""
 PlainTokenizer = Annotated[T, _of("builtin")]
-PlainTagger = Annotated[T, _of("rules")]
+PlainTagger = Annotated[T, _of("auto", "none", "rules")]
 
 
 _SWITCH = {word: True for word in ("true", "yes", "on", "1")} | {

@@ -7,17 +7,27 @@ from typing import TYPE_CHECKING
 from qrmem.agents.folding import folded_by_reasoner
 from qrmem.agents.search.query_extraction import Overlay
 from qrmem.graph.by_hand import ended_by_hand
-from qrmem.graph.superseding import Ending, Place, dated, judged_pairs, kept_endings
+from qrmem.graph.superseding import (
+    Ending,
+    Place,
+    dated,
+    judged_pairs,
+    kept_endings,
+    place_of,
+)
 from qrmem.graphstore.protocol import Around, Entry, GraphStore, NameFilter
 from qrmem.graphstore.reads import entities_in, names_said
 from qrmem.graphstore.relations import fold
-from qrmem.text.dates import today
+from qrmem.text.dates import said_at, today
 from qrmem.text.names import split_key
 from qrmem.types import Fact, Passage, Relation, Segment
 from qrmem.types.options import AskOptions
 
 if TYPE_CHECKING:
     from qrmem.retrieval.searcher import Searcher
+
+BY_MODEL = "prompted:"
+"""Beginning of the reasoner's name in the ledger if a chat model read a segment."""
 
 
 @dataclass(slots=True)
@@ -31,12 +41,14 @@ class MemoryGraph:
         options: say which documents and segments to show, and at which time facts must hold.
         is_folded: whether relations have descriptions that the reasoner folded.
         overlay: contributions of segments that were read with the question; empty until set.
+        labels: segment id to its label, for segments that keep it during the run.
     """
 
     searcher: "Searcher"
     options: AskOptions
     is_folded: bool = False
     overlay: Overlay = field(default_factory=Overlay)
+    labels: dict[str, str] = field(default_factory=dict)
     _judged: Collection[str] | None = None
     _names: dict[str, str] = field(default_factory=dict)
     _relations: dict[str, list[Relation]] = field(default_factory=dict)
@@ -45,6 +57,7 @@ class MemoryGraph:
     _segments: dict[str, Segment] = field(default_factory=dict)
     _indexed: dict[str, Entry] = field(default_factory=dict)
     _ended: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _readers: dict[str, str] = field(default_factory=dict)
 
     @property
     def store(self) -> GraphStore:
@@ -93,22 +106,41 @@ class MemoryGraph:
         return [self._segments[id] for id in wanted_ids if id in self._segments]
 
     async def passages(self, segments: Sequence[Segment]) -> list[Passage]:
-        """Label segments S1, S2, … in order, with the titles of their documents."""
+        """Label segments S1, S2, … in order, with title and day of their documents.
+
+        A segment with a label of the run keeps it; the others follow after these.
+        """
         ids = [segment.id for segment in segments]
         entries = await self._entries(ids)
         if missing := [id for id in ids if id not in self._ended]:
             now = str(self.options.as_of) or today()
             found = await ended_by_hand(self.store, self.ns, missing, now)
             self._ended.update({id: found.get(id, ()) for id in missing})
-        return [
-            Passage(
-                f"S{n}",
-                segment,
-                entries[segment.id].title if segment.id in entries else "",
-                ended=self._ended[segment.id],
-            )
-            for n, segment in enumerate(segments, 1)
-        ]
+        passages, n = [], len(self.labels)
+        for segment in segments:
+            if (label := self.labels.get(segment.id)) is None:
+                label = f"S{(n := n + 1)}"
+            entry = entries.get(segment.id)
+            title = entry.title if entry else ""
+            is_dated = entry is not None and not self.options.paper_exact
+            day = said_at(entry.metadata)[:10] if entry is not None and is_dated else ""
+            ended = self._ended[segment.id]
+            passages.append(Passage(label, segment, title, date=day, ended=ended))
+        return passages
+
+    def label(self, segment_id: str) -> str:
+        """Return a segment's label for the whole run; a new one if it has none."""
+        return self.labels.setdefault(segment_id, f"S{len(self.labels) + 1}")
+
+    async def read_by_model(self, segment_ids: Collection[str]) -> set[str]:
+        """Return those of some segments that a chat model read."""
+        entries = await self._entries(segment_ids)
+        documents = {entry.document_id for entry in entries.values()}
+        if missing := sorted(documents - self._readers.keys()):
+            for row in await self.store.ledger(self.ns, *missing):
+                self._readers[row.segment_id] = row.reasoner
+            self._readers.update(dict.fromkeys(missing, ""))
+        return {id for id in segment_ids if self._readers.get(id, "").startswith(BY_MODEL)}
 
     async def _entries(self, ids: Iterable[str]) -> Mapping[str, Entry]:
         """Return the index entries of segments, by id."""
@@ -191,8 +223,12 @@ class MemoryGraph:
             self._judged = await judged_pairs(self.store, self.ns)
         return bool(self._judged or self.options.single_types)
 
-    async def replaced(self, segment_ids: Collection[str]) -> dict[str, list[str]]:
-        """Return each segment with a superseded statement, with the segments that supersede it."""
+    async def replaced(self, segment_ids: Collection[str]) -> dict[str, dict[str, str]]:
+        """Return the superseded statements of segments, in words, by the segment that replaces it.
+
+        Returns:
+            Segment id to the ids of the superseding segments, each with one statement.
+        """
         if not await self._may_end():
             return {}
         keys_by_segment = await self.entities_in(list(segment_ids))
@@ -201,11 +237,22 @@ class MemoryGraph:
         )
         await self.look(keys)
         facts = [fact for fact in self._facts(keys) if fact.segment_id in segment_ids]
-        endings_by_segment: dict[str, dict[str, None]] = {}
-        for (segment_id, _), ending in (await self.endings(facts)).items():
-            if segment_id in segment_ids and ending.by.segment_id != segment_id:
-                endings_by_segment.setdefault(segment_id, {})[ending.by.segment_id] = None
-        return {segment_id: list(by) for segment_id, by in endings_by_segment.items()}
+        ends = await self.endings(facts)
+        replaced = [fact for fact in facts if place_of(fact) in ends]
+        about = [*replaced, *(ends[place_of(fact)].by for fact in replaced)]
+        keys = list(dict.fromkeys(end for fact in about for end in (fact.head, fact.tail)))
+        names = dict(zip(keys, await self.names(keys), strict=True))
+        by_segment: dict[str, dict[str, str]] = {}
+        for fact in replaced:
+            ending = ends[place_of(fact)]
+            if ending.by.segment_id != fact.segment_id:
+                old, new = (
+                    f"{names[f.head]} {f.description} {names[f.tail]}" for f in (fact, ending.by)
+                )
+                since = f"since {ending.since[:10]} " if ending.since else ""
+                later = by_segment.setdefault(fact.segment_id, {})
+                later.setdefault(ending.by.segment_id, f"{old} → {since}{new}")
+        return by_segment
 
     async def endings(self, facts: Sequence[Fact]) -> dict[Place, Ending]:
         """Return which facts are superseded by later facts of the shown documents."""

@@ -160,6 +160,9 @@ class Search:
         graph: the part of the memory that the run may see.
         scorer: scores edges and segments.
         room: tokens for passages in every judging call.
+        room_beside: tokens for statements of the graph, within `room`.
+        is_reading_on: whether each reading holds passages that no earlier one had; see
+            `qrmem.agents.search.reading_on`.
         is_oriented: whether `graph` has the overlay of the question.
     """
 
@@ -177,6 +180,8 @@ class Search:
     graph: MemoryGraph = field(init=False)
     scorer: EdgeScorer = field(init=False)
     room: int = field(init=False)
+    room_beside: int = 0
+    is_reading_on: bool = False
     is_oriented: bool = False
     _write: Callable[[Any], None] | None = None
     _told: list[Step] = field(default_factory=list)
@@ -186,10 +191,18 @@ class Search:
 
     def __post_init__(self) -> None:
         options = self.options
-        self.context = AskContext(options.question, tuple(options.choices), options.window)
+        as_of = "" if options.paper_exact else str(options.as_of)[:10]
+        self.context = AskContext(
+            options.question, tuple(options.choices), options.window, as_of=as_of
+        )
         self.graph = MemoryGraph(self.searcher, options, self.parts.settings.mode == "paper")
         self.scorer = EdgeScorer(self.searcher, self.writer)
         self.room = self.reasoner.room(self.context)
+
+    @property
+    def room_for_passages(self) -> int:
+        """Tokens for passages beside the statements of the graph."""
+        return self.room - self.room_beside
 
     @property
     def store(self) -> GraphStore:
@@ -259,11 +272,16 @@ class Search:
         and S_add is not empty, the best of S_imp keep half of the window; S_add comes next, then
         the rest of S_imp. The paper does not define this case; with S_imp alone in the window a
         search could never move. With `paper_exact` only S_imp is kept, best first.
+
+        A search that reads on takes passages that were not read: those that the last move ranked,
+        else S_imp.
         """
-        imp, add = (
-            await self._candidates_of(state["important"]),
-            await self._candidates_of(state["added"]),
-        )
+        imp = await self.candidates_of(state["important"])
+        add = await self.candidates_of(state["added"])
+        if self.is_reading_on:
+            seen = set(state.get("seen", ()))
+            imp = [one for one in add or imp if one.segment.id not in seen]
+            add = []
         packed = await self._packed(imp, add)
         if packed.read or not packed.dropped:
             return packed
@@ -279,7 +297,7 @@ class Search:
         while low < high:
             middle = (low + high) // 2
             shorter = replace(segment, text=segment.text[: ends[middle]])
-            if (await self.sizes([shorter]))[0] <= self.room:
+            if (await self.sizes([shorter]))[0] <= self.room_for_passages:
                 best, low = shorter, middle + 1
             else:
                 high = middle
@@ -295,10 +313,11 @@ class Search:
         def size(segment: Segment) -> int:
             return sizes[segment.id]
 
+        room = self.room_for_passages
         is_plain = self.options.paper_exact or not add
-        if is_plain or sum(size(candidate.segment) for candidate in imp) <= self.room:
-            return pack(imp, add, room=self.room, size=size)
-        sure = pack(imp, (), room=self.room // 2, size=size).read or imp[:1]
+        if is_plain or sum(size(candidate.segment) for candidate in imp) <= room:
+            return pack(imp, add, room=room, size=size)
+        sure = pack(imp, (), room=room // 2, size=size).read or imp[:1]
         sure_ids = {candidate.segment.id for candidate in sure}
         # Scores of hits and of edges are not comparable: the other hits rank below every edge.
         rest = [
@@ -306,7 +325,7 @@ class Search:
             for w in imp
             if w.segment.id not in sure_ids
         ]
-        return pack(sure, [*add, *rest], room=self.room, size=size)
+        return pack(sure, [*add, *rest], room=room, size=size)
 
     async def sizes(self, segments: Sequence[Segment]) -> list[int]:
         """Return the number of tokens of segments in a prompt."""
@@ -314,7 +333,7 @@ class Search:
         # Room for a label of three characters; the real labels follow when the pack is known.
         return [self.reasoner.size(replace(p, label="S99")) for p in passages]
 
-    async def _candidates_of(self, scores: Mapping[str, float]) -> list[PackingCandidate]:
+    async def candidates_of(self, scores: Mapping[str, float]) -> list[PackingCandidate]:
         """Return segments with their scores, best first."""
         ranked = sorted(scores, key=lambda id: -scores[id])
         return [PackingCandidate(s, scores[s.id]) for s in await self.graph.segments(ranked)]
@@ -393,7 +412,7 @@ class Search:
             entities=await self.graph.names(walk.entities),
             edges=expansion.weighed_edges(edges, scores, self.graph.known_names(edges), taken),
             query=query,
-            brought=scored(await self._candidates_of(brought), brought, {}),
+            brought=scored(await self.candidates_of(brought), brought, {}),
         )
 
 

@@ -59,6 +59,11 @@ class SearchState(TypedDict, total=False):
         trials: number of readings with a verdict.
         moves: number of expansions.
         reason: the reasoner's reason for the last verdict, R.
+        seen: ids of the segments of all readings with a verdict, if the search reads on.
+        labels: ids of the segments with a label for the whole run, in the order of the labels.
+        findings: label and text of what the readings found.
+        sought: what the last verdict looks for.
+        failures: why verdicts could not be read.
         has_moved: whether the last move found a new passage to read.
         memory: notes of the earlier rounds (`inner-loop`).
         parts: segment ids of each part still to read (`overview`).
@@ -83,6 +88,11 @@ class SearchState(TypedDict, total=False):
     trials: Annotated[int, add]
     moves: Annotated[int, add]
     reason: str
+    seen: list[str]
+    labels: list[str]
+    findings: list[dict[str, str]]
+    sought: list[str]
+    failures: Annotated[list[str], add]
     has_moved: bool
     memory: str
     parts: list[list[str]]

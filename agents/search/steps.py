@@ -15,11 +15,13 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
+from qrmem.agents.search import reading_on
 from qrmem.agents.search.query_extraction import orient, recall
 from qrmem.agents.search.run import Packed, Search, scored
 from qrmem.agents.search.start import start
 from qrmem.agents.search.state import Outcome, SearchState, config_of, steps_of, usage_of
 from qrmem.answering import citations as quotes
+from qrmem.errors import ModelOutputError
 from qrmem.graphstore.codec import from_plain, to_plain
 from qrmem.types import Citation, Event, Passage, Verdict
 from qrmem.types.documents import TreeKind
@@ -46,7 +48,7 @@ async def with_newer(run: Search, passages: Sequence[Passage]) -> list[Passage]:
         passages_marked = _mark(await run.graph.passages(segments), replaced, scores)
         concerned = {*replaced, *(id for by in replaced.values() for id in by)}
         others = [p for p in passages_marked if p.segment.id not in concerned]
-        if sum(map(run.reasoner.size, passages_marked)) <= run.room or not others:
+        if sum(map(run.reasoner.size, passages_marked)) <= run.room_for_passages or not others:
             break
         last = min(others, key=lambda p: p.score)
         segments = [s for s in segments if s.id != last.segment.id]
@@ -54,14 +56,19 @@ async def with_newer(run: Search, passages: Sequence[Passage]) -> list[Passage]:
 
 
 def _mark(
-    passages: Sequence[Passage], replaced: dict[str, list[str]], scores: dict[str, float]
+    passages: Sequence[Passage], replaced: dict[str, dict[str, str]], scores: dict[str, float]
 ) -> list[Passage]:
     labels = {p.segment.id: p.label for p in passages}
     passages_marked = []
     for p in passages:
-        by = dict.fromkeys(labels[id] for id in replaced.get(p.segment.id, ()) if id in labels)
+        by = {labels[id]: s for id, s in replaced.get(p.segment.id, {}).items() if id in labels}
         passages_marked.append(
-            replace(p, score=scores.get(p.segment.id, 0.0), superseded_by=tuple(by))
+            replace(
+                p,
+                score=scores.get(p.segment.id, 0.0),
+                superseded_by=tuple(by),
+                superseded=tuple(f"{statement} ({label})" for label, statement in by.items()),
+            )
         )
     return passages_marked
 
@@ -69,7 +76,7 @@ def _mark(
 def _within(run: Search, passages: Sequence[Passage]) -> list[Passage]:
     """Return the passages that fit, in their order; the newest ones take precedence."""
     passages_kept: list[Passage] = []
-    room_left = run.room
+    room_left = run.room_for_passages
     for passage in reversed(passages):
         size = run.reasoner.size(passage)
         if size <= room_left:
@@ -81,6 +88,8 @@ def _within(run: Search, passages: Sequence[Passage]) -> list[Passage]:
 Step = Callable[[Search, SearchState], Awaitable[SearchState]]
 Machine = CompiledStateGraph[SearchState, Search, SearchState, SearchState]
 
+MOST_FAILURES = 2
+"""After this many verdicts that cannot be read, no further one is asked for."""
 NODES_PER_TRIAL = 4
 """Maximum number of nodes per trial of any strategy; it bounds a run."""
 
@@ -161,9 +170,12 @@ class Strategy:
 
 async def read(run: Search, state: SearchState) -> SearchState:
     """Read S_mix and judge whether it answers the question: one call per trial."""
+    reading_on.remember(run, state)
     packed, passages = await _packed(run, state)
-    earlier = _read_before(state, packed)
+    earlier = None if run.is_reading_on else _read_before(state, packed)
     if earlier is None:
+        if run.is_reading_on:
+            passages = await reading_on.with_statements(run, state, passages)
         verdict = await run.reasoner.judge(run.context, passages)
         verdict, update = await _settle(run, verdict, passages)
     else:
@@ -185,6 +197,10 @@ async def read(run: Search, state: SearchState) -> SearchState:
         "reason": verdict.reason,
         "hits": hits,
     }
+    if run.is_reading_on:
+        update |= reading_on.learned(run, state, verdict, passages)
+    if verdict.problem:
+        update["failures"] = [verdict.problem]
     if verdict.is_answerable:
         update["status"] = verdict.status
     return update
@@ -207,11 +223,20 @@ async def conclude(run: Search, state: SearchState) -> SearchState:
     """End a search without an answer: abstain, or force an answer from the passages.
 
     Without a chat model it returns the closest passages, or an option that the text states.
+
+    Raises:
+        ModelOutputError: a verdict could not be read, so nobody knows whether the text answers.
     """
     if run.options.on_exhausted == "abstain" and not run.reasoner.is_local:
+        _require_verdicts(run, state)
         return {"status": "unanswerable", "reason": _of_all_readings(run, state)}
+    if run.is_reading_on:
+        state = {**state, "important": await reading_on.last_passages(run, state)}
+        state |= {"added": {}, "seen": []}
     packed, passages = await _packed(run, state)
     verdict = await run.reasoner.judge(run.context, passages, force=True)
+    if verdict.problem and not run.options.paper_exact:
+        raise _unreadable(verdict.problem)
     verdict, update = await _settle(run, verdict, passages)
     scores = {**state["important"], **state["added"]}
     run.tell(
@@ -229,6 +254,29 @@ async def conclude(run: Search, state: SearchState) -> SearchState:
     if not verdict.is_answerable and run.reasoner.is_local:
         update["reason"] = await _missing_in_all(run, state) or verdict.reason
     return update
+
+
+def _require_verdicts(run: Search, state: SearchState) -> None:
+    """Check that each reading had a verdict that could be read.
+
+    Raises:
+        ModelOutputError: one had none.
+    """
+    unjudged, judged = set[str](), set[str]()
+    for step in steps_of(state):
+        which = unjudged if step.verdict == "unreadable" else judged
+        which.update(one.segment_id for one in step.read)
+    if unjudged - judged and not run.options.paper_exact:
+        raise _unreadable(state["failures"][-1])
+
+
+def _unreadable(problem: str) -> ModelOutputError:
+    return ModelOutputError(
+        "the model's verdict could not be read, so it is not known whether the text answers: "
+        f"{problem}. Widen the window (--window), or try another model (`qrmem doctor --model`"
+        " tests one)",
+        raw="",
+    )
 
 
 def _read_in_all(state: SearchState) -> list[str]:
@@ -283,12 +331,14 @@ async def _settle(
         reason = f"not found in what was searched: {', '.join(absent)}"
         verdict = Verdict(is_answerable=False, reason=reason, tokens=verdict.tokens)
     if verdict.problem:
-        message = (
-            f"the model's verdict cannot be read; it counts as unanswerable: {verdict.problem}"
-        )
+        message = f"the model's verdict cannot be read: {verdict.problem}"
         run.listener(Event("warning", {"message": message}))
     if not verdict.is_answerable:
         return verdict, {}
+    if run.is_reading_on:  # an answer may quote what any reading held
+        here = {passage.segment.id for passage in passages}
+        others = await run.graph.segments(id for id in run.graph.labels if id not in here)
+        passages = [*passages, *await run.graph.passages(others)]
     citations = [to_plain(replace(citation, quote="")) for citation in cited(verdict, passages)]
     return verdict, {"answer": to_plain(replace(verdict, quotes=())), "citations": citations}
 
@@ -329,7 +379,9 @@ def search_graph(
     if strategy.move is None:
         graph.add_conditional_edges("read", _after_the_reading, ends)
     else:
-        graph.add_conditional_edges("read", _after_a_reading, {**ends, "move": "move"})
+        graph.add_conditional_edges(
+            "read", _after_a_reading, {**ends, "move": "move", "read": "read"}
+        )
         graph.add_conditional_edges("move", _after_moving, ["read", "conclude"])
     graph.add_edge("conclude", END)
     # False: a surrounding graph's checkpointer may belong to another thread, or be synchronous.
@@ -342,6 +394,8 @@ def _node(step: Step) -> Callable[..., Awaitable[SearchState]]:
     async def node(state: SearchState, runtime: Runtime[Search]) -> SearchState:
         run = runtime.context
         run.enter(state, runtime.stream_writer)
+        if not run.graph.labels:
+            run.graph.labels = {id: f"S{n}" for n, id in enumerate(state.get("labels", ()), 1)}
         if state.get("oriented") and not run.is_oriented:
             await recall(run, state)
         return run.leave(await step(run, state))
@@ -370,13 +424,17 @@ def _after_elaborating(state: SearchState, runtime: Runtime[Search]) -> Literal[
 
 def _after_a_reading(
     state: SearchState, runtime: Runtime[Search]
-) -> Literal["done", "move", "conclude"]:
+) -> Literal["done", "read", "move", "conclude"]:
     """End at an answer; move on while trials are left and moving is allowed."""
     if "status" in state:
         return "done"
-    options = runtime.context.options
+    run, options = runtime.context, runtime.context.options
     is_over = state["trials"] >= options.max_trials or not options.navigation
-    return "conclude" if is_over else "move"
+    failures = state.get("failures", [])
+    if is_over or len(failures) >= MOST_FAILURES:
+        return "conclude"
+    is_unread = run.is_reading_on and steps_of(state)[-1].verdict == "unreadable"
+    return "read" if is_unread else "move"
 
 
 def _after_moving(state: SearchState) -> Literal["read", "conclude"]:
@@ -389,6 +447,15 @@ def _after_the_reading(state: SearchState) -> Literal["done", "conclude"]:
     return "done" if "status" in state else "conclude"
 
 
+def reads_on(run: Search, strategy: Strategy) -> bool:
+    """Return whether a run's later readings hold only passages that were not read.
+
+    With `paper_exact` a run reads as in the paper. Without a chat model nobody would use the notes.
+    """
+    is_walk = strategy.read is None and bool(strategy.move or strategy.widen)
+    return is_walk and not run.options.paper_exact and not run.reasoner.is_local
+
+
 # --- a run ----------------------------------------------------------------------------------------
 
 
@@ -397,6 +464,7 @@ async def followed(run: Search, name: str, strategy: Strategy) -> AsyncGenerator
     checkpointer = run.options.checkpointer
     config = {} if checkpointer is None else config_of(run.ns, run.options, run.thread)
     machine = search_graph(strategy, checkpointer)
+    run.is_reading_on = reads_on(run, strategy)
     limit = (run.options.max_trials + run.options.depth + 2) * NODES_PER_TRIAL
     run_config: Any = {**config, "recursion_limit": limit}
     is_begun = checkpointer is not None and (await machine.aget_state(run_config)).next

@@ -6,6 +6,7 @@ The reasoner is called twice: to elaborate the question, and to answer it. If an
 forced, the second call forces it.
 """
 
+from qrmem.agents.search import reading_on
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.start import question_text
 from qrmem.agents.search.state import SearchState
@@ -68,6 +69,9 @@ async def elaborate(run: Search, state: SearchState) -> SearchState:
     stating = await _stating(run, whole, await _candidates(run, around))
     if run.options.start == "entities" and stating:
         return {"important": stating}
+    if run.is_reading_on:
+        rankings = [sorted(s, key=lambda id: -s[id]) for s in (state["important"], stating)]
+        return {"added": reading_on.ranked_together(rankings)}
     return {"added": stating}
 
 

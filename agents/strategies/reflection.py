@@ -3,9 +3,12 @@
     begin -> read -> (answered: end | trials used up: conclude | move) ; move -> (read | conclude)
 
 After a reading that does not answer, the edge most similar to question, reason and entities,
-[Q;R;E], leads to one new node, whose segments join S_add with the edge's score.
+[Q;R;E], leads to one new node, whose segments join S_add with the edge's score. Unless
+`paper_exact` is set, the hits for what the verdict looks for compete with that edge's segments, and
+the next reading holds what was not read.
 """
 
+from qrmem.agents.search import reading_on
 from qrmem.agents.search.run import Search
 from qrmem.agents.search.start import question_text
 from qrmem.agents.search.state import SearchState
@@ -19,6 +22,35 @@ STATED = 0.05
 """Additions to the score of a new node's segment: if it states the edge that led there, and at most
 for its similarity to the query. Deviation: the paper gives all segments of a node the same score,
 so it is arbitrary which segments of a frequent entity fit the window."""
+
+
+async def move(run: Search, state: SearchState) -> SearchState:
+    """Find new passages: by reading on with a chat model, else by the paper's expansion."""
+    return await read_on(run, state) if run.is_reading_on else await expand(run, state)
+
+
+async def read_on(run: Search, state: SearchState) -> SearchState:
+    """Rank the passages that were not read: those looked for, of the next edge, and of S_imp.
+
+    The names that the verdict looks for join E. The search ends if there is no such passage.
+    """
+    seen = set(state["seen"])
+    found = await reading_on.searched(run, state)
+    sought = await reading_on.named(run, state["sought"])
+    entities = dict.fromkeys((*sought, *state["entities"]))
+    walk = Walk(tuple(entities), frozenset(state["taken"]))
+    most = run.options.expansions - state["moves"]
+    query = await _query(run, {**state, "entities": list(entities)})
+    walk, brought, moves = await reading_on.next_edge(run, walk, query, seen, most=most)
+    left = {**state["added"], **state["important"]}
+    rest = sorted((id for id in left if id not in seen), key=lambda id: -left[id])
+    return {
+        "entities": list(walk.entities),
+        "taken": sorted(walk.taken),
+        "added": reading_on.ranked_together([list(found), list(brought), rest]),
+        "moves": moves,
+        "has_moved": bool(found or brought or rest),
+    }
 
 
 async def expand(run: Search, state: SearchState) -> SearchState:
@@ -59,6 +91,8 @@ async def expand(run: Search, state: SearchState) -> SearchState:
 async def _query(run: Search, state: SearchState) -> str:
     """Return [Q;R;E], the options with the question; without reflection, R is left out."""
     reason = state["reason"] if run.options.reflection else ""
+    if run.is_reading_on and run.options.reflection:
+        reason = "; ".join((*state["sought"], reason))
     names = await run.graph.names(state["entities"])
     return expansion.query_text(question_text(run), reason, names, BuiltinTokenizer())
 
@@ -82,4 +116,4 @@ async def _reached(
     }
 
 
-STRATEGY = Strategy(move=expand, calls=(Calls(mean=2, most=None, growth=1.25),))
+STRATEGY = Strategy(move=move, calls=(Calls(mean=2, most=None, growth=1.25),))

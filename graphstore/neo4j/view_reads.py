@@ -47,8 +47,8 @@ async def names(work: Work, wanted: NameFilter | None = None) -> list[NameRow]:
 
 def _names(rows: Iterable[Row]) -> list[NameRow]:
     result = [
-        NameRow(key, entity, tuple(zip(forms, counts, strict=True)), name, type_)
-        for key, entity, forms, counts, name, type_ in rows
+        NameRow(key, entity, tuple(zip(forms, counts, strict=True)), name, type_, said)
+        for key, entity, forms, counts, name, type_, said in rows
     ]
     return sorted(result, key=attrgetter("key"))
 

@@ -17,7 +17,7 @@ from qrmem.graphstore.neo4j.database_schema import entity_labels
 from qrmem.graphstore.neo4j.edges import Pair, own_properties
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
 from qrmem.graphstore.protocol import FactRow, MentionRow, ViewUpdate
-from qrmem.graphstore.records import by_frequency
+from qrmem.graphstore.records import by_frequency, form_blocks
 from qrmem.text.blocks import blocks_of
 from qrmem.types import Question
 
@@ -34,6 +34,7 @@ class Name:
         now: its entity after the change.
         forms: surface form to count.
         mentions: segments that mention it.
+        said: segments in which a chat model named it.
         is_stale: whether its mentions changed, so that it must be resolved again.
     """
 
@@ -41,11 +42,13 @@ class Name:
     now: str = ""
     forms: dict[str, int] = field(default_factory=dict)
     mentions: int = 0
+    said: int = 0
     is_stale: bool = False
 
-    def count(self, forms: Iterable[tuple[str, int]], sign: int) -> None:
+    def count(self, forms: Iterable[tuple[str, int]], said: bool, sign: int) -> None:
         """Add (1) or subtract (-1) a mention."""
         self.mentions += sign
+        self.said += sign * said
         self.is_stale = True
         for form, number in forms:
             self.forms[form] = self.forms.get(form, 0) + sign * number
@@ -57,6 +60,7 @@ class Name:
             "forms": [form for form, _ in ranked],
             "counts": [number for _, number in ranked],
             "mentions": self.mentions,
+            "said": self.said or None,
             "surface": ranked[0][0] if ranked else "",
             "count": sum(number for _, number in ranked),
         }
@@ -69,14 +73,15 @@ class Before:
     Attributes:
         title: title of its document.
         length: number of its terms in the search index; `None` if it is not indexed.
-        mentions: name, forms, how often each form occurs, and whether it has properties.
+        mentions: name, forms, how often each form occurs, whether it has properties, and whether a
+            chat model named it.
         questions: text to number.
         stated: number, head and tail of its facts.
     """
 
     title: str
     length: int | None
-    mentions: Sequence[tuple[str, Sequence[str], Sequence[int], bool]]
+    mentions: Sequence[tuple[str, Sequence[str], Sequence[int], bool, bool]]
     questions: Mapping[str, int]
     stated: Sequence[tuple[int, str | None, str | None]]
 
@@ -94,7 +99,7 @@ async def apply(work: Work, revision: int, change: ViewUpdate) -> int:
     names, overwritten = await _touched_names(work, change, before, cleared, mentions)
     await _check(work, change, {segments[key] for key in before}, names)
     for (_, name), row in mentions.items():
-        names[name].count(row.forms, 1)
+        names[name].count(row.forms, row.said, 1)
     for key, entity in change.names.items():
         names[short(key)].now = short(entity)
     indexed = set(map(short, change.index))
@@ -223,20 +228,21 @@ async def _touched_names(
     """
     mentions_gone, overwritten = [], []
     for segment, segment_before in before.items():
-        for name, forms, counts, _ in segment_before.mentions:
+        for name, forms, counts, _, said in segment_before.mentions:
             if segment in cleared or (segment, name) in mentions:
-                mentions_gone.append((name, dict(zip(forms, counts, strict=True))))
+                mentions_gone.append((name, dict(zip(forms, counts, strict=True)), said))
                 if segment not in cleared:
                     overwritten.append({"segment": segment, "name": name})
     keys = {
         *shortened(used_names(change).union(change.names)),
-        *(name for name, _ in mentions_gone),
+        *(name for name, _, _ in mentions_gone),
     }
     names = {key: Name() for key in keys}
-    for key, entity, forms, counts, number in await work.each("view_writes.names", sorted(keys)):
-        names[key] = Name(entity, entity, dict(zip(forms, counts, strict=True)), number)
-    for name, counted in mentions_gone:
-        names[name].count(counted.items(), -1)
+    rows = await work.each("view_writes.names", sorted(keys))
+    for key, entity, forms, counts, number, said in rows:
+        names[key] = Name(entity, entity, dict(zip(forms, counts, strict=True)), number, said)
+    for name, counted, was_said in mentions_gone:
+        names[name].count(counted.items(), was_said, -1)
     return names, overwritten
 
 
@@ -297,7 +303,14 @@ def _name_steps(change: ViewUpdate, names: Mapping[str, Name]) -> list[Step]:
         ),
         (
             "view_writes.put_blocks",
-            [{"key": short(key), "blocks": sorted(blocks_of(key))} for key in new],
+            [
+                *({"key": short(key), "blocks": sorted(blocks_of(key))} for key in new),
+                *(
+                    {"key": short(row.name), "blocks": sorted(blocks)}
+                    for row in change.mentions
+                    if (blocks := form_blocks(row))
+                ),
+            ],
         ),
         ("view_writes.mark_stale", [key for key, name in living.items() if name.is_stale]),
     ]
@@ -338,6 +351,7 @@ def _mention_steps(mentions: Mapping[Place, MentionRow], names: Mapping[str, Nam
             "forms": [form for form, _ in row.forms],
             "counts": [number for _, number in row.forms],
             "question": row.question,
+            **({"said": True} if row.said else {}),
             **own_properties(row.properties),
         }
         rows[segment].append({"entity": entity, "properties": properties})
@@ -407,7 +421,7 @@ def _changed_properties(
     had = {
         name
         for segment_before in before.values()
-        for name, *_, has in segment_before.mentions
+        for name, _, _, has, _ in segment_before.mentions
         if has
     }
     have = {short(row.name) for row in change.mentions if row.properties}

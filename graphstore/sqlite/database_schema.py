@@ -61,18 +61,25 @@ def _edits_and_turns(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX contribution_edit ON contribution (segment) WHERE kind = 'edit'")
 
 
+def _said(db: sqlite3.Connection) -> None:
+    """Add whether a chat model named a mention; what was read before counts as read by rules."""
+    db.execute("ALTER TABLE mention ADD COLUMN said INTEGER NOT NULL DEFAULT 0")
+    db.execute("CREATE INDEX mention_said ON mention (name) WHERE said = 1")
+
+
 MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {
     7: _columns(*(("fact", name) for name in ("said_at", "valid_from", "valid_until"))),
     8: _columns(("fact", "type"), ("fact", "properties"), ("mention", "properties")),
     9: _one_index,
     10: _columns(("namespace", "single")),
     11: _edits_and_turns,
+    12: _said,
 }
 """Migration from each version to the next one."""
 
 
 APPLICATION_ID = 0x71724D65  # "qrMe"; tells our files from other SQLite files
-VERSION = 12
+VERSION = 13
 
 SCHEMA = """
     CREATE TABLE namespace (
@@ -142,9 +149,11 @@ SCHEMA = """
     -- forms: see `compression.forms_kept`
     CREATE TABLE mention (
         segment INTEGER NOT NULL, name INTEGER NOT NULL, forms TEXT NOT NULL,
-        question TEXT NOT NULL, properties TEXT NOT NULL,
+        question TEXT NOT NULL, properties TEXT NOT NULL, said INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (segment, name)) WITHOUT ROWID;
     CREATE INDEX mention_name ON mention (name, segment);
+    -- said: whether a chat model named it
+    CREATE INDEX mention_said ON mention (name) WHERE said = 1;
     CREATE TABLE fact (
         segment INTEGER NOT NULL, n INTEGER NOT NULL, head INTEGER NOT NULL, tail INTEGER NOT NULL,
         start INTEGER NOT NULL, length INTEGER NOT NULL, description TEXT NOT NULL,

@@ -51,12 +51,19 @@ def names(db: sqlite3.Connection, ns: str, wanted: NameFilter | None = None) -> 
         "SELECT f.name, f.form, f.count FROM picked CROSS JOIN form f ON f.name = picked.num"
     ):
         forms[num][form] = count
+    said = {
+        num
+        for (num,) in db.execute(
+            "SELECT num FROM picked WHERE EXISTS"
+            " (SELECT 1 FROM mention m WHERE m.name = picked.num AND m.said = 1)"
+        )
+    }
     rows = db.execute(
         "SELECT n.num, n.key, e.key, e.name, e.type FROM picked"
         " CROSS JOIN name n ON n.num = picked.num CROSS JOIN entity e ON e.num = n.entity"
     )
     result = [
-        NameRow(key, entity, by_frequency(forms[num]), name, type_, blocks.get(num))
+        NameRow(key, entity, by_frequency(forms[num]), name, type_, num in said, blocks.get(num))
         for num, key, entity, name, type_ in rows
     ]
     return sorted(result, key=attrgetter("key"))

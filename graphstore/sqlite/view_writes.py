@@ -9,6 +9,7 @@ from typing import Any
 from qrmem.errors import StoreConflict
 from qrmem.graphstore.checking import check_known, used_names, written_segments
 from qrmem.graphstore.protocol import FactRow, MentionRow, ViewUpdate
+from qrmem.graphstore.records import form_blocks
 from qrmem.graphstore.sqlite import compression, full_text
 from qrmem.graphstore.sqlite.lookup import (
     entity_numbers,
@@ -21,8 +22,8 @@ from qrmem.graphstore.sqlite.lookup import (
     rows_in,
     segment_numbers,
 )
-from qrmem.text.blocks import blocks_of
-from qrmem.text.names import meant_name
+from qrmem.text.blocks import blocks_of, form_block
+from qrmem.text.names import meant_name, normalise_name
 from qrmem.types import MergeDecision, Question
 
 _MENTIONS = (
@@ -41,12 +42,14 @@ class TouchedRows:
         entities: entities that may have no name left.
         forms: change in the count of each (name, surface form).
         stale: names whose mentions changed and which must be resolved again.
+        fewer: names, each with a surface form that may be gone.
     """
 
     names: set[int] = field(default_factory=set)
     entities: set[int] = field(default_factory=set)
     forms: Counter[tuple[int, str]] = field(default_factory=Counter)
     stale: set[int] = field(default_factory=set)
+    fewer: list[tuple[int, str]] = field(default_factory=list)
 
 
 def apply(
@@ -67,7 +70,7 @@ def apply(
     put_decisions(db, number, change.decisions)
     names = _put_names(db, number, change, touched)
     clear(db, number, {segments[id_] for id_ in change.clear if id_ in segments}, touched)
-    _put_mentions(db, change.mentions, segments, names, touched)
+    _put_mentions(db, number, change.mentions, segments, names, touched)
     _put_facts(db, change.facts, segments, names)
     _put_questions(db, change.questions, segments)
     full_text.add(
@@ -198,6 +201,7 @@ def _put_entities(db: sqlite3.Connection, ns: int, change: ViewUpdate) -> dict[s
 
 def _put_mentions(
     db: sqlite3.Connection,
+    ns: int,
     rows: Sequence[MentionRow],
     segments: Mapping[str, int],
     names: Mapping[str, int],
@@ -219,9 +223,14 @@ def _put_mentions(
                 compression.forms_kept(row.forms, row.name),
                 row.question,
                 compression.properties_kept(row.properties),
+                int(row.said),
             )
         )
-    db.executemany("INSERT OR REPLACE INTO mention VALUES (?, ?, ?, ?, ?)", ready)
+    db.executemany("INSERT OR REPLACE INTO mention VALUES (?, ?, ?, ?, ?, ?)", ready)
+    db.executemany(
+        "INSERT OR IGNORE INTO name_block VALUES (?, ?, ?)",
+        ((ns, block, names[row.name]) for row in by_place.values() for block in form_blocks(row)),
+    )
 
 
 def _uncount_overwritten(
@@ -284,6 +293,7 @@ def _count_forms(db: sqlite3.Connection, touched: TouchedRows) -> None:
     )
     fewer = [(name, form) for name, form, n in changed if n < 0]
     db.executemany("DELETE FROM form WHERE name = ? AND form = ? AND count <= 0", fewer)
+    touched.fewer += fewer
 
 
 def _mark_stale(db: sqlite3.Connection, ns: int, touched: TouchedRows) -> None:
@@ -307,6 +317,15 @@ def _drop_names(db: sqlite3.Connection, ns: int, touched: TouchedRows) -> None:
     db.executemany(
         "DELETE FROM name_block WHERE ns = ? AND block = ? AND name = ?",
         ((ns, block, number) for number, key, _ in names_lost for block in blocks_of(key)),
+    )
+    gone = set(numbers)
+    db.executemany(
+        "DELETE FROM name_block WHERE ns = ? AND block = ? AND name = ?",
+        (
+            (ns, form_block(normalise_name(form)), number)
+            for number, form in touched.fewer
+            if number in gone
+        ),
     )
     for sql in (
         "DELETE FROM fact WHERE head IN ({})",

@@ -18,9 +18,26 @@ from qrmem.prompts import fenced, fenced_if, load_prompts
 from qrmem.prompts.replies import AnswerReply, JudgeReply, NamesReply, QueryReply
 from qrmem.schema import load_schema
 from qrmem.text.names import normalise_name, occurs_in
-from qrmem.types import AskContext, BuildMode, ChatModel, Listener, Passage, Tokenizer, Verdict
+from qrmem.types import (
+    AskContext,
+    BuildMode,
+    ChatModel,
+    Finding,
+    Listener,
+    Passage,
+    Tokenizer,
+    Verdict,
+)
 
-_NEWEST = "Of what is out of date answer from the passage that corrects it; say what it replaced."
+_NEWEST = "What is marked as replaced was so before: answer by what replaced it, and name both."
+MOST_SOUGHT, LONGEST_SOUGHT = 3, 160
+"""Maximum number of phrases to look for after a reading, and of characters of one."""
+MOST_FINDINGS, LONGEST_FINDING = 8, 300
+"""Maximum number of facts to keep of a reading, and of characters of one."""
+PAPER_QUESTIONS = 5
+"""Questions that QRMeM generates for a segment of 600 tokens."""
+LARGE_WINDOW, MOST_SHARED, FEW_SHARED = 16_000, 3_000, 600
+"""With a window of 16,000 tokens or more, segments share a call up to 3,000 tokens, else 600."""
 _SMALL = 160
 """Tokens reserved for a reply of a few names or one sentence."""
 
@@ -43,7 +60,7 @@ class Answerer:
         """Return the tokens left for passages in a judging or answering prompt."""
         reply = self._reply(context)
         frame = max(self._tokens(context, (), force, reply) for force in (False, True))
-        tokens_left = context.window - reply - frame
+        tokens_left = context.window - self.caller.reply_limit(reply, context.window) - frame
         if tokens_left <= 0:
             raise WindowTooSmall(
                 f"the window of {context.window} tokens leaves no room to read anything: the "
@@ -58,7 +75,10 @@ class Answerer:
     async def judge(
         self, context: AskContext, passages: Sequence[Passage], *, force: bool = False
     ) -> Verdict:
-        """Answer from the passages, or say what is missing; an unreadable reply is Action -1."""
+        """Answer from the passages, or say what is missing and what to look for.
+
+        If no reply can be read, `Verdict.problem` says why.
+        """
         if not passages and not force:
             return Verdict(is_answerable=False, reason="No passage was found for the question.")
         model: type[AnswerReply] | type[JudgeReply] = AnswerReply if force else JudgeReply
@@ -136,9 +156,8 @@ class Answerer:
         except ModelOutputError:
             return list(current)
         candidates_shown = candidates[: len(call.kept[0])]
-        return _known_candidates(
-            call.value.entities, [name for name, _ in candidates_shown]
-        ) or list(current)
+        names_shown = [*(name for name, _ in candidates_shown), *current]
+        return _known_candidates(call.value.entities, names_shown) or list(current)
 
     async def elaborate(
         self, context: AskContext, entities: Sequence[str], relations: Sequence[str]
@@ -185,11 +204,17 @@ class Answerer:
         self, context: AskContext, passages: Sequence[Passage]
     ) -> tuple[list[list[str]], Render]:
         question = multiple_choice.shown(context.question, context.choices)
-        if any(passage.superseded_by for passage in passages):
+        if any(passage.superseded for passage in passages):
             question = f"{question}\n{_NEWEST}"
 
         def inputs(kept: Kept) -> dict[str, object]:
-            return dict(passages="\n".join(kept[0]) or "(none)", question=question)
+            return dict(
+                passages="\n".join(kept[0]) or "(none)",
+                question=question,
+                notes=fenced_if("\n".join(context.notes)),
+                statements=fenced_if("\n".join(context.statements)),
+                as_of=context.as_of,
+            )
 
         return [[block(passage) for passage in passages]], inputs
 
@@ -201,12 +226,11 @@ def _prompt(force: bool) -> str:
 def block(passage: Passage) -> str:
     """Return a passage for a prompt; its title is within the marks, because it is data too."""
     title = " ".join(passage.title.split())
-    if passage.superseded_by:
-        title += f" (out of date: corrected later by {', '.join(passage.superseded_by)})"
-    if passage.ended:
-        title += f" (no longer: {'; '.join(' '.join(words.split()) for words in passage.ended)})"
+    lines = [f"Title: {title}" if title else "", f"Date: {passage.date}" if passage.date else ""]
+    replaced = [f"Replaced: {' '.join(statement.split())}" for statement in passage.superseded]
+    replaced += [f"No longer so: {' '.join(words.split())}" for words in passage.ended]
     text = passage.segment.text.strip()
-    return fenced(f"Title: {title}\n{text}" if title else text, passage.label)
+    return fenced("\n".join(filter(None, (*lines, text, *replaced))), passage.label)
 
 
 def _verdict(context: AskContext, reply: AnswerReply | JudgeReply, tokens: int) -> Verdict:
@@ -215,9 +239,28 @@ def _verdict(context: AskContext, reply: AnswerReply | JudgeReply, tokens: int) 
     choice = multiple_choice.chosen(answer, context.choices) if context.choices else None
     is_none = isinstance(reply, JudgeReply) and reply.action == -1
     if is_none or not answer or (context.choices and choice is None):
-        return Verdict(is_answerable=False, reason=reason, tokens=tokens)
+        return Verdict(
+            is_answerable=False,
+            reason=reason,
+            tokens=tokens,
+            look_for=_phrases(reply.look_for) if isinstance(reply, JudgeReply) else (),
+            findings=_findings(reply.keep) if isinstance(reply, JudgeReply) else (),
+        )
     text = context.choices[choice] if choice is not None else answer
     return Verdict(True, text, choice, reason, items.quotes(reply.quotes), tokens)
+
+
+def _phrases(given: Sequence[str]) -> tuple[str, ...]:
+    """Return what a reply looks for: at most `MOST_SOUGHT` phrases, each on one line."""
+    phrases = (" ".join(phrase.split())[:LONGEST_SOUGHT] for phrase in given)
+    return tuple(dict.fromkeys(filter(None, phrases)))[:MOST_SOUGHT]
+
+
+def _findings(given: Sequence[str]) -> tuple[Finding, ...]:
+    """Return what a reply keeps of the passages, each on one line."""
+    quotes = items.quotes(given)
+    lines = (Finding(q.label, " ".join(q.text.split())[:LONGEST_FINDING]) for q in quotes)
+    return tuple(dict.fromkeys(lines))[:MOST_FINDINGS]
 
 
 def _known_candidates(names: Sequence[str], candidates: Sequence[str]) -> list[str]:
@@ -279,13 +322,19 @@ class PromptedReasoner(Answerer):
         schema = load_schema(settings.schema)
         types = f", schema {schema.checksum}" if schema else ""
         self.name = f"prompted:{chat.name}:{mode}:{prompts.label}{types}"
-        context = PromptContext(caller, window, reserve, settings.questions, schema)
+        questions = settings.questions
+        if questions is None:
+            questions = PAPER_QUESTIONS if is_paper else 0
+        context = PromptContext(caller, window, reserve, questions, schema)
         self.extract = partial(paper.extract if is_paper else compact.extract, context)
         self.supplement = partial(paper.supplement if is_paper else compact.supplement, context)
         self.extract_together = partial(compact.extract_together, context)
         self.supplement_together = partial(compact.supplement_together, context)
         # The segments, the prompt and a reply several times as long must fit.
-        self.shared_tokens = 0 if is_paper else min(settings.shared_tokens, window // 6)
+        shared = settings.shared_tokens
+        if shared is None:
+            shared = MOST_SHARED if window >= LARGE_WINDOW else FEW_SHARED
+        self.shared_tokens = 0 if is_paper else min(shared, window // 6)
         summariser = Summariser(caller, window, reserve, settings.concurrency, is_paper)
         self.summarise = summariser.summarise
         self.facts = partial(facts, context)

@@ -65,6 +65,13 @@ def report_lines(report: AddReport, at: str = "") -> list[str]:
     if report.passed_over:
         reasons = ", ".join(f"{count} {why}" for why, count in sorted(report.passed_over.items()))
         lines.append(f"skipped:   {reasons}")
+    if report.dropped:
+        document_id, index, why = report.dropped[0]
+        what = counted(len(report.dropped), "items")
+        lines.append(
+            f"dropped:   {what} of the model's replies; the first, in segment {index} of"
+            f" {document_id}: {why}"
+        )
     if report.left_out:
         what = counted(report.left_out, "entities and relations")
         lines.append(f"left out:  {what} have none of the schema's types (the schema is closed)")

@@ -27,7 +27,7 @@ from qrmem.cli.tree_commands import add_build_options, add_tree
 from qrmem.errors import UsageError
 from qrmem.types import Strategy
 
-TAGGER = "entity tagger: rules, corenlp[:URL] or stanza[:FOLDER]"
+TAGGER = "entity tagger: auto, none, rules, corenlp[:URL] or stanza[:FOLDER]"
 NO_COMMAND = 'missing: a command; qrmem add FILE reads a text, qrmem ask "…" asks about it'
 
 _Group = argparse._ArgumentGroup

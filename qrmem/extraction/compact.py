@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from qrmem.errors import ModelOutputError
 from qrmem.extraction import reply_items as items
@@ -20,7 +20,7 @@ from qrmem.extraction.prompt_context import (
     pieces,
     relation_lines,
 )
-from qrmem.llm.prompting import Kept
+from qrmem.llm.prompting import Called, Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import (
     PassageRead,
@@ -39,13 +39,18 @@ async def extract(context: PromptContext, segment: Segment, reading: Reading) ->
     call = await context.caller.call(
         "read",
         ReadReply,
-        **context.about(segment, reading, more=lambda kept: dict(count=count_wanted), is_long=True),
+        **context.about(
+            segment,
+            reading,
+            more=lambda kept: dict(count=count_wanted or "", before=fenced_if(reading.before)),
+            is_long=True,
+        ),
     )
     reply = call.value
     contribution = await contribution_of(
         context, segment, reading, reply.entities, reply.relations, reply.questions
     )
-    return replace(contribution, losses=call.losses + contribution.losses)
+    return _with_call(contribution, call)
 
 
 async def supplement(
@@ -65,7 +70,12 @@ async def supplement(
     contribution = await supplemented(
         context, segment, reading, known, questions, reply.entities, reply.relations
     )
-    return replace(contribution, losses=call.losses + contribution.losses)
+    return _with_call(contribution, call)
+
+
+def _with_call(made: Contribution, call: Called[Any]) -> Contribution:
+    """Return a contribution with what was lost or left out when its reply was parsed."""
+    return replace(made, losses=call.losses + made.losses, dropped=(*call.left_out, *made.dropped))
 
 
 async def contribution_of(
@@ -75,22 +85,37 @@ async def contribution_of(
     entities: Sequence[str],
     relations: Sequence[str],
     questions: Sequence[str],
+    elsewhere: str = "",
 ) -> Contribution:
-    """Return the contribution of a first pass from the lists of a reply."""
+    """Return the contribution of a first pass from the lists of a reply.
+
+    Args:
+        elsewhere: what else the prompt showed, besides the segment, its title and the lines before.
+    """
 
     def made(given: Items, typing: Typing | None) -> Contribution:
-        mentions = items.mentions(given[0], segment.text, typing)
-        statements, new = items.statements(given[1], mentions, segment.text, typing)
+        shown = shown_of(segment, reading, elsewhere)
+        mentions = items.mentions(given[0], shown, typing)
+        statements, new = items.statements(given[1], mentions, shown, typing)
+        mentions = items.concerned(mentions, statements, shown)
         return Contribution(
             segment_id=segment.id,
             kind="extraction",
             mentions=(*mentions, *new),
             statements=tuple(statements),
             questions=items.questions(questions, context.wanted(segment)),
+            by_model=True,
+            dropped=tuple(shown.dropped),
         )
 
     reply_items = items.split(entities), items.split(relations)
     return await fitted(context, segment, reading, reply_items, made)
+
+
+def shown_of(segment: Segment, reading: Reading, elsewhere: str = "") -> items.Shown:
+    """Return the texts in which the names of a segment may stand."""
+    around = "\n".join((reading.title, segment.part, reading.before))
+    return items.Shown(segment.text, around, f"{reading.summary}\n{elsewhere}")
 
 
 def asked(
@@ -127,15 +152,18 @@ async def supplemented(
     old = {(s.head, s.tail, s.description) for s in known.statements}
 
     def made(given: Items, typing: Typing | None) -> Contribution:
-        mentions = items.mentions(given[0], segment.text, typing)
+        shown = shown_of(segment, reading)
+        mentions = items.mentions(given[0], shown, typing)
         everything = [*known.mentions, *mentions]
-        statements, new = items.statements(given[1], everything, segment.text, typing)
+        statements, new = items.statements(given[1], everything, shown, typing)
         return Contribution(
             segment_id=segment.id,
             kind="supplement",
             mentions=tuple(fresh(known.mentions, [*mentions, *new])),
             statements=tuple(s for s in statements if (s.head, s.tail, s.description) not in old),
             asked=tuple(questions),
+            by_model=True,
+            dropped=tuple(shown.dropped),
         )
 
     reply_items = items.split(entities, questions), items.split(relations, questions)
@@ -167,26 +195,36 @@ async def extract_together(
     """Return the contributions of the first pass; `None` for a segment to read alone."""
 
     def shown(job: Job) -> str:
-        return f"Questions wanted: {context.wanted(job.segment)}"
+        wanted = context.wanted(job.segment)
+        return f"Questions wanted: {wanted}" if wanted else ""
 
-    reply = await _ask_together(
+    together = "\n".join(job.segment.text for job in jobs)
+
+    call = await _ask_together(
         context, "read-together", ReadTogetherReply, jobs, shown, LONG, "all"
     )
 
     async def made(job: Job, entry: PassageRead) -> Contribution | None:
         notes = await contribution_of(
-            context, job.segment, job.reading, entry.entities, entry.relations, entry.questions
+            context,
+            job.segment,
+            job.reading,
+            entry.entities,
+            entry.relations,
+            entry.questions,
+            together,
         )
         return notes if notes.mentions or notes.left_out else None
 
-    return await _each(jobs, reply.passages, made)
+    notes = await _each(jobs, call.value.passages, made)
+    return _told(notes, call)
 
 
 async def supplement_together(
     context: PromptContext, jobs: Sequence[Job]
 ) -> list[Contribution | None]:
     """Return the contributions of accepted questions; `None` for a segment to read alone."""
-    reply = await _ask_together(
+    call = await _ask_together(
         context, "supplement-together", SupplementTogetherReply, jobs, _known_lines, 1, "names"
     )
 
@@ -195,7 +233,15 @@ async def supplement_together(
         about = job.segment, job.reading, job.known, job.questions
         return await supplemented(context, *about, entry.entities, entry.relations)
 
-    return await _each(jobs, reply.passages, made)
+    return _told(await _each(jobs, call.value.passages, made), call)
+
+
+def _told(notes: list[Contribution | None], call: Called[Any]) -> list[Contribution | None]:
+    """Return the notes of a shared call; the first ones say what was left out of the reply."""
+    first = next((at for at, made in enumerate(notes) if made is not None), None)
+    if first is not None and (made := notes[first]) is not None:
+        notes[first] = replace(made, dropped=(*call.left_out, *made.dropped))
+    return notes
 
 
 async def _ask_together(
@@ -206,18 +252,20 @@ async def _ask_together(
     beside: Callable[[Job], str],
     length: int,
     part: SchemaPart,
-) -> Out:
+) -> Called[Out]:
     """Return the reply; if a part of it was lost, none of it is safe to use."""
     reading = jobs[0].reading
     is_one = len({job.segment.document_id for job in jobs}) == 1
     texts = "\n\n".join(
-        f"{_numbered_text(n, job, with_title=not is_one)}\n{beside(job)}"
+        f"{_numbered_text(n, job, with_title=not is_one)}\n{beside(job)}".rstrip()
         for n, job in enumerate(jobs, 1)
     )
+    before = fenced_if(reading.before if is_one else "") if part == "all" else None
 
     def inputs(kept: Kept) -> dict[str, object]:
         about = background(reading, kept[0]) if is_one else ""
-        return dict(background=about, focus=reading.question, passages=texts)
+        slots: dict[str, object] = dict(background=about, focus=reading.question, passages=texts)
+        return slots if before is None else {**slots, "before": before}
 
     window = context.within(reading)
     tokens = sum(job.segment.tokens for job in jobs)
@@ -234,7 +282,7 @@ async def _ask_together(
     )
     if call.losses:
         raise ModelOutputError(call.losses[0].reason, raw=call.losses[0].raw)
-    return call.value
+    return call
 
 
 async def _each(

@@ -19,14 +19,15 @@ async def extract(context: PromptContext, segment: Segment, reading: Reading) ->
     """Return entities, relations between them and the tagger's entities, and questions."""
     losses: list[Loss] = []
     entity_items = await _entities(context, segment, reading, losses) if reading.open_entity else []
-    mentions_found = items.mentions(entity_items, segment.text)
+    mentions_found = items.mentions(entity_items, items.Shown(segment.text))
     everything = [*mentions_found, *fresh(mentions_found, reading.tagged)]
     related = await _relations(context, segment, reading, everything, losses)
 
     def made(given: Items, typing: Typing | None) -> Contribution:
-        mentions = items.mentions(given[0], segment.text, typing)
+        shown = items.Shown(segment.text)
+        mentions = items.mentions(given[0], shown, typing)
         everything = [*mentions, *fresh(mentions, reading.tagged)]
-        statements, new = items.statements(given[1], everything, segment.text, typing)
+        statements, new = items.statements(given[1], everything, shown, typing)
         return Contribution(
             segment_id=segment.id,
             kind="extraction",
@@ -57,7 +58,7 @@ async def supplement(
         )
         names_read = entities.value.entities
         losses += entities.losses
-    mentions_found = items.mentions(items.split(names_read, questions), segment.text)
+    mentions_found = items.mentions(items.split(names_read, questions), items.Shown(segment.text))
     lines = [
         *(f"{mention.name} (new)" for mention in fresh(known.mentions, mentions_found)),
         *lines,
@@ -70,6 +71,7 @@ async def supplement(
     contribution = await supplemented(
         context, segment, reading, known, questions, names_read, relations.value.relations
     )
+    contribution = replace(contribution, by_model=False, dropped=())
     return replace(contribution, losses=(*losses, *relations.losses, *contribution.losses))
 
 

@@ -2,12 +2,12 @@
 
 A relation may have a period of validity: `…|valid_from=2019-05|valid_until=2021`.
 
-An entity that does not occur in the segment is invented; it is dropped with its relations.
+An entity that stands nowhere in the text is invented; it is dropped with its relations.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from qrmem.text.dates import Validity, is_backwards, read_date
@@ -28,11 +28,11 @@ TYPES: Mapping[str, str] = {
     "ORG": "ORGANISATION",
     "TIME": "DATE",
     "QUANTITY": "NUMBER",
-    "THING": "",
-    "OTHER": "",
-    "OBJECT": "",
+    "THING": "THING",
+    "OTHER": "THING",
+    "OBJECT": "THING",
 }
-"""Types that models write, to types of qrmem; a thing has an unknown type, which fits any other."""
+"""Types that models write, to types of qrmem."""
 
 LONGEST_NAME = 120
 """Maximum length of a name in characters; a longer text is a sentence."""
@@ -142,16 +142,38 @@ def with_dates(item: ReplyItem, shown: str) -> tuple[ReplyItem, str]:
     return replace(item, valid=Validity(*dates_stated)), "; ".join(wrong)
 
 
+@dataclass(slots=True)
+class Shown:
+    """The texts of a prompt in which names may stand, and the items that could not be used.
+
+    Attributes:
+        text: the segment.
+        around: its title, its part and the lines before it.
+        elsewhere: what else the prompt shows: the document's summary, other segments.
+        dropped: why items were left out.
+    """
+
+    text: str
+    around: str = ""
+    elsewhere: str = ""
+    dropped: list[str] = field(default_factory=list)
+
+    def drop(self, item: ReplyItem, why: str) -> None:
+        """Record an item that is left out."""
+        words = "|".join(item.parts)
+        self.dropped.append(f"{words[:LONGEST_NAME]}: {why}")
+
+
 def mentions(
-    items: Iterable[ReplyItem], text: str, typing: "Typing | None" = None
+    items: Iterable[ReplyItem], shown: Shown, typing: "Typing | None" = None
 ) -> list[Mention]:
-    """Return the entities of items that occur in a text; a repeated name counts once.
+    """Return the entities of items that stand in a text; a repeated name counts once.
 
     Names get the spelling of the text. Other forms that do not occur in it are left out.
 
     Args:
         items: entities of a reply.
-        text: the segment.
+        shown: the segment, and what the prompt showed beside it.
         typing: assigns the types of a schema.
     """
     mentions_by_key: dict[str, Mention] = {}
@@ -160,8 +182,9 @@ def mentions(
         if typed is None:
             continue
         others, kind, properties = typed
-        new_mention = mention(item.parts[0], others, kind, text, item.question)
+        new_mention = mention(item.parts[0], others, kind, shown, item.question)
         if new_mention is None:
+            shown.drop(item, NOT_THERE)
             continue
         new_mention = replace(new_mention, properties=properties)
         key = normalise_name(new_mention.name)
@@ -185,32 +208,45 @@ def _of_both(known: Mention, made: Mention) -> Mention:
     return replace(known, type=made.type, properties=tuple(sorted(properties.items())))
 
 
+NOT_THERE = "no such name stands in the text"
+
+
 def mention(
-    name: str, others: Iterable[str], kind: str, text: str, question: str = ""
+    name: str, others: Iterable[str], kind: str, shown: Shown, question: str = ""
 ) -> Mention | None:
-    """Return a name with its surface forms in a text, or `None` if it does not occur in it."""
+    """Return a name with its surface forms in a text, or `None` if it does not stand there.
+
+    It may stand in what else the prompt showed: the text may call it "the ship" only.
+    """
     if not normalise_name(name) or len(name) > LONGEST_NAME or name.casefold() in _PRONOUNS:
         return None
     counts: dict[str, int] = {}
-    names_given = [other for other in others if _is_name(other)]
+    names_given = [other for other in others if _is_name(other) and len(other) <= LONGEST_NAME]
     for form in dict.fromkeys((name, *names_given)):
-        for surface in occurrences(form, text):
+        for surface in occurrences(form, shown.text):
             counts[surface] = counts.get(surface, 0) + 1
-    if not any(normalise_name(surface) == normalise_name(name) for surface in counts):
-        return None
-    forms = tuple(counts)
-    return Mention(forms[0], kind, forms, max(1, sum(counts.values())), question)
+    forms, count = tuple(counts), max(1, sum(counts.values()))
+    if any(normalise_name(surface) == normalise_name(name) for surface in counts):
+        return Mention(forms[0], kind, forms, count, question)
+    if other := next(iter(occurrences(name, f"{shown.around}\n{shown.elsewhere}")), ""):
+        return Mention(other, kind, (*forms, other), count, question)
+    if counts:  # the reply made up a fuller form: the longest one that stands there is the name
+        return Mention(max(forms, key=len), kind, forms, count, question)
+    return None
 
 
 def statements(
-    items: Iterable[ReplyItem], known: Sequence[Mention], text: str, typing: "Typing | None" = None
+    items: Iterable[ReplyItem],
+    known: Sequence[Mention],
+    shown: Shown,
+    typing: "Typing | None" = None,
 ) -> tuple[list[Statement], list[Mention]]:
     """Return the relations between entities of a text, and entities that only relations name.
 
     Args:
         items: relations of a reply.
         known: known entities.
-        text: the segment.
+        shown: the segment, and what the prompt showed beside it.
         typing: assigns the types of a schema.
     """
     names = names_of(known)
@@ -219,19 +255,27 @@ def statements(
     new: list[Mention] = []
     for reply_item in items:
         typed = typing.relation(reply_item) if typing else (reply_item, None, ())
-        if typed is None or len(typed[0].parts) < 3:
+        if typed is None:
             continue
         item, kind, properties = typed
+        if len(item.parts) < 3:
+            shown.drop(item, "a relation needs two names and what is stated of them")
+            continue
         ends = []
         for end in (item.parts[0], item.parts[-1]):
             norm = normalise_name(end)
-            if norm not in names and (new_mention := mention(end, (), "", text, item.question)):
+            if norm not in names and (new_mention := mention(end, (), "", shown, item.question)):
                 new.append(new_mention)
                 names[norm] = new_mention.name
             ends.append(names.get(norm, ""))
         description = ", ".join(part for part in item.parts[1:-1] if part)
         head, tail = ends
-        if head and tail and head != tail and description:
+        if not (head and tail):
+            missing = item.parts[-1] if head else item.parts[0]
+            shown.drop(item, f"{missing[:40]!r} does not stand in the text")
+        elif head == tail or not description:
+            shown.drop(item, "it says nothing about two entities")
+        else:
             statement = Statement(head, tail, description, item.question, *item.valid)
             between = types.get(head, ""), types.get(tail, "")
             if typing and kind and typing.fits(reply_item, kind, between):
@@ -240,6 +284,21 @@ def statements(
             if statement.type and not known_one.type:
                 statements_by_key[head, tail, description] = statement
     return list(statements_by_key.values()), new
+
+
+def concerned(
+    mentions: Sequence[Mention], stated: Sequence[Statement], shown: Shown
+) -> list[Mention]:
+    """Return the entities that a segment names, or states something of.
+
+    One that stands elsewhere in the prompt alone is no entity of the segment by itself.
+    """
+    ends = {end for statement in stated for end in (statement.head, statement.tail)}
+    return [
+        one
+        for one in mentions
+        if one.name in ends or any(occurrences(form, shown.text) for form in one.forms)
+    ]
 
 
 def names_of(mentions: Iterable[Mention]) -> dict[str, str]:

@@ -124,7 +124,7 @@ def open_tagger(settings: Settings) -> EntityTagger:
         MissingError: its location is not set, or the extra is not installed.
     """
     kind, _, where = revealed(settings.tagger).partition(":")
-    if settings.tagger == "rules":
+    if settings.tagger in ("auto", "rules"):
         return RulesTagger()
     if kind == "corenlp":
         engine: Engine = _corenlp(where, settings)
@@ -132,8 +132,8 @@ def open_tagger(settings: Settings) -> EntityTagger:
         engine = _stanza(where or settings.stanza_models)
     else:
         raise UsageError(
-            f"no tagger is called {settings.tagger!r}; there are: rules, corenlp, corenlp:URL, "
-            "stanza, stanza:FOLDER"
+            f"no tagger is called {settings.tagger!r}; there are: auto, none, rules, corenlp, "
+            "corenlp:URL, stanza, stanza:FOLDER"
         )
     require_stanza()
     return ExternalTagger(engine, timeout=settings.tagger_timeout)

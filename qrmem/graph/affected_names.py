@@ -43,17 +43,20 @@ class AffectedNames:
         decisions: Sequence[MergeDecision],
         added: Mapping[str, Mapping[str, int]] | None = None,
         places: Places | None = None,
+        said: Collection[str] = (),
     ) -> None:
         """Start with nothing.
 
         Args:
             added: forms of names, by key, that count as if they were already written.
             places: where they occur.
+            said: those that a chat model named.
         """
         self.names: dict[str, NameRow] = {}
         self.new: set[str] = set()
         self._added = added or {}
         self._places = places
+        self._said = frozenset(said)
         self._grown: dict[str, NameRow] = {}
         self._store = store
         self._ns = ns
@@ -144,14 +147,17 @@ class AffectedNames:
         return entities | {self._rows[parent].entity for parent in joined}
 
     def _candidates(self, key: str) -> tuple[Sequence[str] | None, Sequence[str]]:
-        return self._blocks[own_block(key)], self._equal[split_key(key)[0]]
+        # What a chat model named is joined with other names by its word alone.
+        block = None if self._rows[key].said else self._blocks[own_block(key)]
+        return block, self._equal[split_key(key)[0]]
 
     async def _read(self, wanted: NameFilter) -> list[NameRow]:
         """Return names by key, as if the added ones were written."""
         rows = {row.key: row for row in await self._store.names(self._ns, wanted)}
         if self._added and not self._grown:  # the first read includes all of them
             for key, forms in self._added.items():
-                self._grown[key] = _with_occurrences(key, rows.get(key), forms)
+                grown = _with_occurrences(key, rows.get(key), forms)
+                self._grown[key] = replace(grown, said=grown.said or key in self._said)
             self.new = self._added.keys() - rows.keys()
         for key in rows.keys() & self._grown.keys():
             rows[key] = replace(self._grown[key], blocks=rows[key].blocks)

@@ -206,7 +206,14 @@ async def resolved_beside(
         segments: the segments of these rows.
     """
     decisions = (await store.unmerged(ns)).decisions
-    affected = AffectedNames(store, ns, decisions, forms_of(rows.mentions), _places(rows, segments))
+    affected = AffectedNames(
+        store,
+        ns,
+        decisions,
+        forms_of(rows.mentions),
+        _places(rows, segments),
+        _said(rows),
+    )
     await affected.take({})
     stored = [row for key, row in affected.names.items() if key not in affected.new]
     return stored, affected.resolution()
@@ -284,7 +291,12 @@ async def _unresolved(store: GraphStore, ns: str, rows: Rows, clear: Sequence[st
 async def _resolved(store: GraphStore, ns: str, rows: Rows, found: Unmerged) -> ViewUpdate:
     """Return the update that adds rows, with the entities of their names."""
     affected = AffectedNames(
-        store, ns, found.decisions, forms_of(rows.mentions), _places(rows, found.segments)
+        store,
+        ns,
+        found.decisions,
+        forms_of(rows.mentions),
+        _places(rows, found.segments),
+        _said(rows),
     )
     resolved = await affected.take(found.stale)
     names, entities = _renamed(affected.names, affected.resolution(), affected.new)
@@ -349,7 +361,8 @@ async def _resolve(
 ) -> Resolution:
     """Return the entities of all names."""
     uses = summed(map(NameUse.of, names))
-    parents = await parents_of(store, ns, uses, candidates_of(uses), uses)
+    said = {row.key for row in names if row.said}
+    parents = await parents_of(store, ns, uses, candidates_of(uses, said), uses)
     return resolution_of(uses, parents, decisions, await similar(names))
 
 
@@ -360,6 +373,11 @@ def _places(rows: Rows, segments: Sequence[Segment]) -> Places:
     for row in rows.mentions:
         places[row.name][document_of[row.segment_id]] += sum(count for _, count in row.forms)
     return places
+
+
+def _said(rows: Rows) -> set[str]:
+    """Return the names that a chat model gave."""
+    return {row.name for row in rows.mentions if row.said}
 
 
 def _renamed(

@@ -17,7 +17,7 @@ No rule merges names that differ in a number, or that have two known types.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,8 +58,12 @@ class Resolution:
     merges: tuple[Merge, ...]
 
 
-def candidates_of(uses: Mapping[str, NameUse]) -> Candidates:
-    """Return a function that finds the candidates of one of all names of a namespace."""
+def candidates_of(uses: Mapping[str, NameUse], said: Collection[str] = ()) -> Candidates:
+    """Return a function that finds the candidates of one of all names of a namespace.
+
+    Args:
+        said: names that a chat model gave, whose other names are those that it gives.
+    """
     in_block: dict[int, list[str]] = defaultdict(list)
     equal: dict[str, list[str]] = defaultdict(list)
     for key in uses:
@@ -69,7 +73,8 @@ def candidates_of(uses: Mapping[str, NameUse]) -> Candidates:
 
     def candidates(key: str) -> tuple[Sequence[str] | None, Sequence[str]]:
         names = in_block[own_block(key)]
-        return names if len(names) <= MOST else None, equal[split_key(key)[0]]
+        is_open = len(names) <= MOST and key not in said
+        return names if is_open else None, equal[split_key(key)[0]]
 
     return candidates
 

@@ -1,13 +1,13 @@
 """Makes the rows of the view from contributions, and the update that adds them.
 
-Rows depend only on a segment's own contributions and its document's accepted questions, so they
-are made segment by segment. `qrmem.graph.resolution` assigns entities to names when the rows
-exist.
+Rows depend only on a segment's own contributions, its document's accepted questions, and what its
+document mostly calls its entities, so they are made segment by segment. `qrmem.graph.resolution`
+assigns entities to names when the rows exist.
 """
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import groupby
@@ -15,6 +15,7 @@ from operator import attrgetter
 
 from qrmem.graph.name_parents import NameUse
 from qrmem.graph.questions import accept_in_order
+from qrmem.graph.said_names import mention_key, said_names
 from qrmem.graphstore.protocol import (
     EntityRow,
     FactRow,
@@ -36,13 +37,13 @@ from qrmem.types import (
 )
 from qrmem.types.knowledge_graph import SPEAKER
 
-VERSION = 6
+VERSION = 7
 """Version of the rows; a new number makes all rows again."""
 
 _OWN = "type", "properties"
 _MENTION = attrgetter(*(one.name for one in fields(Mention) if one.name != "properties"))
 _STATEMENT = attrgetter(*(one.name for one in fields(Statement) if one.name not in _OWN))
-_LISTED = "mentions", "statements", "left_out", "type"
+_LISTED = "mentions", "statements", "left_out", "type", "dropped"
 _REST = attrgetter(*(one.name for one in fields(Contribution) if one.name not in _LISTED))
 
 
@@ -76,6 +77,8 @@ class Read:
         accepted: its accepted questions.
         edits: the user's edits of its statements.
         said_at: date of its document; "" if undated.
+        names: name key to the key of the name by which its document mostly calls the entity; see
+            `qrmem.graph.said_names`.
     """
 
     segment: Segment
@@ -83,6 +86,7 @@ class Read:
     accepted: tuple[str, ...] = ()
     edits: tuple[Contribution, ...] = ()
     said_at: str = ""
+    names: Mapping[str, Mention] = field(default_factory=dict)
 
     def with_edits(self, edits: Iterable[Contribution]) -> "Read":
         """Return the segment with further edits, or with others of the same statements."""
@@ -93,7 +97,8 @@ class Read:
     def digest(self) -> str:
         """The digest for `ViewUpdate.merged`, which shows whether rows are current."""
         read = [_values(serialised) for serialised in (*self.contributions, *self.edits)]
-        serialised = repr((VERSION, read, self.accepted, self.said_at))
+        names = [(key, name.name, name.type) for key, name in sorted(self.names.items())]
+        serialised = repr((VERSION, read, self.accepted, self.said_at, names))
         return hashlib.blake2b(
             serialised.encode("utf-8", "surrogatepass"), digest_size=12
         ).hexdigest()
@@ -143,9 +148,13 @@ def readings(
         elif contribution.kind == "edit":
             edits[contribution.segment_id].append(contribution)
     accepted: dict[str, tuple[str, ...]] = {}
-    for _, group in groupby(segments, key=attrgetter("document_id")):
-        firsts = [extractions[s.id] for s in group if s.id in extractions]
+    names: dict[str, Mapping[str, Mention]] = {}
+    for document_id, group in groupby(segments, key=attrgetter("document_id")):
+        ids = [s.id for s in group]
+        firsts = [extractions[id] for id in ids if id in extractions]
         accepted |= zip((f.segment_id for f in firsts), decided(firsts), strict=True)
+        seconds = (s for id in ids for s in supplements[id] if s.asked == accepted.get(id, ()))
+        names[document_id] = said_names(one for one in (*firsts, *seconds) if one.by_model)
     result = []
     for segment in segments:
         questions = accepted.get(segment.id, ())
@@ -155,8 +164,18 @@ def readings(
             for contribution in supplements[segment.id]
             if contribution.asked == questions
         ]
-        segment_edits, moment = tuple(edits[segment.id]), moments.get(segment.document_id, "")
-        result.append(Read(segment, tuple(counting), tuple(questions), segment_edits, moment))
+        of_document = names[segment.document_id]
+        keys = {mention_key(m) for one in counting if one.by_model for m in one.mentions}
+        result.append(
+            Read(
+                segment,
+                tuple(counting),
+                tuple(questions),
+                tuple(edits[segment.id]),
+                moments.get(segment.document_id, ""),
+                {key: of_document[key] for key in keys & of_document.keys()},
+            )
+        )
     return result
 
 
@@ -166,13 +185,17 @@ def rows_of(read: Read) -> Rows:
     Entities that do not occur in the segment are dropped with their facts. An end of a fact that
     occurs but is not an entity becomes a mention without a type. Results of questions that
     were not accepted are left out. Terms are those of the segment's text; the search adds titles.
+
+    What a chat model said was checked against all that its prompt showed, and is taken as it is.
     """
     segment = read.segment
     names = _Names(segment.text)
     counting = {"", *read.accepted}
     for contribution in read.contributions:
         for mention in contribution.mentions:
-            if mention.question in counting:
+            if mention.question in counting and contribution.by_model:
+                names.add_said(mention, read.names.get(mention_key(mention), mention))
+            elif mention.question in counting:
                 names.add(mention)
     statements = [
         s
@@ -180,6 +203,7 @@ def rows_of(read: Read) -> Rows:
         for s in contribution.statements
         if s.question in counting
     ]
+    said = {id(s) for one in read.contributions if one.by_model for s in one.statements}
     facts: dict[tuple[str, str, str], Statement] = {}
     for statement in statements:
         ends = names.key_of(statement.head, statement), names.key_of(statement.tail, statement)
@@ -190,7 +214,7 @@ def rows_of(read: Read) -> Rows:
                 facts[ends[0], ends[1], description] = statement
     return Rows(
         mentions=names.rows(segment.id),
-        facts=_fact_rows(read, facts),
+        facts=_fact_rows(read, facts, said),
         questions=[Question(question, segment.id) for question in read.accepted],
         index={segment.id: Counter(terms(segment.text))},
         merged={segment.id: read.digest},
@@ -247,8 +271,14 @@ def statement_key(head: str, tail: str, description: str) -> tuple[str, str, str
     return split_key(head)[0], split_key(tail)[0], description
 
 
-def _fact_rows(read: Read, facts: Mapping[tuple[str, str, str], Statement]) -> list[FactRow]:
-    """Return the rows of statements with the user's edits; a statement never changes its number."""
+def _fact_rows(
+    read: Read, facts: Mapping[tuple[str, str, str], Statement], said: Collection[int]
+) -> list[FactRow]:
+    """Return the rows of statements with the user's edits; a statement never changes its number.
+
+    Args:
+        said: ids of the statement objects of a chat model, which no time words date.
+    """
     times = _Times(read.segment.text, read.said_at)
     edited = {edit.asked: edit.statements for edit in read.edits}
     rows = []
@@ -259,6 +289,8 @@ def _fact_rows(read: Read, facts: Mapping[tuple[str, str, str], Statement]) -> l
                 continue
             statement = edited[key][-1]
             description, valid = statement.description, _given_validity(statement)
+        elif id(statement) in said:
+            valid = _given_validity(statement)
         else:
             valid = times.of(statement)
         rows.append(
@@ -337,6 +369,7 @@ class _Names:
     def __init__(self, text: str) -> None:
         self._in_text = Occurrences(text)
         self._forms: dict[str, dict[str, None]] = {}
+        self._said: set[str] = set()
         self._keys: defaultdict[str, set[str]] = defaultdict(set)
         self._question: dict[str, str] = {}
         self._properties: defaultdict[str, dict[str, Scalar]] = defaultdict(dict)
@@ -372,6 +405,23 @@ class _Names:
         for form in spelled:
             self._by_form.setdefault(normalise_name(form), key)
 
+    def add_said(self, mention: Mention, called: Mention) -> None:
+        """Add a mention of a chat model, with all forms that it gives.
+
+        Args:
+            called: name and type by which the document mostly calls the entity.
+        """
+        spelled = [s for form in mention.forms if (s := self._in_text.spelled(form)) is not None]
+        key = self._key_of(normalise_name(called.name), called.type)
+        self._said.add(key)
+        self._forms.setdefault(key, {}).update(dict.fromkeys(spelled or [called.name]))
+        self._keys[split_key(key)[0]].add(key)
+        before = self._question.get(key, mention.question)
+        self._question[key] = before and mention.question and before
+        self._properties[key].update(mention.properties)
+        for form in (mention.name, called.name, *mention.forms):
+            self._by_form.setdefault(normalise_name(form), key)
+
     def key_of(self, name: str, statement: Statement) -> str:
         """Return the key of a fact's end; "" if the segment does not contain it."""
         norm = normalise_name(name)
@@ -389,6 +439,7 @@ class _Names:
                 tuple(sorted((form, counts[form]) for form in self._forms[key])),
                 self._question[key],
                 tuple(sorted(self._properties[key].items())),
+                key in self._said,
             )
             for key in sorted(self._forms)
         ]
@@ -405,6 +456,7 @@ class _Names:
 
     def _rename(self, old: str, new: str) -> None:
         self._forms[new] = self._forms.pop(old)
+        self._said = {new if key == old else key for key in self._said}
         self._question[new] = self._question.pop(old)
         self._properties[new] = self._properties.pop(old, {})
         self._keys[split_key(old)[0]].remove(old)

@@ -315,6 +315,7 @@ def read_completion(
         tokens_in=count(usage.get("prompt_tokens")),
         tokens_out=count(usage.get("completion_tokens")),
         cached_tokens=count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens")),
+        hidden_tokens=count(_dict(usage.get("completion_tokens_details")).get("reasoning_tokens")),
         finish_reason="refusal" if refusal else end,
         model=str(completion.get("model") or model),
         seconds=time.monotonic() - began,

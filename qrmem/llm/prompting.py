@@ -3,9 +3,11 @@
 A prompt that is too long is shortened, also if only the server's count is above the window.
 """
 
+import asyncio
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -14,8 +16,8 @@ from pydantic import BaseModel
 from qrmem.errors import ContextExceeded, PromptError, WindowTooSmall
 from qrmem.llm.found_json import without_reasoning
 from qrmem.llm.replies import strict_schema
-from qrmem.llm.structured import Structured, ask
-from qrmem.types import ChatModel, ChatRequest, Event, Listener, Loss, Message, Tokenizer
+from qrmem.llm.structured import Structured, ask, is_used_up
+from qrmem.types import ChatModel, ChatReply, ChatRequest, Event, Listener, Loss, Message, Tokenizer
 
 if TYPE_CHECKING:
     from qrmem.prompts import PromptSet
@@ -99,6 +101,10 @@ PACKED_AGAIN = 3
 """Maximum number of times that a prompt is shortened for a server's smaller context."""
 SHORTER = 1.25
 """Least factor of the shortening."""
+LEAST_HIDDEN = 2_000
+"""Least room for a model's reasoning, once a reply has shown that it counts against the limit."""
+SHOWN_SLACK = 64
+"""Tokens of a reply beyond twice our count of its text that are no sign of reasoning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +114,15 @@ class Called(Generic[Value]):
     Attributes:
         tokens: number of tokens of the prompt, counted before the call.
         kept: the pieces of each group that fit.
-        losses: one loss if a part of the reply could not be used, else none.
+        losses: one loss if a part of the reply was lost, else none.
+        left_out: why items of the reply could not be used.
     """
 
     value: Value
     tokens: int
     kept: Kept
     losses: tuple[Loss, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class Caller:
@@ -138,7 +146,18 @@ class Caller:
         self._chat = chat
         self._listener = listener
         self._exceeded: ContextExceeded | None = None
+        self._hidden = 0
+        self._first = asyncio.Lock()
+        self._is_known = False
         self.packed_again = PACKED_AGAIN
+
+    def reply_limit(self, reply: int, window: int) -> int:
+        """Return the limit of a reply, with room for reasoning that counts against it.
+
+        A model is known to reason if it did so in an earlier reply of this run. The room comes out
+        of the prompt: at most half of the window.
+        """
+        return max(reply, min(reply + self._hidden, window // 2)) if self._hidden else reply
 
     async def call(
         self,
@@ -176,27 +195,55 @@ class Caller:
             raise PromptError(
                 f"{template.label} is answered by {template.reply}, not {model.__name__}"
             )
-        for tries_left in reversed(range(self.packed_again + 1)):
-            request, groups_kept = self._packed(
-                prompt, render, groups, window, reply, segments, standing
-            )
-            request = replace(request, attempt=attempt, is_watched=is_watched)
-            try:
-                answered = await ask(
-                    self._chat,
-                    request,
-                    model,
-                    retries=retries,
-                    form=template.form,
-                    fits=lambda request: self.budget.fits(request, window),
+        async with self._first_alone():
+            for tries_left in reversed(range(self.packed_again + 1)):
+                request, groups_kept = self._packed(
+                    prompt, render, groups, window, reply, segments, standing
                 )
-            except ContextExceeded as exc:
-                self._stretch(exc, tries_left, request, window)
-                continue
-            self._learn(request, answered.replies[0].tokens_in)
-            losses = _losses(attempt + retries, answered)
-            return Called(answered.value, request.prompt_tokens, groups_kept, losses)
+                request = replace(request, attempt=attempt, is_watched=is_watched)
+                try:
+                    answered = await ask(
+                        self._chat,
+                        request,
+                        model,
+                        retries=retries,
+                        form=template.form,
+                        fits=lambda request: self.budget.fits(request, window),
+                        heard=self._learn_hidden,
+                    )
+                except ContextExceeded as exc:
+                    self._stretch(exc, tries_left, request, window)
+                    continue
+                self._learn(request, answered.replies[0].tokens_in)
+                losses = _losses(attempt + retries, answered)
+                tokens = request.prompt_tokens
+                return Called(answered.value, tokens, groups_kept, losses, answered.left_out)
         raise AssertionError("unreachable")
+
+    @asynccontextmanager
+    async def _first_alone(self) -> AsyncIterator[None]:
+        """Let the first call of a run go alone: its reply says whether the model reasons."""
+        if self._is_known:
+            yield
+            return
+        async with self._first:
+            is_first = not self._is_known
+            try:
+                if is_first:
+                    yield
+            finally:
+                self._is_known = True
+        if not is_first:
+            yield
+
+    def _learn_hidden(self, reply: ChatReply) -> None:
+        """Keep the most tokens that a reply of the model used for reasoning."""
+        shown = 2 * self.budget.count(reply.text) + SHOWN_SLACK
+        hidden = reply.hidden_tokens or max(0, reply.tokens_out - shown)
+        if is_used_up(reply):
+            hidden = max(hidden, reply.tokens_out)
+        if hidden:
+            self._hidden = max(self._hidden, LEAST_HIDDEN, hidden * 3 // 2)
 
     async def say(
         self,
@@ -261,6 +308,7 @@ class Caller:
         Raises:
             WindowTooSmall: the prompt does not fit even without any piece.
         """
+        reply = self.reply_limit(reply, window)
         template = self.prompts[prompt]
         model = template.output if template.form == "json" else None
         schema = strict_schema(model) if model else None

@@ -33,14 +33,16 @@ class Parsed(Generic[T]):
     Attributes:
         value: the value.
         repaired: whether the reply was not plain JSON of the right shape.
-        problems: descriptions of the parts that were left out; empty if none were.
+        problems: the parts that were lost, as the JSON is damaged; empty if none were.
         is_whole: whether the reply has the complete JSON.
+        left_out: why items of its lists could not be used; all others are there.
     """
 
     value: T
     repaired: bool
     problems: tuple[str, ...]
     is_whole: bool = True
+    left_out: tuple[str, ...] = ()
 
 
 class Misfit(Exception):
@@ -59,20 +61,25 @@ def parse_model(text: str, model: type[M]) -> Parsed[M]:
     for candidate in candidates(text):
         for shape, is_same in _shapes(candidate.value, inlined(model)):
             try:
-                value, problems, is_mended = mended(shape, model)
+                value, left_out, is_mended = mended(shape, model)
             except (Misfit, RecursionError) as exc:
                 reason = str(exc) if isinstance(exc, Misfit) else "the reply is nested too deeply"
                 continue
-            problems += [candidate.loss] if candidate.loss else []
-            repaired = bool(problems) or is_mended or not (candidate.is_plain and is_same)
-            parsed = Parsed(value, repaired, tuple(problems), candidate.is_whole)
-            if not problems:
+            problems = (candidate.loss,) if candidate.loss else ()
+            is_damaged = bool(problems or left_out)
+            repaired = is_damaged or is_mended or not (candidate.is_plain and is_same)
+            parsed = Parsed(value, repaired, problems, candidate.is_whole, tuple(left_out))
+            if not is_damaged:
                 return parsed
-            if best is None or len(problems) < len(best.problems):
+            if best is None or _damage(parsed) < _damage(best):
                 best = parsed
     if best is None:
         raise ModelOutputError(reason, raw=text)
     return best
+
+
+def _damage(parsed: Parsed[Any]) -> tuple[int, int]:
+    return len(parsed.problems), len(parsed.left_out)
 
 
 # --- shapes --------------------------------------------------------------------------------------

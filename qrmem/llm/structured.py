@@ -32,7 +32,8 @@ class Structured(Generic[M]):
         value: the value.
         raw: text of the reply.
         repaired: whether the reply was repaired.
-        problems: descriptions of the parts that were left out; empty if none were.
+        problems: descriptions of the parts that were lost; empty if none were.
+        left_out: why items of its lists could not be used.
         replies: all replies in order, one per request.
     """
 
@@ -41,6 +42,7 @@ class Structured(Generic[M]):
     repaired: bool
     problems: tuple[str, ...]
     replies: tuple[ChatReply, ...]
+    left_out: tuple[str, ...] = ()
 
 
 async def ask(
@@ -51,10 +53,12 @@ async def ask(
     retries: int = 4,
     fits: Callable[[ChatRequest], bool] | None = None,
     form: Literal["json", "text"] = "json",
+    heard: Callable[[ChatReply], None] = lambda reply: None,
 ) -> Structured[M]:
     """Send a request until a reply can be parsed as `model`.
 
-    If a part of a reply had to be left out, it asks once more and uses the better reply.
+    If a part of a reply was lost, it asks once more and uses the better reply. Items that cannot be
+    used are left out without another request.
 
     Args:
         chat: the chat model.
@@ -64,6 +68,7 @@ async def ask(
             first retry shows the error, at the temperature of the request.
         fits: whether a request is within the window; a retry with the error that is not is skipped.
         form: `text` sends no schema, as the prompt describes the reply in words.
+        heard: gets each reply.
 
     Raises:
         ModelOutputError: no reply could be parsed; it contains the last one.
@@ -78,11 +83,19 @@ async def ask(
     for n in range(retries + 1):
         turn = _turn(first, n, tries, fits)
         if turn is None:
+            if is_used_up(tries.replies[-1]):
+                break  # it would be cut again
             continue
         reply = await chat.complete(replace(turn, attempt=request.attempt + n) if n else turn)
+        heard(reply)
         if tries.take(with_reading(reply, first)):
             break
     return tries.result()
+
+
+def is_used_up(reply: ChatReply) -> bool:
+    """Return whether a model's reasoning used up the whole reply."""
+    return reply.finish_reason == "length" and not without_reasoning(reply.text).strip()
 
 
 class _Tries(Generic[M]):
@@ -118,7 +131,8 @@ class _Tries(Generic[M]):
         if self._best is not None:
             parsed, text = self._best
             replies = tuple(self.replies)
-            return Structured(parsed.value, text, parsed.repaired, parsed.problems, replies)
+            problems, left_out = parsed.problems, parsed.left_out
+            return Structured(parsed.value, text, parsed.repaired, problems, replies, left_out)
         if self.error.is_refusal:
             raise self.error
         count = len(self.replies)
@@ -175,7 +189,7 @@ def _read(reply: ChatReply, request: ChatRequest) -> Parsed[Any]:
     # A reply that is cut after the end of its JSON has lost nothing.
     if not end or (parsed.is_whole and not parsed.problems):
         return parsed
-    return Parsed(parsed.value, True, (*parsed.problems, f"the reply was {end}"))
+    return replace(parsed, repaired=True, problems=(*parsed.problems, f"the reply was {end}"))
 
 
 def _in_words(text: str, request: ChatRequest) -> Parsed[Any] | None:
@@ -201,10 +215,9 @@ def _turn(
     if n == 0:
         return first
     replies = tries.replies
-    if replies[-1].finish_reason == "length" and not replies[-1].text.strip():
+    if is_used_up(replies[-1]):
         longer = replace(first, max_tokens=first.max_tokens * 2**n)
-        if fits is None or fits(longer):
-            return longer
+        return longer if fits is None or fits(longer) else None
     if n > 1 or first.schema is None:
         return replace(first, temperature=LADDER)
     correction = Message(

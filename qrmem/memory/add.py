@@ -454,6 +454,7 @@ class Adder:
         outcome = await build_documents(build, tally.batch, source=tally.source)
         tally.read += outcome.read
         tally.left_out += outcome.left_out
+        tally.dropped += outcome.dropped
         tally.boilerplate += outcome.boilerplate
         tally.states.update(outcome.states)
         tally.problems.extend(outcome.problems)

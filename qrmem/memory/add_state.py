@@ -248,6 +248,7 @@ class Tally:
     unchanged: list[str] = field(default_factory=list)
     readers: set[str] = field(default_factory=set)
     left_out: int = 0
+    dropped: tuple[tuple[str, int, str], ...] = ()
     boilerplate: int = 0
     resumed: list[str] = field(default_factory=list)
     reused: int = 0
@@ -290,6 +291,7 @@ class Tally:
             reader=reader,
             readers=tuple(sorted(self.readers)),
             left_out=self.left_out,
+            dropped=self.dropped,
             boilerplate=self.boilerplate,
             gone=self.gone,
         )

@@ -73,7 +73,7 @@ class DryModels(Models):
         # A dry run starts no server, stores nothing and has no caps.
         settings = replace(
             settings,
-            tagger="rules",
+            tagger=settings.tagger if settings.tagger in ("auto", "none") else "rules",
             executor="inline",
             cache=False,
             record="",

@@ -7,7 +7,12 @@ from qrmem.errors import NotFound
 from qrmem.graph.name_parents import MOST, NameUse, parent_of
 from qrmem.graph.superseding import dated, held_by, kept_endings
 from qrmem.graphstore.protocol import EntityCount, GraphStore, NameFilter
-from qrmem.graphstore.reads import entities_in_time, entity_said_by, relations_from
+from qrmem.graphstore.reads import (
+    entities_in_time,
+    entity_said_by,
+    names_called,
+    relations_from,
+)
 from qrmem.graphstore.relations import merged_text, relation_id
 from qrmem.text.blocks import own_block
 from qrmem.text.names import name_key, normalise_name, split_key
@@ -96,7 +101,10 @@ async def entity_key(store: GraphStore, ns: str, name: str) -> str:
 async def _find_entity(store: GraphStore, ns: str, name: str) -> str:
     """Return the key of the most frequent entity with that key or name; else ""."""
     norm = normalise_name(name)
-    rows = await store.names(ns, NameFilter(norms=[norm], entities=[name]))
+    rows = [
+        *await store.names(ns, NameFilter(entities=[name])),
+        *await names_called(store, ns, [norm]),
+    ]
     ranked = sorted(rows, key=lambda row: (row.entity != name, -row.count, row.key))
     return ranked[0].entity if ranked else ""
 

@@ -262,7 +262,7 @@ def worth_of_workers(settings: Settings, segments: int, rate: float, cores: int)
         return "more would not help: the tagger runs as one server"
     if cores < 2:
         return "more would not help: this machine has one core"
-    if settings.tagger != "rules":
+    if settings.tagger not in ("auto", "none", "rules"):
         return f"{cores} (--executor processes) would run the tagger; this was not measured"
     alone = segments * (READ + MERGED)
     together = STARTED + segments * max(HANDED + MERGED, READ / cores)

@@ -215,13 +215,16 @@ class Models:
             await self._tagger.close()
 
     def tagger(self, reasoner: Reasoner) -> EntityTagger | None:
-        """Return the entity tagger of the settings; `None` if it would add nothing.
+        """Return the entity tagger of the settings; `None` if there is none, or it adds nothing.
 
         Raises:
             UsageError: there is no tagger of that name.
             MissingError: the settings do not say where it is.
         """
-        if self.settings.tagger == "rules" and reasoner.is_local:
+        kind = str(self.settings.tagger)
+        if kind == "auto":
+            kind = "rules" if self.settings.mode == "paper" or reasoner.is_local else "none"
+        if kind == "none" or (kind == "rules" and reasoner.is_local):
             return None
         if self._shared_tagger is not None:
             return self._shared_tagger(self.settings)

@@ -86,6 +86,18 @@ def _acronyms(words: tuple[str, ...]) -> set[str]:
     return {letters for letters in heads if len(letters) > 1}
 
 
+@lru_cache(maxsize=MEMO_SIZE)
+def form_block(norm: str) -> int:
+    """Return the block of the names for which a chat model gives another form.
+
+    Only names are looked up there; no rule joins the names of such a block.
+
+    Args:
+        norm: the form, normalised.
+    """
+    return _number(f"form|{norm}")
+
+
 def _number(form: str) -> int:
     digest = hashlib.blake2b(form.encode("utf-8", "surrogatepass"), digest_size=6)
     return int.from_bytes(digest.digest(), "big")

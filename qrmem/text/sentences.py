@@ -123,3 +123,15 @@ def _is_plain_word(last: str) -> bool:
 def _opens_line(text: str, at: int) -> bool:
     line = text[max(0, at - _REACH) : at].rpartition("\n")
     return not line[2].strip() and (bool(line[1]) or at <= _REACH)
+
+
+LAST_LINES = 400
+"""Maximum number of characters of the lines before a segment."""
+
+
+def last_lines(text: str) -> str:
+    """Return the last sentences of a text, as context of what follows; "" if they are too long."""
+    spans = sentences(text)
+    end = len(text.rstrip())
+    starts = [start for start, _ in spans if end - start <= LAST_LINES]
+    return text[min(starts) :].strip() if starts else ""

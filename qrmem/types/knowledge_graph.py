@@ -19,7 +19,8 @@ class Mention:
     """An entity in one segment.
 
     Attributes:
-        name: the fullest form in the segment.
+        name: the fullest form in the segment; a chat model may name it as the title, the lines
+            before or another segment of the call does.
         type: `PERSON`, `PLACE`, `ORGANISATION`, `DATE`, `NUMBER`, `WORK`, …, a type of the schema
             (`ShipYard` is `SHIP_YARD`), or "" if unknown.
         forms: all surface forms in the segment, each found in it up to white space; includes
@@ -91,6 +92,9 @@ class Contribution:
         losses: parts of replies that could not be used; then the segment is `partial`.
         left_out: number of entities and relations that a closed schema excludes.
         type: type of the statement that an edit deletes, or "".
+        by_model: whether it holds only what a chat model said; then no rule adds to it, joins its
+            names with others, or dates it.
+        dropped: items of the reply that could not be used, each with its reason.
     """
 
     segment_id: str
@@ -103,6 +107,8 @@ class Contribution:
     losses: tuple[Loss, ...] = ()
     left_out: int = 0
     type: str = ""
+    by_model: bool = False
+    dropped: tuple[str, ...] = ()
 
     @property
     def next_attempt(self) -> int:

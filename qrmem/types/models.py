@@ -112,6 +112,7 @@ class ChatReply:
     """A reply, with the server's counts (0 if it did not report them).
 
     Attributes:
+        hidden_tokens: tokens of `tokens_out` for reasoning that is not shown, if reported.
         log_probs: each token of the reply with the logarithm of its probability; empty if they were
             not requested, or the server gives none.
         parsed: the parsed value, or the error that explains why parsing failed; `None` until it is
@@ -122,6 +123,7 @@ class ChatReply:
     tokens_in: int = 0
     tokens_out: int = 0
     cached_tokens: int = 0
+    hidden_tokens: int = 0
     finish_reason: str = "stop"
     model: str = ""
     seconds: float = 0.0

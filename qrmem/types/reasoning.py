@@ -13,16 +13,20 @@ class Passage:
 
     Attributes:
         score: score of the search, higher is better; 0 without a search.
-        superseded_by: labels of later turns of a conversation that seem to correct it.
+        date: day of its document; "" if it has none, or if it is not to be shown.
         ended: its statements that the user ended or deleted by hand, as text.
+        superseded_by: labels of the passages with statements that replace some of its own.
+        superseded: these replaced statements, in words, each with what replaced it and its label.
     """
 
     label: str
     segment: Segment
     title: str = ""
     score: float = 0.0
+    date: str = ""
     superseded_by: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
+    superseded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,18 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """What a reading found that helps to answer later.
+
+    Attributes:
+        label: label of its passage; "" if the reply names none.
+    """
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """A reasoner's verdict on the segments that it read.
 
@@ -50,7 +66,9 @@ class Verdict:
         tokens: prompt tokens counted before the call.
         status: status of the run if the verdict is answerable; `passages`: the answer consists of
             excerpts.
-        problem: why no reply could be read, or ""; then the verdict is not answerable.
+        problem: why no reply could be read, or ""; then it is no verdict on the segments.
+        look_for: names or words to search for next, if it is not answerable.
+        findings: what helps to answer in a later reading, if it is not answerable.
     """
 
     is_answerable: bool
@@ -61,10 +79,14 @@ class Verdict:
     tokens: int = 0
     problem: str = ""
     status: Status = "answered"
+    look_for: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def told(self) -> str:
-        """The verdict in a trail: `answerable`, `unanswerable` or `passages`."""
+        """The verdict in a trail: `answerable`, `unanswerable`, `passages` or `unreadable`."""
+        if self.problem:
+            return "unreadable"
         if not self.is_answerable:
             return "unanswerable"
         return "passages" if self.status == "passages" else "answerable"
@@ -72,15 +94,21 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class AskContext:
-    """The constant context of all calls for one question.
+    """The context of the calls for one question.
 
     Attributes:
         window: L in tokens; a hard bound on every call, reply reserve included.
+        notes: what earlier readings found, as lines.
+        statements: statements of the graph near the question, as lines.
+        as_of: the day of the question; "": now.
     """
 
     question: str
     choices: tuple[str, ...] = ()
     window: int = 4096
+    notes: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()
+    as_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +124,7 @@ class Reading:
         attempt: number of the first attempt; replies of earlier attempts could not be used.
         open_entity: `False`: only the tagger's entities count, so none are asked for (ablation).
         speaker: the speaker of a turn, if known; "I" in the text means the speaker.
+        before: the last lines of the segment before; "" for the first one.
     """
 
     title: str = ""
@@ -106,6 +135,7 @@ class Reading:
     attempt: int = 0
     open_entity: bool = True
     speaker: str = ""
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)

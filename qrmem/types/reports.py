@@ -68,6 +68,8 @@ class AddReport(Short):
         left_out: number of entities and relations that a closed schema excludes.
         boilerplate: number of segments read in this run that are only headings, contents, an index
             or a licence, and gave no entities.
+        dropped: `(document id, segment index, reason)` of items of replies of a chat model that
+            could not be used.
         gone: ids of documents that are kept though their files no longer exist: with `update` those
             below the given folders, and any whose name a new file from another path has.
     """
@@ -91,6 +93,7 @@ class AddReport(Short):
     left_out: int = 0
     boilerplate: int = 0
     gone: tuple[str, ...] = ()
+    dropped: tuple[tuple[str, int, str], ...] = ()
 
     @property
     def is_complete(self) -> bool:

@@ -23,7 +23,7 @@ from qrmem.graphstore.sqlite.database_schema import SCHEMA, USUAL, VERSION, migr
 
 DATA = Path(__file__).with_name("data")
 KEPT = DATA / f"version-{VERSION}.db.gz"
-FORMAT = (12, "a3c1e6517770", "f4485a996c53")
+FORMAT = (13, "63b26232be46", "f4485a996c53")
 """The version, and the beginnings of the digests of what belongs to it."""
 DOCUMENTS = [
     {

@@ -101,9 +101,11 @@ async def test_any_reply_ends_in_a_state_and_invents_nothing(
     assert len(outcome.problems) == len(segments) - outcome.states.get("ok", 0)
     assert all(reason for _, _, reason in outcome.problems)
     texts = {segment.id: segment.text for segment in segments}
+    # A shared call shows several segments, with their titles and the lines before.
+    everything = " ".join((*TEXTS.values(), *(f"Title {name}" for name in TEXTS)))
     for name in TEXTS:
         for made in await store.contributions("ns", name):
-            text = texts[made.segment_id]
+            text = everything if made.by_model else texts[made.segment_id]
             for mention in made.mentions:
                 assert all(form in text for form in (mention.name, *mention.forms))
             ends = {end for s in made.statements for end in (s.head, s.tail)}

@@ -43,6 +43,7 @@ def job(n: int, text: str, **again: Any) -> Job:
 
 
 def reasoner(model: Any, **chosen: Any) -> PromptedReasoner:
+    chosen = {"questions": 5, **chosen}
     return PromptedReasoner(model, TOKENIZER, mode="compact", settings=Settings(**chosen))
 
 
@@ -67,11 +68,12 @@ async def test_each_passage_has_its_own_notes() -> None:
         (Mention("Ann", "PERSON", ("Ann",)), Mention("Rome", "", ("Rome",))),
         (Statement("Ann", "Rome", "left"),),
         ("Why did Ann leave?",),
+        by_model=True,
     )
     assert bob is not None
     assert [mention.name for mention in bob.mentions] == ["Bob"]
     (request,) = model.requests
-    assert request.prompt == "read-together.v2"
+    assert request.prompt == "read-together.v3"
     assert (request.segment_id, request.shared_with) == ("s1", ("s2",))
     assert "<text 2>\nTitle: Title 2\nBob stayed in Ostia.\n</text>" in request.messages[1].content
 
@@ -105,9 +107,17 @@ async def test_a_passage_that_a_shared_call_cannot_judge_gets_its_own_call(
 
 
 async def test_a_reply_that_lost_something_counts_for_no_passage() -> None:
-    broken = replied(entry(1, "Ann"), {"n": "two"})
+    broken = replied(entry(1, "Ann"), entry(2, "Bob"))[:-30]
     with pytest.raises(ModelOutputError):
         await reasoner(ScriptedModel(broken, broken)).extract_together([ANN, BOB])
+
+
+async def test_a_passage_without_a_number_is_read_alone_and_the_others_are_kept() -> None:
+    model = ScriptedModel(replied(entry(1, "Ann"), {"n": "two", "entities": ["Bob|PERSON"]}))
+    ann, bob = await reasoner(model).extract_together([ANN, BOB])
+    assert ann is not None
+    assert [mention.name for mention in ann.mentions] == ["Ann"]
+    assert bob is None
 
 
 async def test_second_readings_share_a_call_too() -> None:
@@ -123,7 +133,7 @@ async def test_second_readings_share_a_call_too() -> None:
     assert [(m.name, m.question) for m in ann.mentions] == [("Rome", "Left what?")]
     assert ann.statements == (Statement("Ann", "Rome", "left", "Who left?"),)
     assert ann.asked == ("Who left?", "Left what?")
-    assert bob == Contribution("s2", "supplement", asked=("Who stayed?",))
+    assert bob == Contribution("s2", "supplement", asked=("Who stayed?",), by_model=True)
     assert "1. Who left?\n2. Left what?" in model.requests[0].messages[1].content
 
 
@@ -133,6 +143,8 @@ async def test_passages_that_do_not_fit_the_window_together_are_refused() -> Non
 
 
 def test_the_more_room_a_window_has_the_more_is_shared() -> None:
+    assert reasoner(ScriptedModel(), window=16_384).shared_tokens == 16_384 // 6
+    assert reasoner(ScriptedModel(), window=32_000).shared_tokens == 3_000
     assert reasoner(ScriptedModel()).shared_tokens == 600
     assert reasoner(ScriptedModel(), window=600).shared_tokens == 100
     assert reasoner(ScriptedModel(), shared_tokens=0).shared_tokens == 0
@@ -203,7 +215,7 @@ async def store_of(count: int) -> ReferenceStore:
 async def built(
     store: ReferenceStore, model: Any, ids: Sequence[str] = (), **chosen: Any
 ) -> BuildOutcome:
-    settings = Settings(shared_tokens=chosen.pop("shared_tokens", 60))
+    settings = Settings(shared_tokens=chosen.pop("shared_tokens", 60), questions=5)
     made = PromptedReasoner(model, TOKENIZER, mode="compact", settings=settings)
     source = [info.id for info in await store.documents("ns")]
     return await build_documents(build_of(store, made, **chosen), ids or source, source=source)

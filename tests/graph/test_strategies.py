@@ -41,7 +41,8 @@ async def test_reflection_walks_to_a_segment_that_shares_no_word_with_the_questi
     reasoner = ScriptedReasoner(answers_with("an island", "an island"), room=50)
     outcome = await ask(await memory(*CHAIN, island), reasoner, "What does Ahab hunt?", hits=1)
     assert (outcome.status, outcome.text) == ("answered", "an island")
-    assert [step.action for step in outcome.steps] == [
+    actions = [step.action for step in outcome.steps]
+    assert [action for action in actions if action != "search"] == [
         *("start", "read", "expand", "read", "expand", "read")
     ]
     taken = [edge for step in outcome.steps for edge in step.edges if edge.taken]

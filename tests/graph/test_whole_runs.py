@@ -71,6 +71,8 @@ class Reader:
             "action": -1,
             "answer": "",
             "quotes": [],
+            "keep": [f"S1|{name} is there" for name in names[:20]],
+            "look_for": names[:5],
             "query": " ".join(names[:30]),
         }
 
@@ -86,7 +88,7 @@ async def build(
     await store.create_namespace("ns", NamespaceInfo("ns", TOKENIZER.name, 120))
     document = Document(text, "A Title", "d")
     await store.put_documents("ns", [(document, cut("d", document, TOKENIZER, 120))])
-    made = Settings(window=window, mode=mode)
+    made = Settings(window=window, mode=mode, questions=5)
     reasoner = PromptedReasoner(model, TOKENIZER, mode=mode, settings=made)
     run = build_of(store, reasoner, tagger=RulesTagger(), concurrency=concurrency, mode=mode)
     await build_documents(run, ["d"])

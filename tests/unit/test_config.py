@@ -66,6 +66,7 @@ OTHER = (
         "executor": "processes:2",
     }
     | dict.fromkeys(("max_calls", "max_tokens", "max_cost", "max_seconds"), "3")
+    | dict.fromkeys(("questions", "shared_tokens"), "3")
 )
 
 

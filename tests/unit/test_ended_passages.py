@@ -7,4 +7,4 @@ from qrmem.types import Passage, Segment
 def test_a_prompt_says_what_was_deleted_by_hand() -> None:
     segment = Segment("s", "d", 0, 0, 24, "Ann Holt works for Acme.", 5)
     shown = block(Passage("S1", segment, "Staff", ended=("Ann works for Acme (deleted by hand)",)))
-    assert "Title: Staff (no longer: Ann works for Acme (deleted by hand))" in shown
+    assert "No longer so: Ann works for Acme (deleted by hand)" in shown

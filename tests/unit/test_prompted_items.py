@@ -5,7 +5,7 @@ TEXT = "Ann Lee left Rome in 1990. Mrs Lee, as they called her, never saw the Ti
 
 
 def read(*lines: str) -> list[Mention]:
-    return items.mentions(items.split(lines), TEXT)
+    return items.mentions(items.split(lines), items.Shown(TEXT))
 
 
 def test_a_name_takes_type_forms_and_count_from_the_text() -> None:
@@ -26,12 +26,16 @@ def test_part_of_a_word_is_no_name() -> None:
 
 
 def test_names_in_scripts_without_spaces_are_found() -> None:
-    (found,) = items.mentions(items.split(["東京|PLACE"]), "彼は東京へ行った。")
+    (found,) = items.mentions(items.split(["東京|PLACE"]), items.Shown("彼は東京へ行った。"))
     assert found == Mention("東京", "PLACE", ("東京",), 1)
 
 
 def test_types_in_other_words_are_ours_and_unknown_ones_are_forms() -> None:
-    assert [m.type for m in read("Rome|GPE", "1990|TIME", "Tiber|OBJECT")] == ["PLACE", "DATE", ""]
+    assert [m.type for m in read("Rome|GPE", "1990|TIME", "Tiber|OBJECT")] == [
+        "PLACE",
+        "DATE",
+        "THING",
+    ]
 
 
 def test_a_relation_stands_between_two_entities_of_the_text() -> None:
@@ -44,7 +48,7 @@ def test_a_relation_stands_between_two_entities_of_the_text() -> None:
         "Ann Lee|Rome",
         "Ann Lee||Rome",
     ]
-    stated, new = items.statements(items.split(lines), known, TEXT)
+    stated, new = items.statements(items.split(lines), known, items.Shown(TEXT))
     assert [(s.head, s.description, s.tail) for s in stated] == [
         ("Ann Lee", "left in 1990", "Rome"),
         ("Ann Lee", "never saw again", "Tiber"),

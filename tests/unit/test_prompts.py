@@ -63,7 +63,8 @@ def test_a_set_is_known_by_its_words(tmp_path: Path) -> None:
     mine = load_prompts(str(own))
     assert mine.label == f"mine {mine.checksum}"
     assert mine.checksum not in (default.checksum, paper.checksum)
-    assert mine["judge"].user({"passages": "P", "question": "Q"}) == "P\nQ"
+    slots = dict(passages="P", question="Q", notes="N", statements="", as_of="")
+    assert mine["judge"].user(slots) == "P\nQ"
     assert mine["answer"] == default["answer"]
     both = load_prompts(f"paper,{own}")
     assert both["answer"] == paper["answer"]

@@ -3,7 +3,7 @@
 MATCH (n:Name)-[:NAMES]->(e:Entity)
 WHERE n.ns = $ns AND n.key IS NOT NULL
 RETURN coalesce(n.full, n.key), coalesce(e.full, e.key, elementId(e)), n.forms, n.counts,
-  coalesce(e.full_name, e.name, ''), coalesce(e.type, '')
+  coalesce(e.full_name, e.name, ''), coalesce(e.type, ''), n.said IS NOT NULL
 
 // :: names_where
 UNWIND $all.rows AS row
@@ -29,7 +29,7 @@ CALL (row) {
 WITH DISTINCT n
 MATCH (n)-[:NAMES]->(e:Entity) WHERE e.key IS NOT NULL
 RETURN collect([coalesce(n.full, n.key), coalesce(e.full, e.key), n.forms, n.counts,
-  coalesce(e.full_name, e.name, ''), coalesce(e.type, '')])
+  coalesce(e.full_name, e.name, ''), coalesce(e.type, ''), n.said IS NOT NULL])
 
 // :: places
 // by the mentions of their entities, as a mention leads to no name

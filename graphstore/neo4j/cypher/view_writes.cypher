@@ -1,7 +1,7 @@
 // :: names
 UNWIND $all.rows AS key
 MATCH (n:Name {ns: $ns, key: key})-[:NAMES]->(e:Entity)
-RETURN n.key, coalesce(e.key, elementId(e)), n.forms, n.counts, n.mentions
+RETURN n.key, coalesce(e.key, elementId(e)), n.forms, n.counts, n.mentions, coalesce(n.said, 0)
 
 // :: known_entities
 UNWIND $all.rows AS key
@@ -12,7 +12,7 @@ RETURN collect(key)
 UNWIND $all.rows AS key
 MATCH (s:Segment {ns: $ns, key: key})
 RETURN key, head([(d:Document)-[:HAS]->(s) | d.title]), s.qrmem_length,
-  [(s)-[m:MENTIONS]->(:Entity) | [m.name, m.forms, m.counts, m.qrmem_own IS NOT NULL]],
+  [(s)-[m:MENTIONS]->(:Entity) | [m.name, m.forms, m.counts, m.qrmem_own IS NOT NULL, m.said IS NOT NULL]],
   [(s)<-[:ASKED_OF]-(q:Question) | [q.text, q.n]],
   COLLECT {
     MATCH (s)-[:STATES]->(f:Statement)

@@ -280,7 +280,8 @@ class View:
         for key in sorted(self.rows.names if keys is None else keys):
             forms = by_frequency(self._forms([key]))
             entity = self.rows.entities[self.rows.names[key]]
-            found.append(NameRow(key, entity.key, forms, entity.name, entity.type))
+            said = any(row.said for row in self._mentions_of[key])
+            found.append(NameRow(key, entity.key, forms, entity.name, entity.type, said))
         return found
 
     def entity(self, key: str) -> Entity:

@@ -41,7 +41,7 @@ from qrmem.graphstore.protocol import (
     ViewUpdate,
 )
 from qrmem.graphstore.reads import merged_relations
-from qrmem.graphstore.records import Places
+from qrmem.graphstore.records import Places, form_blocks
 from qrmem.text.blocks import blocks_of
 from qrmem.text.dates import said_at
 from qrmem.text.names import split_key
@@ -346,12 +346,15 @@ class ReferenceStore:
         space = self._space(ns)
         if wanted is None:
             return space.view().names()
+        forms: dict[str, set[int]] = defaultdict(set)
+        for (_, name), row in space.rows.mentions.items():
+            forms[name] |= form_blocks(row)
         return space.view().names(
             key
             for key, entity in space.rows.names.items()
             if split_key(key)[0] in wanted.norms
             or entity in wanted.entities
-            or not wanted.blocks.keys().isdisjoint(blocks_of(key))
+            or not wanted.blocks.keys().isdisjoint(blocks_of(key) | forms[key])
         )
 
     async def places(self, ns: str, keys: Collection[str]) -> Places:

@@ -1,5 +1,6 @@
 """The contract on names: their places, and which of them must be resolved again."""
 
+from dataclasses import replace
 from typing import Any
 
 from contract.suite.base import Contract
@@ -13,6 +14,7 @@ from qrmem.graphstore.protocol import (
     NameRow,
     ViewUpdate,
 )
+from qrmem.graphstore.reads import names_called
 from qrmem.text.blocks import blocks_of, own_block
 from qrmem.types import MergeDecision
 from qrmem.types.turns import document_id_of, turn_id
@@ -57,6 +59,50 @@ class NamingContract(Contract):
         assert await named(norms=["ahab"], entities=[CAPTAIN]) == [ahab, place, captain]
         assert await named() == []
         assert await named("m", norms=["ahab"], entities=[CAPTAIN], blocks={own: 2}) == []
+
+    async def test_a_name_is_said_while_a_chat_model_s_mention_of_it_is_there(
+        self, store: GraphStore
+    ) -> None:
+        first, second = await self._segments(store)
+
+        async def said() -> dict[str, bool]:
+            return {row.key: row.said for row in await store.names("n")}
+
+        by_rules = _mentions(first, ahab="Ahab", captain="Captain Ahab")
+        await apply(store, "n", by_rules)
+        assert await said() == {AHAB: False, CAPTAIN: False}
+        change = _mentions(second, ahab="Ahab")
+        by_model = replace(change, mentions=[replace(row, said=True) for row in change.mentions])
+        await apply(store, "n", by_model)
+        assert await said() == {AHAB: True, CAPTAIN: False}
+        assert [row.said for row in await store.names("n", NameFilter(norms=["ahab"]))] == [True]
+        await apply(store, "n", replace(change, clear=[second]))
+        assert await said() == {AHAB: False, CAPTAIN: False}
+        await apply(store, "n", replace(by_model, clear=[second]))
+        await apply(store, "n", ViewUpdate(clear=[second]))
+        assert await said() == {AHAB: False, CAPTAIN: False}
+
+    async def test_a_name_is_found_by_another_form_that_a_chat_model_gives(
+        self, store: GraphStore
+    ) -> None:
+        first, second = await self._segments(store)
+        forms = (("Ahab", 3), ("Old Thunder", 1))
+        row = MentionRow(first, AHAB, forms, said=True)
+        change = replace(_mentions(first, ahab="Ahab"), mentions=[row])
+        await apply(store, "n", change)
+
+        async def called(*norms: str) -> list[str]:
+            return [row.key for row in await names_called(store, "n", norms)]
+
+        assert await called("old thunder") == await called("ahab") == [AHAB]
+        assert await called("thunder", "nobody") == await called() == []
+        await apply(store, "n", _mentions(second, captain="Captain Ahab"))
+        assert await called("old thunder", "captain ahab") == [AHAB, CAPTAIN]
+        by_rules = replace(change, mentions=[replace(row, said=False)], clear=[first])
+        await apply(store, "n", ViewUpdate(clear=[first]))
+        assert await called("old thunder") == []
+        await apply(store, "n", replace(by_rules, clear=[]))
+        assert await called("old thunder") == []
 
     async def test_the_places_of_a_name_are_documents_and_the_turns_of_each_user(
         self, store: GraphStore
