@@ -198,7 +198,9 @@ async def extract_together(
         wanted = context.wanted(job.segment)
         return f"Questions wanted: {wanted}" if wanted else ""
 
-    together = "\n".join(job.segment.text for job in jobs)
+    # Segments of one document tell what "the ship" is; those of others have nothing to do with it.
+    is_one = len({job.segment.document_id for job in jobs}) == 1
+    together = "\n".join(job.segment.text for job in jobs) if is_one else ""
 
     call = await _ask_together(
         context, "read-together", ReadTogetherReply, jobs, shown, LONG, "all"

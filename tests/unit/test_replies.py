@@ -120,8 +120,8 @@ def test_valid_items_of_a_partly_bad_list_are_kept_and_the_rest_is_reported() ->
     parsed = parse_model('{"items": [{"name": "Ahab"}, {"kind": 3}, 7, {"name": "Pip"}]}', Reading)
     assert [item.name for item in parsed.value.items] == ["Ahab", "Pip"]
     assert parsed.repaired
-    assert len(parsed.problems) == 2
-    assert "items[1]" in parsed.problems[0]
+    assert len(parsed.left_out) == 2
+    assert "items[1]" in parsed.left_out[0]
 
 
 def test_items_of_a_list_of_texts_are_cleaned_of_what_cannot_be_shown() -> None:
@@ -136,7 +136,7 @@ def test_items_of_a_list_of_choices_are_choices() -> None:
 
     parsed = parse_model('{"kinds": ["person", "SHIP", "PLACE"]}', Kinds)
     assert parsed.value.kinds == ["PERSON", "PLACE"]
-    assert len(parsed.problems) == 1
+    assert len(parsed.left_out) == 1
 
 
 def test_a_list_without_a_valid_item_is_refused_rather_than_emptied() -> None:
@@ -166,7 +166,7 @@ def test_an_item_whose_own_list_holds_nothing_valid_is_left_out_and_its_neighbou
         (2, 1, 1),
         (3, 1, 0),
     ]
-    assert parsed.problems
+    assert parsed.left_out
     with pytest.raises(ModelOutputError):
         parse_model(json.dumps({"passages": given[:1]}), Passages)
 
@@ -259,7 +259,7 @@ def test_a_validator_of_the_model_drops_the_items_that_it_refuses() -> None:
 
     parsed = parse_model('{"items": [{"name": "Ahab"}, {"name": "whale"}]}', Many)
     assert [item.name for item in parsed.value.items] == ["Ahab"]
-    assert "needs a capital" in parsed.problems[0]
+    assert "needs a capital" in parsed.left_out[0]
     with pytest.raises(ModelOutputError, match="needs a capital"):
         parse_model('{"items": [{"name": "whale"}]}', Many)
 
