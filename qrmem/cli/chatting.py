@@ -21,7 +21,7 @@ from qrmem.types import AddReport, Recalled, Turn
 
 if TYPE_CHECKING:
     from qrmem.memory import Memory
-    from qrmem.retrieval.dialog import LogMessage
+    from qrmem.memory.chat.message_log import LogMessage
 
 _INDENT = " " * 4
 _LISTS = ("messages", "conversations")
@@ -285,8 +285,8 @@ def messages(source: str) -> tuple[list["LogMessage"], list[str]]:
         UsageError: there is no such file.
         BadDocument: it contains no message.
     """
-    # Loads the search, which other commands do without.
-    from qrmem.retrieval.dialog import read_message
+    # Loads the code of a memory, which other commands do without.
+    from qrmem.memory.chat.message_log import read_message
 
     messages_read: list[LogMessage] = []
     broken: list[str] = []
@@ -342,7 +342,7 @@ def _items(text: str, source: str) -> Iterator[tuple[str, Any]]:
 
 def _with_shared(item: Any, shared: Mapping[str, Any]) -> Any:
     """Return a message; where it has no time or session of its own, it gets that of the log."""
-    from qrmem.retrieval.dialog import SESSION_KEYS, TIME_KEYS
+    from qrmem.memory.chat.message_log import SESSION_KEYS, TIME_KEYS
 
     if not isinstance(item, Mapping):
         return item

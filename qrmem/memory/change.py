@@ -50,7 +50,7 @@ async def add(
     session: Session, source: Source, options: AddOptions, listener: Listener
 ) -> AddReport:
     """Read documents, or keep messages as turns."""
-    from qrmem.retrieval.dialog import are_messages
+    from qrmem.memory.chat.message_log import are_messages
 
     if are_messages(source):
         from qrmem.memory.chat import conversation
@@ -239,11 +239,11 @@ async def trees(session: Session, document_ids: Sequence[str], kind: TreeKind) -
 
 async def _with_facts(session: Session, document_ids: Sequence[str]) -> tuple[str, ...]:
     """Return ids of documents, with those of facts that were extracted from turns among them."""
-    from qrmem.retrieval import dialog
+    from qrmem.memory.chat import stored_turns
 
-    infos = await dialog.turn_infos(session.store, session.ns, document_ids)
-    numbers = [dialog.number_of(info) for info in infos if FACT_KEY not in info.metadata]
-    fact_ids = await dialog.facts_of(session.store, session.ns, numbers)
+    infos = await stored_turns.turn_infos(session.store, session.ns, document_ids)
+    numbers = [stored_turns.number_of(info) for info in infos if FACT_KEY not in info.metadata]
+    fact_ids = await stored_turns.facts_of(session.store, session.ns, numbers)
     return tuple(dict.fromkeys([*document_ids, *(info.id for info in fact_ids)]))
 
 

@@ -431,7 +431,7 @@ class Memory:
             UsageError: the role or the text is empty, or they are swapped, or `at` is not a time.
         """
         from qrmem.memory.chat import conversation
-        from qrmem.retrieval.dialog import require_role_first
+        from qrmem.memory.chat.message_log import require_role_first
 
         require_role_first(role, text)
         (added,), _ = await conversation.add_messages(

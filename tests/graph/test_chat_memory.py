@@ -19,7 +19,7 @@ import qrmem
 import qrmem.sync
 from qrmem.errors import UsageError
 from qrmem.graphstore.sqlite import SqliteStore
-from qrmem.retrieval import dialog
+from qrmem.memory.chat import stored_turns
 from qrmem.types import DocumentInfo, Event, Segment
 
 
@@ -47,7 +47,7 @@ async def test_rounds_outside_the_recent_history_are_recalled_by_relation_in_ord
         filler.append(("assistant", "Well."))
         await memory.add_messages(filler, at="2026-01-02T10:00")
         found = await memory.recall("Which boat is it that I have?")
-        assert sum(turn.role == "user" for turn in found.recent) == dialog.RECENT_ROUNDS
+        assert sum(turn.role == "user" for turn in found.recent) == stored_turns.RECENT_ROUNDS
         texts = [turn.text for turn in found.related]
         # The reply shares no word with the prompt: it is there for the turn before it.
         assert texts[:2] == ["My boat is called Nell.", "A fine name for a cutter."]
@@ -254,7 +254,7 @@ async def test_a_long_conversation_is_recalled_without_reading_it(
         monkeypatch.setattr(SqliteStore, "segments", counted)
         found = await memory.recall("Which gate does the flight leave from?")
     assert "turn-00000001" in {turn.id for turn in found.related}
-    assert len(found.recent) == dialog.RECENT_ROUNDS
+    assert len(found.recent) == stored_turns.RECENT_ROUNDS
     assert len(read) < 400
 
 

@@ -124,7 +124,7 @@ async def test_an_archive_keeps_which_documents_are_turns(tmp_path: Path) -> Non
 
 
 async def test_a_message_says_when_numbers_are_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qrmem.retrieval.dialog.MOST_TURNS", 2)
+    monkeypatch.setattr("qrmem.memory.chat.stored_turns.MOST_TURNS", 2)
     async with qrmem.open("memory://", embedder="none") as memory:
         await memory.add_messages([("user", "One."), ("user", "Two.")])
         with pytest.raises(UsageError, match="another namespace"):
@@ -202,7 +202,7 @@ async def test_turns_stay_in_order_after_the_clock_was_set_back(
                     (datetime,),
                     {"now": lambda _, year=year: datetime(year, 1, 1, tzinfo=UTC)},
                 )
-                patched.setattr("qrmem.retrieval.dialog.datetime", clock)
+                patched.setattr("qrmem.memory.chat.message_log.datetime", clock)
                 await memory.add_turn("user", f"It is {year}.", session="s")
         assert [turn.at[:4] for turn in await memory.turns("s")] == ["2035", "2001"]
         recent = (await memory.recall("Which year?", session="s")).recent

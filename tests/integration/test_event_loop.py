@@ -9,8 +9,7 @@ from blockbuster import blockbuster_ctx
 
 import qrmem
 from qrmem.memory import add
-from qrmem.memory.chat import recall
-from qrmem.retrieval import dialog
+from qrmem.memory.chat import recall, stored_turns
 
 TEXT = "Ada Lovelace met Charles Babbage in London in 1833."
 
@@ -52,7 +51,7 @@ async def test_rules_read_a_long_turn_off_the_event_loop(monkeypatch: pytest.Mon
 
         monkeypatch.setattr(module, name, watched)
 
-    for module, name in ((dialog, "wish_spans"), (add, "cut"), (recall, "periods")):
+    for module, name in ((stored_turns, "wish_spans"), (add, "cut"), (recall, "periods")):
         watch(module, name)
     async with qrmem.open("memory://", embedder="none") as memory:
         text = "My cat went to Rome on 3 June. " * 1_000

@@ -13,7 +13,7 @@ from qrmem.errors import UsageError
 from qrmem.eval.datasets.data_files import dataset_of, each, read_json, text_of
 from qrmem.eval.items import Context, Dataset, Item
 from qrmem.eval.registry import dataset
-from qrmem.retrieval import dialog
+from qrmem.memory.chat import message_log, stored_turns
 from qrmem.text.normalise import normalise
 from qrmem.types import Document, Turn
 from qrmem.types.turns import turn_id
@@ -48,7 +48,7 @@ def locomo(path: Path) -> Dataset:
 def _chat(record: Any, file: Path) -> tuple[Context, list[Item]]:
     name = str(record.get("sample_id", file.stem))
     turns = dict(_turns(record.get("conversation", record)))
-    context = Context(name, tuple(map(dialog.as_document, turns.values())))
+    context = Context(name, tuple(map(stored_turns.as_document, turns.values())))
     items = [
         _item(f"{name}-{n}", name, question, turns) for n, question in enumerate(record["qa"], 1)
     ]
@@ -76,7 +76,7 @@ def _turns(chat: Any) -> Iterator[tuple[str, Turn]]:
                     number,
                     "user" if speaker == chat["speaker_a"] else "assistant",
                     normalise(" ".join(filter(None, parts))),
-                    dialog.moment(time),
+                    message_log.moment(time),
                     f"session-{session}",
                     speaker,
                 ),
@@ -153,7 +153,7 @@ def _beam_chat(file: Path) -> tuple[Context, list[Item]]:
         for turn_data, turn in _beam_turns(*batch, len(turns)):
             turns.setdefault(turn_data, turn)
     name = file.parent.name
-    context = Context(name, tuple(map(dialog.as_document, turns.values())))
+    context = Context(name, tuple(map(stored_turns.as_document, turns.values())))
     items = [
         _beam_item(f"{name}-{ability}-{n}", name, ability, one, turns)
         for ability, questions in question_data.items()

@@ -14,11 +14,11 @@ from qrmem.eval.systems.passage_reader import answer_from, ranking
 from qrmem.graphstore import GraphStore, open_store
 from qrmem.llm.prompting import Caller
 from qrmem.memory.add import Adder
+from qrmem.memory.chat import stored_turns
 from qrmem.memory.chat.conversation import Chat
 from qrmem.memory.chat.recall import recalled
 from qrmem.memory.runtime import Models
 from qrmem.prompts import fenced
-from qrmem.retrieval import dialog
 from qrmem.retrieval.fragments import FragmentScorer, FragmentSettings
 from qrmem.retrieval.searcher import Searcher
 from qrmem.types import Listener, ScoredSegment, Step, Turn
@@ -49,7 +49,7 @@ class ReplayedSession:
         number = len(self.rounds)
         turn = Turn(turn_id(number), number, "user", made.text, session=NAMESPACE)
         self._turns.append(turn)
-        await self._adder.add([dialog.as_document(turn)])
+        await self._adder.add([stored_turns.as_document(turn)])
 
     def latest(self, history: Literal["rolling", "once"]) -> list[Round]:
         """Return the latest rounds for the prompt: at most 1,000 tokens and 10 rounds.
@@ -58,7 +58,9 @@ class ReplayedSession:
             history: with `once`, the rounds since the history last exceeded these limits.
         """
         turns = self._turns[self._moved :]
-        count_kept = dialog.recent(turns, dialog.RECENT_TOKENS, lambda t: self._count(t.text))
+        count_kept = stored_turns.recent(
+            turns, stored_turns.RECENT_TOKENS, lambda t: self._count(t.text)
+        )
         if history == "once" and count_kept < len(turns):
             self._moved, count_kept = len(self._turns), 0
         return self.rounds[len(self.rounds) - count_kept :]
@@ -278,7 +280,7 @@ def conversation(context: Context) -> Context:
         Turn(document.id or str(n), n, "user", document.text, session=context.id)
         for n, document in enumerate(context.documents, 1)
     ]
-    return replace(context, documents=tuple(map(dialog.as_document, turns)))
+    return replace(context, documents=tuple(map(stored_turns.as_document, turns)))
 
 
 def _in_place(pieces: Sequence[PromptPart]) -> str:

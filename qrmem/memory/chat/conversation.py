@@ -12,8 +12,9 @@ from qrmem.errors import StoreUnavailable, UsageError, clean_name
 from qrmem.graphstore import GraphStore
 from qrmem.memory.add import Adder
 from qrmem.memory.add_state import IngestState
+from qrmem.memory.chat import message_log, stored_turns
 from qrmem.memory.session import Session
-from qrmem.retrieval import Searcher, dialog
+from qrmem.retrieval import Searcher
 from qrmem.retrieval.fragments import FragmentScorer
 from qrmem.text.dates import is_said_by, said_at
 from qrmem.text.normalise import normalise
@@ -54,8 +55,8 @@ async def add_messages(
     memory.require_writable()
     await memory.record_single_types()
     session, user = clean_name(session, "session"), clean_name(user, "user")
-    when = dialog.moment(at)
-    read = [dialog.read_message(message) for message in messages]
+    when = message_log.moment(at)
+    read = [message_log.read_message(message) for message in messages]
     warnings = _left_out(read)
     # A text of only control characters cannot be stored.
     spoken = [message for message in read if normalise(message.text).strip()]
@@ -77,7 +78,7 @@ async def add_messages(
     return [turn.id for turn in turns_kept], report
 
 
-def _left_out(read: Sequence[dialog.LogMessage]) -> list[str]:
+def _left_out(read: Sequence[message_log.LogMessage]) -> list[str]:
     """Report the keys of messages that are not stored."""
     counts = Counter(key for message in read for key in message.left_out)
     if not counts:
@@ -89,15 +90,15 @@ def _left_out(read: Sequence[dialog.LogMessage]) -> list[str]:
 
 
 async def _news(
-    memory: Session, said: Sequence[dialog.LogMessage], user: str
-) -> list[dialog.LogMessage]:
+    memory: Session, said: Sequence[message_log.LogMessage], user: str
+) -> list[message_log.LogMessage]:
     """Return the messages with which the session does not already end, in order."""
     known = Counter[str]()
     for session in dict.fromkeys(message.session for message in said):
         own = [message for message in said if message.session == session]
         last = await turns(memory, session, user or None, len(own))
         end = [turn for turn in last if turn.user == user]
-        known[session] = len(own) - len(dialog.news(end, own))
+        known[session] = len(own) - len(message_log.new_messages(end, own))
     new = []
     for message in said:
         if known[message.session] > 0:
@@ -109,7 +110,7 @@ async def _news(
 
 async def _keep(
     memory: Session,
-    said: Sequence[dialog.LogMessage],
+    said: Sequence[message_log.LogMessage],
     when: str,
     listener: Listener,
     user: str,
@@ -124,7 +125,7 @@ async def _keep(
             last = await last_of(memory)
             info = await memory.known()
             most = max(last, info.turns if info else 0)  # an id is never used again
-            numbers = await dialog.free_numbers(memory.store, memory.ns, most, len(said))
+            numbers = await stored_turns.free_numbers(memory.store, memory.ns, most, len(said))
             turns = [
                 Turn(
                     *(turn_id(n), n, m.role, m.text, m.at or when, m.session, m.speaker, user),
@@ -143,7 +144,7 @@ async def _keep(
                 with memory.adding():
                     # A long turn is read off the event loop.
                     every = [*unfinished, *turns]
-                    documents = await asyncio.to_thread(list, map(dialog.as_document, every))
+                    documents = await asyncio.to_thread(list, map(stored_turns.as_document, every))
                     report = await adder.add(documents)
             except StoreUnavailable as exc:
                 report = await _what_is_kept(memory, turns, exc)
@@ -173,7 +174,7 @@ async def _what_is_kept(
         StoreUnavailable: a turn is not kept; the message names those that are.
     """
     ids = [turn.id for turn in turns]
-    infos = await dialog.turn_infos(memory.store, memory.ns, ids)
+    infos = await stored_turns.turn_infos(memory.store, memory.ns, ids)
     texts = {turn.id: turn.text for turn in await read(memory, infos)}
     # Another process may have taken a number.
     kept = [turn.id for turn in turns if texts.get(turn.id) == normalise(turn.text)]
@@ -193,7 +194,7 @@ async def _unfinished_turns(memory: Session, last: int, *, is_embedded: bool) ->
     while end > 0:
         ids = [turn_id(number) for number in range(end, max(0, end - size), -1)]
         await state.look(ids)
-        infos = [info for id in ids if (info := state.info(id)) and dialog.number_of(info)]
+        infos = [info for id in ids if (info := state.info(id)) and stored_turns.number_of(info)]
         waiting = list(takewhile(lambda info: not state.is_done(info.id), infos))
         unfinished += waiting
         if len(waiting) < len(infos) or not infos:
@@ -213,18 +214,18 @@ async def turns(
     filters = ((CHAT_KEY, session, "session"), (USER_KEY, user, "user"))
     where = {key: clean_name(name, what) for key, name, what in filters if name is not None}
     await memory.known()
-    return await read(memory, await dialog.last_turns(memory.store, memory.ns, last, where))
+    return await read(memory, await stored_turns.last_turns(memory.store, memory.ns, last, where))
 
 
 async def standing(memory: Session, user: str | None) -> list[Turn]:
     """Return the turns with standing wishes; see `Memory.standing`."""
-    where: dict[str, Scalar] = {dialog.STANDING_KEY: True}
+    where: dict[str, Scalar] = {stored_turns.STANDING_KEY: True}
     if user is not None:
         where[USER_KEY] = clean_name(user, "user")
     await memory.known()
     ids = await memory.store.document_ids(memory.ns, where=where, prefix=TURN)
-    standing_turns = await read(memory, await dialog.turn_infos(memory.store, memory.ns, ids))
-    return [replace(turn, text=dialog.wish_of(turn)) for turn in standing_turns]
+    standing_turns = await read(memory, await stored_turns.turn_infos(memory.store, memory.ns, ids))
+    return [replace(turn, text=stored_turns.wish_of(turn)) for turn in standing_turns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +265,8 @@ class Chat:
 
 async def last_of(memory: "Session | Chat") -> int:
     """Return the number of the last turn; 0 if there is none."""
-    last = await dialog.last_turns(memory.store, memory.ns, 1)
-    return dialog.number_of(last[0]) if last else 0
+    last = await stored_turns.last_turns(memory.store, memory.ns, 1)
+    return stored_turns.number_of(last[0]) if last else 0
 
 
 async def ids_of(memory: "Session | Chat", user: str) -> frozenset[str]:
@@ -282,7 +283,7 @@ async def infos_of(
         user: only this user's; `None`: all users'.
     """
     ids = [turn_id(number) for number in numbers]
-    turns = await dialog.turn_infos(memory.store, memory.ns, ids)
+    turns = await stored_turns.turn_infos(memory.store, memory.ns, ids)
     if user is not None:
         turns = [info for info in turns if info.metadata.get(USER_KEY) == user]
     at = memory.as_of if isinstance(memory, Chat) else ""
@@ -291,7 +292,7 @@ async def infos_of(
 
 async def read(memory: "Session | Chat", infos: Sequence[DocumentInfo]) -> list[Turn]:
     """Return the turns in some documents."""
-    return await dialog.read_turns(memory.store, memory.ns, infos)
+    return await stored_turns.read_turns(memory.store, memory.ns, infos)
 
 
 def is_of(info: DocumentInfo, session: str | None) -> bool:

@@ -15,9 +15,9 @@ from qrmem.graphstore import GraphStore
 from qrmem.llm.run import Run
 from qrmem.llm.totals import together
 from qrmem.memory.add import Adder
+from qrmem.memory.chat import stored_turns
 from qrmem.memory.runtime import caps_of
 from qrmem.memory.session import Session
-from qrmem.retrieval import dialog
 from qrmem.types import AddReport, Document, Event, Listener, Turn, Usage
 from qrmem.types.options import AddOptions
 from qrmem.types.turns import FACT_KEY, fact_id, turn_id
@@ -171,8 +171,8 @@ class Facts:
         session = self._session
         numbers = range(max(1, first.number - EARLIER), first.number)
         ids = [turn_id(number) for number in numbers]
-        infos = await dialog.turn_infos(session.store, session.ns, ids)
-        turns = await dialog.read_turns(session.store, session.ns, infos)
+        infos = await stored_turns.turn_infos(session.store, session.ns, ids)
+        turns = await stored_turns.read_turns(session.store, session.ns, infos)
         return [t for t in turns if (t.session, t.user) == (first.session, first.user)]
 
 
@@ -183,7 +183,7 @@ def key(turn_id: str) -> str:
 
 def fact_document(turn: Turn, n: int, text: str) -> Document:
     """Return the document for the n-th fact of a turn, n from 1."""
-    document = dialog.as_document(replace(turn, text=text, id=fact_id(turn.number, n)))
+    document = stored_turns.as_document(replace(turn, text=text, id=fact_id(turn.number, n)))
     metadata = {**document.metadata, FACT_KEY: turn.id}
     return replace(document, title=f"noted of {document.title}", metadata=metadata)
 

@@ -5,8 +5,9 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from datetime import date
 
+from qrmem.memory.chat import stored_turns
 from qrmem.memory.chat.conversation import Chat, infos_of, marked, only_of, said_in
-from qrmem.retrieval import dialog, turn_ranking
+from qrmem.retrieval import turn_ranking
 from qrmem.retrieval.turn_ranking import Place, PromptTerms
 from qrmem.text.times import periods
 from qrmem.types import DocumentInfo
@@ -71,7 +72,7 @@ async def matched(chat: Chat, prompt: str, last: int, tokens: int) -> Matches:
     if then:
         scores_then, matching_then = await _scored(chat, terms, then, most)
         scores, matching = {**scores_then, **scores}, matching | matching_then
-    wishes = await marked(chat, dialog.STANDING_KEY)
+    wishes = await marked(chat, stored_turns.STANDING_KEY)
     best: dict[int, float] = {}
     for (number, _), worth in scores.items():
         best[number] = max(best.get(number, 0.0), worth)
@@ -132,7 +133,7 @@ async def _around(
     first = sorted(best, key=lambda n: (-best[n], n))[:_WIDENED]
     beside = {neighbour for n in first for neighbour in turn_ranking.neighbours(n) if neighbour > 0}
     infos = await infos_of(chat, {*best, *beside, *others}, chat.user)
-    return {dialog.number_of(info): info for info in infos}
+    return {stored_turns.number_of(info): info for info in infos}
 
 
 def _place(info: DocumentInfo) -> Place:

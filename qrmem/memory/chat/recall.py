@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice
 
 from qrmem.llm.parallel import in_batches
+from qrmem.memory.chat import stored_turns
 from qrmem.memory.chat.conversation import (
     Chat,
     infos_of,
@@ -18,7 +19,7 @@ from qrmem.memory.chat.conversation import (
 from qrmem.memory.chat.excerpts import LINE, excerpts, within
 from qrmem.memory.chat.matches import Matches, day_of, matched
 from qrmem.memory.session import Session
-from qrmem.retrieval import Searcher, dialog, turn_ranking
+from qrmem.retrieval import Searcher, turn_ranking
 from qrmem.retrieval.fragments import CHAT, FragmentSettings
 from qrmem.retrieval.standing import first_wishes, wish_spans
 from qrmem.retrieval.turn_ranking import STANDING, TurnPart
@@ -85,7 +86,7 @@ async def recalled(chat: Chat, options: RecallOptions) -> Recalled:
         return Recalled((), (), 0)
     is_paper = options.how == "fragrel" or options.fragments is not None
     share = options.tokens if is_paper else options.tokens // _RECENT_SHARE
-    most = min(share, dialog.RECENT_TOKENS)
+    most = min(share, stored_turns.RECENT_TOKENS)
     recent_turns, latest = await _recent(chat, last, options.session, most)
     tokens_left = options.tokens - sum(chat.said(turn) for turn in recent_turns)
     shown_ids = {turn.id for turn in recent_turns}
@@ -130,7 +131,7 @@ class _Candidates:
         recent_tokens = sum(map(self.chat.said, self.recent))
         room = left
         while True:
-            turns_within = dialog.fitting(self.turns, room, self._size)
+            turns_within = stored_turns.fitting(self.turns, room, self._size)
             recall = self._recalled(turns_within)
             is_printed = self.chat.is_printed
             tokens_needed = (
@@ -142,7 +143,7 @@ class _Candidates:
 
     def _recalled(self, kept: Sequence[Turn]) -> Recalled:
         recent_ids = {turn.id for turn in self.recent}
-        related = dialog.in_order_of_time(turn for turn in kept if turn.id not in recent_ids)
+        related = stored_turns.in_order_of_time(turn for turn in kept if turn.id not in recent_ids)
         return Recalled(
             recent=self.recent,
             related=tuple(related),
@@ -250,7 +251,7 @@ def _wished(found: Matches, number: int, segments: Sequence[Segment]) -> set[int
     """Return the positions of a turn's parts that state a wish; all if it was kept as one."""
     if number not in found.wishes:
         return set()
-    if dialog.is_kept_as_wish(found.infos[number].metadata):
+    if stored_turns.is_kept_as_wish(found.infos[number].metadata):
         return set(range(len(segments)))
     spans = wish_spans("".join(one.text for one in segments))
     ends = list(accumulate(len(one.text) for one in segments))
@@ -286,9 +287,9 @@ async def _up_to(
         read: dict[int, list[Segment]] = {}
         for segment in await chat.store.segments(chat.ns, documents=list(infos)):
             info = infos[segment.document_id]
-            number = dialog.number_of(info)
+            number = stored_turns.number_of(info)
             if number not in read:
-                turns[number], read[number] = dialog.as_turn(info.id, info.metadata, ""), []
+                turns[number], read[number] = stored_turns.as_turn(info.id, info.metadata, ""), []
             read[number].append(segment)
         parts |= read
         # A long turn counts as one part: its other parts may be worth less than other turns.
@@ -301,7 +302,7 @@ async def _up_to(
 
 async def _facts(chat: Chat, turns: Sequence[Turn]) -> dict[str, list[str]]:
     """Return the facts that were extracted from turns, by the turn's id."""
-    infos = await dialog.facts_of(chat.store, chat.ns, [turn.number for turn in turns])
+    infos = await stored_turns.facts_of(chat.store, chat.ns, [turn.number for turn in turns])
     facts_by_turn: dict[str, list[str]] = {}
     for fact in await read(chat, infos):
         facts_by_turn.setdefault(turn_id(fact.number), []).append(fact.text)
@@ -319,9 +320,9 @@ async def _by_fragments(
     chat: Chat, query: str, last: int, known: set[str], settings: FragmentSettings
 ) -> list[Turn]:
     """Return the best turns by FragRel (B.3), best first; it scores all turns."""
-    turns = await dialog.last_turns(chat.store, chat.ns, 0, of_user(chat))
+    turns = await stored_turns.last_turns(chat.store, chat.ns, 0, of_user(chat))
     turns = [info for info in turns if is_said_by(said_at(info.metadata), chat.as_of)]
-    turns = [info for info in turns if chat.may_say(dialog.number_of(info))]
+    turns = [info for info in turns if chat.may_say(stored_turns.number_of(info))]
     infos = {info.id: info for info in turns if info.id not in known}
     assessed = (
         await chat.scorer.assess(query, settings=settings, documents=infos) if infos else None
@@ -337,7 +338,7 @@ async def _recent(chat: Chat, last: int, session: str, tokens: int) -> tuple[lis
     for end in range(last, max(0, last - _FAR), -_BATCH):
         infos = await infos_of(chat, range(max(1, end - _BATCH + 1), end + 1), chat.user)
         tail = [*await read(chat, [i for i in infos if is_of(i, session)]), *tail]
-        fit = dialog.recent(tail, tokens, chat.said)
+        fit = stored_turns.recent(tail, tokens, chat.said)
         if fit < len(tail):
             return tail[len(tail) - fit :], tail[-1].text
     return tail, tail[-1].text if tail else ""
