@@ -12,7 +12,7 @@ from string import Template
 from typing import TYPE_CHECKING, Literal
 
 from qrmem.errors import PromptError
-from qrmem.text.boilerplate import split_front_matter
+from qrmem.text.front_matter import split_front_matter
 from qrmem.types.shown import fenced
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from qrmem.extraction import vocabulary as voc
 from qrmem.extraction.rules_tagger import tagged
 from qrmem.retrieval.definitions import defines, identifiers
 from qrmem.text import listed
-from qrmem.text.boilerplate import is_heading
 from qrmem.text.code.languages import language_of
+from qrmem.text.headings import is_heading
 from qrmem.text.sentences import sentences
 from qrmem.text.spelling import MARKS
 from qrmem.text.words import terms

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from qrmem.text.boilerplate import headings
 from qrmem.text.code import Definition, Outline
 from qrmem.text.code.outline import Lines
+from qrmem.text.headings import headings
 from qrmem.text.sentences import sentences
 from qrmem.types import Contribution, Document, Mention, Part, Segment, Statement, Tokenizer
 

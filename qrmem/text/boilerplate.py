@@ -1,110 +1,18 @@
-"""Finds headings and boilerplate: contents, title pages, licences, notes of editors."""
+"""Finds boilerplate: contents, title pages, indexes, licences, notes of editors."""
 
 import re
-from bisect import bisect
-from collections.abc import Iterator
 from functools import lru_cache
 
 from qrmem.text.calendar_names import MONTHS
-from qrmem.text.numbers import WORDS
-from qrmem.types import Part
-
-# --- Chapter headings and front matter of a text, passages of a joined context.
-
-_KIND = "chapter|letter|book|part|volume|vol\\.|canto|act|scene|section|stave"
-_COUNT = rf"\d{{1,4}}|[ivxlc]{{1,8}}|(?:the )?(?:{'|'.join(WORDS)}|last)(?:-[a-z]{{3,7}})?"
-_CHAPTER_LINE = re.compile(
-    r"^(?:(?P<mark>#{1,2}[ \t]+[^\s#][^\n]{0,200})$"
-    r"|(?P<passage>Passage \d{1,6}):"
-    rf"|[ \t]{{0,40}}(?P<chapter>(?i:(?:{_KIND}) (?:{_COUNT}))(?:[.:—–-][^\n]{{0,80}})?)[ \t]*$)",
-    re.MULTILINE,
+from qrmem.text.headings import (
+    FINAL_STOP,
+    HEADING,
+    LONGEST_HEADING,
+    SENTENCE_END,
+    is_heading,
+    is_title_case,
 )
-_BLANK_BEFORE = re.compile(r"(?:\A|\n)[ \t]*\n\Z|\A\Z")
-_BLANK_AFTER = re.compile(r"[ \t]*(?:\n[ \t]*(?:\n|\Z)|\Z)")
-_FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
-_STACKED = 3
-_REACH = 200
 
-
-def headings(text: str) -> list[Part]:
-    """Return the starts of chapters and passages, with their labels.
-
-    A heading is a Markdown heading of the first two levels, a line such as `Chapter 7` or
-    `LETTER IV.` alone between blank lines, or the start of a `Passage 3:` line. Headings that
-    follow each other without a text are one: up to three are stacked (Part I, Chapter 1), more are
-    a table of contents, from which only the last leads on to a text.
-    """
-    matches = [match for match in _CHAPTER_LINE.finditer(text) if _stands(text, match)]
-    if "#" in text:
-        fences = [fence.start() for fence in _FENCE.finditer(text)]
-        matches = [match for match in matches if bisect(fences, match.start()) % 2 == 0]
-    parts: list[Part] = []
-    for run in _runs(text, matches):
-        parts += [_part(run[0])]
-        if len(run) > _STACKED:
-            parts += [_part(run[-1])]
-    return parts
-
-
-def _stands(text: str, match: re.Match[str]) -> bool:
-    """Whether a heading is valid: a chapter line must be alone, other headings are always valid."""
-    if match["chapter"] is None:
-        return True
-    before = text[max(0, match.start() - _REACH) : match.start()]
-    return bool(_BLANK_BEFORE.search(before)) and bool(_BLANK_AFTER.match(text, match.end()))
-
-
-def _runs(text: str, found: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    """Yield groups of headings with only white space between them."""
-    run: list[re.Match[str]] = []
-    for match in found:
-        if run and (run[-1]["passage"] or text[run[-1].end() : match.start()].strip()):
-            yield run
-            run = []
-        run.append(match)
-    if run:
-        yield run
-
-
-def _part(match: re.Match[str]) -> Part:
-    label = match["mark"] or match["chapter"] or match["passage"]
-    return Part(match.start(), label.strip("# \t").rstrip(".:"))
-
-
-# Front matter: the fields before a Markdown text, between two lines of `---`.
-
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_FIELD = re.compile(r"^([A-Za-z][\w -]{0,99}):[ \t]+(\S.*)$", re.MULTILINE)
-
-
-def split_front_matter(text: str) -> tuple[dict[str, str], str]:
-    """Return the fields of the front matter, one line each, and the text after it.
-
-    A text without such a block, or with a block without fields, is returned unchanged.
-    """
-    block = _FRONT_MATTER.match(text)
-    fields = dict(_FIELD.findall(block[1])) if block else {}
-    if not block or not fields:
-        return {}, text
-    return {name: _unquoted(value.rstrip(" \t")) for name, value in fields.items()}, text[
-        block.end() :
-    ]
-
-
-def _unquoted(value: str) -> str:
-    value = value.rstrip(" \t")
-    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-    return value[1:-1] if is_quoted else value
-
-
-_HEADING = re.compile(
-    r"#{1,6}\s|(?:chapter|letter|part|book|volume|section|act|scene|appendix|canto|stave)\s+"
-    r"(?:[ivxlcdm]+|\d+|[a-z]+)\b[.:]?(?:\s|\Z)",
-    re.IGNORECASE,
-)
-_ENDS = re.compile(r"[.!?;:,…]['\"”’»)\]*_]*\Z")
-_LONGEST_HEADING = 12
-"""Words."""
 _ENTRY = re.compile(
     r"(?:chapter|letter|part|book|volume|section|act|scene|appendix|canto|stave)\s*"
     r"(?:[ivxlcdm]+|\d+)\b[.:)]?(?:\s|\Z)|\d+(?:\.\d+)+\.?\s",
@@ -130,7 +38,6 @@ _MOST_WORDS_A_LINE = 12
 _MOSTLY = 0.6
 _FEWEST_CUES, _WORDS_A_CUE = 5, 60
 """A licence has at least so many of these words, at least one in so many words."""
-_SENTENCE_END = re.compile(r"[a-z]{2}[.!?]['\"”’»)]*(?:\s|\Z)")
 _BLOCK = re.compile(r"^[^\S\n]*\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*", re.MULTILINE)
 """Consecutive lines without an empty one."""
 _STARTS = re.compile(r"^\*\*\*\s?START OF (?:THE|THIS) .*$", re.MULTILINE)
@@ -151,24 +58,6 @@ _IS_SAID = re.compile(
 """Small words in sentences; in headings they would begin with a capital."""
 
 
-def is_heading(text: str) -> bool:
-    """Whether a sentence or line is a heading: marked, or short without a final stop."""
-    line = " ".join(text.split())
-    words = line.split()
-    if len(words) > _LONGEST_HEADING or not any(c.isalpha() for c in line):
-        return not any(c.isalpha() for c in line)
-    if _HEADING.match(line) and not (len(words) > 3 and _SENTENCE_END.search(line)):
-        return True
-    is_open = not _ENDS.search(line) and line[:1] not in "\"“‘'—-"
-    return line.isupper() or (is_open and _opens(words))
-
-
-def _opens(words: list[str]) -> bool:
-    """Whether words are capitalised as in a title."""
-    weighty = [word for word in words if len(word) > 3]
-    return bool(weighty) and all(word[:1].isupper() or word[:1].isdigit() for word in weighty)
-
-
 @lru_cache(maxsize=1024)
 def boilerplate(text: str, index: int = 1) -> str:
     """Return the kind of boilerplate that a segment is, else "".
@@ -180,7 +69,7 @@ def boilerplate(text: str, index: int = 1) -> str:
         `contents`, `heading`, `index`, `licence`, `title page` or "".
     """
     words = len(text.split())
-    if words <= _LONGEST_HEADING and _HEADING.match(text) and _opens(text.split()):
+    if words <= LONGEST_HEADING and HEADING.match(text) and is_title_case(text.split()):
         return "heading" if is_heading(text) else ""
     if _is_licence(text, words):
         return "licence"
@@ -192,7 +81,7 @@ def boilerplate(text: str, index: int = 1) -> str:
         return "contents"
     if sum(map(_is_indexed, rows)) >= _MOSTLY * len(rows):
         return "index"
-    is_prose = len(_SENTENCE_END.findall(text)) * 40 > words
+    is_prose = len(SENTENCE_END.findall(text)) * 40 > words
     return "title page" if index == 0 and not is_prose else ""
 
 
@@ -215,7 +104,7 @@ def _is_indexed(row: str) -> bool:
     words = match["head"].split()
     if words[-1].casefold() in MONTHS:
         return False
-    is_title = not words[-1].islower() and _opens([*words, "Page"]) and match["stop"] != "."
+    is_title = not words[-1].islower() and is_title_case([*words, "Page"]) and match["stop"] != "."
     return bool(match["comma"]) or is_title
 
 
@@ -298,7 +187,7 @@ def _kind_of_block(block: str) -> str:
         return "apparatus"
     if "\n" in block or is_said(line) or not is_heading(line):
         return "apparatus" if _is_apparatus(block) else ""
-    is_marked = _HEADING.match(line) or line.casefold() in _BOOK_PARTS
+    is_marked = HEADING.match(line) or line.casefold() in _BOOK_PARTS
     return "apparatus" if is_marked else "heading"
 
 
@@ -309,4 +198,4 @@ def is_said(line: str) -> bool:
 
 def _is_credit(line: str) -> bool:
     """Whether a line that begins like a credit only names makers of a book."""
-    return bool(_CREDIT.search(line)) or not (is_said(line) or _ENDS.search(line))
+    return bool(_CREDIT.search(line)) or not (is_said(line) or FINAL_STOP.search(line))

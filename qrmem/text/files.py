@@ -14,9 +14,10 @@ from pathlib import Path, PurePath, PurePosixPath
 from pathspec import GitIgnoreSpec
 
 from qrmem.errors import BadDocument
-from qrmem.text.boilerplate import headings, split_front_matter
 from qrmem.text.code.languages import CODE_KEY, language_of
 from qrmem.text.decoding import KINDS, PLAIN, ByteBudget, decode, open_file
+from qrmem.text.front_matter import split_front_matter
+from qrmem.text.headings import headings
 from qrmem.text.normalise import normalise
 from qrmem.text.tabular import csv_lines
 from qrmem.types import Document, Part

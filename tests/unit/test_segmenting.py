@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qrmem.graph.segmenting import cut
-from qrmem.text.boilerplate import headings
+from qrmem.text.headings import headings
 from qrmem.text.normalise import normalise
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import Document, Part, Segment, Tokenizer

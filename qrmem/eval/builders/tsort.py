@@ -14,7 +14,7 @@ from qrmem.errors import BadDocument, UsageError
 from qrmem.eval.builders.writing import BuiltSet, case_files, counter_of, lengths_of
 from qrmem.eval.registry import builder
 from qrmem.text import files
-from qrmem.text.boilerplate import is_heading
+from qrmem.text.headings import is_heading
 from qrmem.text.normalise import normalise
 
 PROMPT = 200
