@@ -33,8 +33,8 @@ import qrmem
 from benchmarks.frame import Figure, note
 from benchmarks.soaked import Model, word
 from qrmem.config import Settings
-from qrmem.text.aliases import MEMO_SIZE
-from qrmem.text.blocks import blocks_of
+from qrmem.text.names.aliases import MEMO_SIZE
+from qrmem.text.names.blocks import blocks_of
 
 PARTS, FIRST = 10, 2
 MOST_GROWTH, MOST_TIME = 1.1, 1.5

@@ -26,9 +26,9 @@ from qrmem.graphstore.protocol import (
     RunLog,
 )
 from qrmem.graphstore.relations import Chain, chains, fold_key, relations_of
-from qrmem.text.blocks import form_block
 from qrmem.text.dates import is_said_by, said_at, start_of
 from qrmem.text.names import Occurrences, normalise_name, split_key
+from qrmem.text.names.blocks import form_block
 from qrmem.types import Entity, Event, Fact, Listener, Relation, Trail
 
 _PORTION = 256

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from math import log1p
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from qrmem.text.blocks import form_block
 from qrmem.text.names import normalise_name, split_key
+from qrmem.text.names.blocks import form_block
 from qrmem.types import (
     Contribution,
     Fact,
@@ -103,8 +103,8 @@ class NameFilter:
     Attributes:
         norms: normalised forms, of names of any type.
         entities: keys of the names' entities.
-        blocks: block (see `qrmem.text.blocks`) to the least number of its names to return, if it
-            has so many; the choice among them is not defined.
+        blocks: block (see `qrmem.text.names.blocks`) to the least number of its names to return,
+            if it has so many; the choice among them is not defined.
     """
 
     norms: Collection[str] = ()

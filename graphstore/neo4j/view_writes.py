@@ -18,7 +18,7 @@ from qrmem.graphstore.neo4j.edges import Pair, own_properties
 from qrmem.graphstore.neo4j.keys import full, joined, short, shortened
 from qrmem.graphstore.protocol import FactRow, MentionRow, ViewUpdate
 from qrmem.graphstore.records import by_frequency, form_blocks
-from qrmem.text.blocks import blocks_of
+from qrmem.text.names.blocks import blocks_of
 from qrmem.types import Question
 
 Place = tuple[str, str]

@@ -133,7 +133,7 @@ SCHEMA = """
         num INTEGER PRIMARY KEY, ns INTEGER NOT NULL, key TEXT NOT NULL, entity INTEGER NOT NULL,
         UNIQUE (ns, key));
     CREATE INDEX name_entity ON name (entity);
-    -- the blocks of a name; see qrmem.text.blocks
+    -- the blocks of a name; see qrmem.text.names.blocks
     CREATE TABLE name_block (
         ns INTEGER NOT NULL, block INTEGER NOT NULL, name INTEGER NOT NULL,
         PRIMARY KEY (ns, block, name)) WITHOUT ROWID;

@@ -22,8 +22,8 @@ from qrmem.graphstore.sqlite.lookup import (
     rows_in,
     segment_numbers,
 )
-from qrmem.text.blocks import blocks_of, form_block
 from qrmem.text.names import meant_name, normalise_name
+from qrmem.text.names.blocks import blocks_of, form_block
 from qrmem.types import MergeDecision, Question
 
 _MENTIONS = (

@@ -11,9 +11,9 @@ from qrmem.graph.name_parents import MOST, NameUse, parent_of
 from qrmem.graph.resolution import Candidates, Resolution, resolution_of
 from qrmem.graphstore.protocol import GraphStore, NameFilter, NameRow
 from qrmem.graphstore.records import Places, by_frequency
-from qrmem.text.aliases import titled
-from qrmem.text.blocks import blocks_of, own_block
 from qrmem.text.names import meant_name, split_key
+from qrmem.text.names.aliases import titled
+from qrmem.text.names.blocks import blocks_of, own_block
 from qrmem.types import MergeDecision
 
 _COMPARED = 1000

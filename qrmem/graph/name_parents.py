@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from qrmem.graphstore.protocol import NameRow
-from qrmem.text.aliases import BEFORE_GIVEN, core_of, is_alias, plain_spelling, sex, titled
-from qrmem.text.aliases import titles_clash as clash
 from qrmem.text.names import best_form, differ_in_number, spells, split_key
+from qrmem.text.names.aliases import BEFORE_GIVEN, core_of, is_alias, plain_spelling, sex, titled
+from qrmem.text.names.aliases import titles_clash as clash
 
 MOST = 32
 """Maximum number of names in a block; a larger block decides nothing."""

@@ -1,7 +1,7 @@
 """Entity resolution: the names of each entity (QRMeM, section 2.1).
 
 Every name has at most one parent, the name that it is short for, and an entity is a tree of names.
-The parent depends only on the names of one block (`qrmem.text.blocks`), not on earlier
+The parent depends only on the names of one block (`qrmem.text.names.blocks`), not on earlier
 decisions. So a new or removed name only affects the names in its blocks:
 
 1. A name without a type joins the equal name with a type, if there is only one.
@@ -30,8 +30,8 @@ from qrmem.graph.name_parents import (
     types_agree,
 )
 from qrmem.graphstore.protocol import EntityRow
-from qrmem.text.blocks import blocks_of, own_block
 from qrmem.text.names import differ_in_number, normalise_name, spells, split_key
+from qrmem.text.names.blocks import blocks_of, own_block
 from qrmem.types import Merge, MergeDecision
 
 Reason = Literal["exact", "alias", "similar", "user"]

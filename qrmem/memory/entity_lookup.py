@@ -14,8 +14,8 @@ from qrmem.graphstore.reads import (
     relations_from,
 )
 from qrmem.graphstore.relations import merged_text, relation_id
-from qrmem.text.blocks import own_block
 from qrmem.text.names import name_key, normalise_name, split_key
+from qrmem.text.names.blocks import own_block
 from qrmem.types import Entity, EntityView, Fact, Question, Relation
 
 MOST_NEAR = 100_000

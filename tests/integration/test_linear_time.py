@@ -24,7 +24,8 @@ from qrmem.errors import QrmemError
 from qrmem.retrieval import standing
 from qrmem.retrieval.turn_ranking import PromptTerms
 from qrmem.schema import load_schema
-from qrmem.text import aliases, dates, files, names, numbers, tense, times, words
+from qrmem.text import dates, files, names, numbers, tense, times, words
+from qrmem.text.names import aliases
 
 UNITS = (
     *("please ", "always ", "I prefer tea ", "moved to ", "3 June ", "in May ", "1 km ", "since 2"),

@@ -42,9 +42,9 @@ from qrmem.graphstore.protocol import (
 )
 from qrmem.graphstore.reads import merged_relations
 from qrmem.graphstore.records import Places, form_blocks
-from qrmem.text.blocks import blocks_of
 from qrmem.text.dates import said_at
 from qrmem.text.names import split_key
+from qrmem.text.names.blocks import blocks_of
 from qrmem.types import (
     CallRecord,
     Contribution,

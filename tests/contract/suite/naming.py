@@ -15,7 +15,7 @@ from qrmem.graphstore.protocol import (
     ViewUpdate,
 )
 from qrmem.graphstore.reads import names_called
-from qrmem.text.blocks import blocks_of, own_block
+from qrmem.text.names.blocks import blocks_of, own_block
 from qrmem.types import MergeDecision
 from qrmem.types.turns import document_id_of, turn_id
 

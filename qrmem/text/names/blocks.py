@@ -12,8 +12,8 @@ import hashlib
 from functools import lru_cache
 from itertools import combinations
 
-from qrmem.text.aliases import MEMO_SIZE, SMALL, core_of, plain_spelling, tells, words_of
 from qrmem.text.names import split_key
+from qrmem.text.names.aliases import MEMO_SIZE, SMALL, core_of, plain_spelling, tells, words_of
 
 _ROMAN = {
     str(n): numeral
