@@ -3,6 +3,7 @@
 import csv
 import io
 import zipfile
+from copy import deepcopy
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -196,6 +197,21 @@ def xlsx_file() -> bytes:
     crew.append(["Miss Tolliver", datetime(1860, 5, 1)])
     out = io.BytesIO()
     book.save(out)
+    return out.getvalue()
+
+
+def pptx_of(rows: int = 1, times: int = 1) -> bytes:
+    """A show whose slide has a table of some rows, and is named a number of times."""
+    show = pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    table = slide.shapes.add_table(1, 1, 0, 0, 100, 100).table
+    table.cell(0, 0).text = "Marigold"
+    drawn, listed = table._tbl, show.slides._sldIdLst
+    for place, count in ((drawn.tr_lst[0], rows), (listed[0], times)):
+        for _ in range(count - 1):
+            place.addnext(deepcopy(place))
+    out = io.BytesIO()
+    show.save(out)
     return out.getvalue()
 
 

@@ -29,6 +29,9 @@ _BROKEN = 10_000
 """Steps that a broken page counts for: it may fail late."""
 _ROWS = 2**20
 """Maximum rows of a sheet: a file may name any row number, and the library creates all before."""
+_TAGS, _PIECE = 2_000_000, 1 << 20
+"""Maximum tags of a file that is read as a whole, enough for 300,000 paragraphs, and bytes that are
+counted at once."""
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")
 
 
@@ -167,11 +170,32 @@ def _take_unpacked(data: bytes, budget: ByteBudget) -> None:
         budget.take(sum(entry.file_size for entry in archive.infolist()))
 
 
+def _require_few_elements(data: bytes, budget: ByteBudget) -> None:
+    """Refuse an Office file with more elements than the libraries can hold.
+
+    Raises:
+        BadDocument: it has too many; a small file may unpack to millions of empty paragraphs.
+    """
+    left = _TAGS
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for entry in archive.infolist():
+            if not entry.filename.endswith((".xml", ".rels")):
+                continue
+            with archive.open(entry) as file:
+                while left >= 0 and (piece := file.read(_PIECE)):
+                    left -= piece.count(b"<")
+            if left < 0:
+                raise BadDocument(
+                    f"{budget.name} has more than {_TAGS:,} tags: split it into several files"
+                )
+
+
 def _docx(data: bytes, budget: ByteBudget) -> Reading:
     import docx
     from docx.table import Table
 
     _take_unpacked(data, budget)
+    _require_few_elements(data, budget)
     document = docx.Document(io.BytesIO(data))
     # For each paragraph the library would search all styles again.
     styles = {style.style_id: style.name for style in document.styles}
@@ -224,9 +248,12 @@ def _pptx(data: bytes, budget: ByteBudget) -> Reading:
     from pptx import Presentation
 
     _take_unpacked(data, budget)
+    _require_few_elements(data, budget)
     slides: list[tuple[str, str]] = []
     first = ""
-    for number, slide in enumerate(Presentation(io.BytesIO(data)).slides, 1):
+    # A small file may name one slide any number of times.
+    named = {slide.part.partname: slide for slide in Presentation(io.BytesIO(data)).slides}
+    for number, slide in enumerate(named.values(), 1):
         heading = slide.shapes.title
         title = _line(heading.text_frame.text) if heading is not None else ""
         first = first or title
@@ -245,7 +272,8 @@ def _of_shapes(shapes: Any, budget: ByteBudget) -> Iterator[str]:
         if shape.has_text_frame:
             yield shape.text_frame.text
         elif getattr(shape, "has_table", False):
-            rows = ([cell.text for cell in row.cells] for row in shape.table.rows)
+            # The library's own rows take time that grows with the square of their number.
+            rows = ([cell.text for cell in row.tc_lst] for row in shape.table._tbl.tr_lst)
             yield "\n\n".join(table_lines(rows, budget))
         elif hasattr(shape, "shapes"):
             yield from _of_shapes(shape.shapes, budget)

@@ -238,9 +238,9 @@ def open_book(archive: zipfile.ZipFile, budget: ByteBudget) -> Epub:
     paths_listed = dict.fromkeys(paths[id] for id in spine if id in items and id not in contents)
     left_out: list[str] = []
     titles: dict[tuple[str, str], str] = {}
-    for path in dict.fromkeys(paths[id] for id in sorted(contents)):
-        data = _unpacked(archive, path, budget, left_out)
-        titles = {**_titles(data, path), **titles} if data else titles
+    for path in dict.fromkeys(paths[id] for id in sorted(contents, reverse=True)):
+        if data := _unpacked(archive, path, budget, left_out):
+            titles.update(_titles(data, path))
     entries: dict[str, list[tuple[str, str]]] = {}
     for (path, id), title in titles.items():
         entries.setdefault(path, []).append((id, title))

@@ -60,6 +60,10 @@ be split at its vowels."""
 
 INVISIBLE = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
 """Signs without width that may stand within a word, such as a soft hyphen."""
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+"""Signs that Unicode lets a screen ignore, beyond its format characters (`Cf`)."""
 
 UNSPACED = (
     "\u3005-\u3007\u3021-\u3029\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
@@ -127,7 +131,11 @@ def _folded(name: str) -> str:
         return name.casefold()
     text = "".join(map(_kept_apart, name))
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return "".join(_plain(char) for char in text if unicodedata.category(char) != "Cf")
+    return "".join(_plain(char) for char in text if not _is_unseen(char))
+
+
+def _is_unseen(char: str) -> bool:
+    return unicodedata.category(char) == "Cf" or _UNSEEN.match(char) is not None
 
 
 def _kept_apart(char: str) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import chain, count
@@ -100,6 +101,14 @@ def one_line(text: str) -> str:
 _CLOSING = re.compile(r"<\s*/\s*(text[0-9]*)", re.IGNORECASE)
 
 
+def _as_read(text: str) -> str:
+    """Return a text as a model may read it: without invisible signs and full-width letters."""
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text)
+    return "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Mn"))
+
+
 def fenced(text: str, label: str = "") -> str:
     """Put a text between tags that it cannot close, so that its end in a prompt is clear.
 
@@ -108,7 +117,7 @@ def fenced(text: str, label: str = "") -> str:
         label: added to the opening tag; only letters, digits and spaces.
     """
     # The closing tag is the first of `</text>`, `</text2>`, … that the text does not contain.
-    tags_used = {match.group(1).lower() for match in _CLOSING.finditer(text)}
+    tags_used = {match.group(1).lower() for match in _CLOSING.finditer(_as_read(text))}
     marks = chain(["text"], (f"text{n}" for n in count(2)))
     mark = next(name for name in marks if name not in tags_used)
     opening = f"<{mark} {label}>" if label else f"<{mark}>"

@@ -19,6 +19,8 @@ SAID_AGAIN = [
     "Ann\u200b Holt works for Ac\u00adme.",
     "An\u200bn Holt works for \u2060Acme.",
     "Ann\u00a0Holt  works\nfor Acme.",
+    "Ann\ufe0f Holt wor\u034fks for Acme.",
+    "Ann Holt wor\u115fk\u3164s for Acme.",
 ]
 
 

@@ -1,8 +1,10 @@
 """Reading takes time in proportion to a text's length, whatever the text."""
 
 import gc
+import io
 import time
 import tracemalloc
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
@@ -14,6 +16,7 @@ from documents import (
     epub_file,
     pdf,
     pdf_of_forms,
+    pptx_of,
     repacked,
     sheet_of,
     table,
@@ -99,8 +102,21 @@ PACKED: Mapping[str, Callable[[int], tuple[str, bytes]]] = {
         sheet_of('<row><c r="ZZ1"><v>1</v></c></row>' * n),
     ),
     "rows of a table": lambda n: ("a.csv", b"name,built\n" + b'"Nell",1851\n' * n),
+    "rows of a slide's table": lambda n: ("a.pptx", pptx_of(rows=n)),
+    "tables of contents": lambda n: ("a.epub", epub_of_contents(n)),
     "paragraphs": lambda n: ("a.docx", docx_of("<w:p><w:r><w:t>x</w:t></w:r></w:p>" * n)),
 }
+
+
+def epub_of_contents(times: int) -> bytes:
+    """A book with a number of tables of contents, each with ten links of its own."""
+    items = "".join(f'<item id="t{n}" href="t{n}" properties="nav"/>' for n in range(times))
+    out = io.BytesIO(epub_file(book=BOOK.replace("</manifest>", f"{items}</manifest>")))
+    with zipfile.ZipFile(out, "a") as archive:
+        for n in range(times):
+            links = "".join(f"<a href='c1.xhtml#{n}-{m}'>x</a>" for m in range(10))
+            archive.writestr(f"OPS/t{n}", f"<nav>{links}</nav>")
+    return out.getvalue()
 
 
 def packed_seconds(make: Callable[[int], tuple[str, bytes]], times: int) -> float:
@@ -116,6 +132,20 @@ def test_reading_a_packed_file_is_linear(kind: str) -> None:
     first = least(lambda: packed_seconds(PACKED[kind], 125))
     last = least(lambda: packed_seconds(PACKED[kind], 125 * 2**DOUBLINGS))
     assert last <= MOST * max(first, LEAST)
+
+
+@pytest.mark.parametrize("body", ["<w:p/>", "<w:tbl><w:tr><w:tc/></w:tr></w:tbl>"])
+def test_a_small_file_of_millions_of_elements_is_refused_at_once(body: str) -> None:
+    data = docx_of(body * (2_100_000 // body.count("<")))
+    began = time.process_time()
+    with pytest.raises(BadDocument, match=r"more than 2,000,000 tags: split it"):
+        from_bytes(data, "a.docx")
+    assert time.process_time() - began < 5
+
+
+def test_a_slide_that_is_named_many_times_is_read_once() -> None:
+    document = from_bytes(pptx_of(times=2_000), "a.pptx")
+    assert (document.text, len(document.parts)) == ("Marigold", 1)
 
 
 def test_a_cell_that_spans_a_billion_columns_takes_no_room() -> None:

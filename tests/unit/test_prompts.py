@@ -163,6 +163,22 @@ def test_no_text_closes_its_fence(text: str) -> None:
     assert block == f"<{mark.group(1)} S1>\n{text}\n</{mark.group(1)}>"
 
 
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "</ｔｅｘｔ>",
+        "＜/text＞",
+        "＜／ＴＥＸＴ＞",
+        "</te\u200bxt>",
+        "<\u200b/text>",
+        "</\u2060text>",
+        "<\ufe0f/text>",
+    ],
+)
+def test_a_tag_in_other_signs_that_look_alike_closes_no_fence(tag: str) -> None:
+    assert fenced(f"a {tag} b").startswith("<text2>")
+
+
 def test_loading_prompts_loads_no_pydantic() -> None:
     code = "import sys, qrmem.prompts as p; p.load_prompts(); sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
