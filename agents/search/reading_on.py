@@ -142,7 +142,7 @@ async def _nearest_statements(
     names = dict(zip(ends, await run.graph.names(ends), strict=True))
     return list(
         dict.fromkeys(
-            (fact.segment_id, f"{names[fact.head]} - {fact.description} - {names[fact.tail]}")
+            (fact.segment_id, f"{names[fact.head]} {fact.description} {names[fact.tail]}")
             for fact in facts
             if fact.segment_id in stated
         )

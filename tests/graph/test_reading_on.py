@@ -114,7 +114,7 @@ async def test_statements_of_a_model_are_shown_and_guesses_by_rules_are_not(
     if is_shown:
         first, (shown,) = judge.contexts[0], judge.seen[0]
         assert first.statements
-        assert not any(line.split(" - ")[-1] in shown for line in first.statements)
+        assert not any(line.split(": ")[-1].split()[-1] in shown for line in first.statements)
 
 
 @pytest.mark.parametrize("strategy", ["reflection", "entity-trial", "graph-expansion", "passages"])

@@ -156,7 +156,7 @@ async def test_a_turn_is_kept_while_the_embedder_is_away_and_embedded_later(faul
             server.faults = Faults(always=fault)
             added = await watched.add_turn("user", "I moved to Oslo.")
             assert [turn.id for turn in await memory.turns()][-1] == added
-            assert "kept, but not embedded" in warned[-1]
+            assert "kept, but not complete" in warned[-1]
             (told,) = (await memory.status()).warnings
             assert told == "1 segment without a vector: run `reembed` with openai:small"
             server.faults = Faults()
