@@ -141,6 +141,8 @@ def _shortest(name: str, node: Mapping[str, Json], seen: _RequestView) -> Json:
         "part": lambda: -1,
         "label": lambda: len(_MARK.findall(seen.longest)) - 1,
         "code": lambda: "",
+        # Without any entity a shared call is of no use, and its passages are read alone.
+        "entities": lambda: [f"{name}|THING" for name in _names(seen.longest, seen)[:1]],
         "passages": lambda: _of_each(node, seen, _shortest),
     }
     if name in values_by_name:

@@ -216,10 +216,13 @@ async def extract_together(
             entry.questions,
             together,
         )
-        return notes if notes.mentions or notes.left_out else None
+        # Names of which none stands there may be those of another passage.
+        return None if notes.dropped and not notes.mentions else notes
 
     notes = await _each(jobs, call.value.passages, made)
-    return _told(notes, call)
+    # One passage may have no entity; a reply without any is of no use.
+    is_empty = not any(one.mentions or one.left_out for one in notes if one is not None)
+    return [None] * len(jobs) if is_empty else _told(notes, call)
 
 
 async def supplement_together(

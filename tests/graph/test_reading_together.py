@@ -93,10 +93,9 @@ async def test_a_name_of_another_passage_is_none_of_this_one() -> None:
         [entry(1, "Ann")],
         [entry(1, "Ann"), entry(2, "Bob"), entry(2, "Ostia")],
         [entry(1, "Ann"), entry(2, "Carol")],
-        [entry(1, "Ann"), entry(2, "Bob", entities=[])],
         [entry(1, "Ann"), entry(3, "Bob")],
     ],
-    ids=["missing", "twice", "of no name in it", "empty", "of another number"],
+    ids=["missing", "twice", "of no name in it", "of another number"],
 )
 async def test_a_passage_that_a_shared_call_cannot_judge_gets_its_own_call(
     entries: list[dict[str, Any]],
@@ -104,6 +103,16 @@ async def test_a_passage_that_a_shared_call_cannot_judge_gets_its_own_call(
     ann, bob = await reasoner(ScriptedModel(replied(*entries))).extract_together([ANN, BOB])
     assert ann is not None
     assert bob is None
+
+
+async def test_a_passage_in_which_the_model_finds_nothing_is_not_paid_again() -> None:
+    nothing = entry(2, "Bob", entities=[])
+    ann, bob = await reasoner(ScriptedModel(replied(entry(1, "Ann"), nothing))).extract_together(
+        [ANN, BOB]
+    )
+    assert ann is not None
+    assert bob is not None
+    assert bob.mentions == ()
 
 
 async def test_a_reply_that_lost_something_counts_for_no_passage() -> None:
