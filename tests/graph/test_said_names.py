@@ -23,7 +23,7 @@ from qrmem.types import ChatReply, ChatRequest, Contribution, Document, Mention
 TOKENIZER = BuiltinTokenizer()
 STORY = """Captain David Strykalski took command in March 1951. Strike hated the rain.
 
-Strike and Cob Whitley walked to the Aphrodite. Cob smiled. The old ship was Lover-Girl to him.
+Strike and Cob Whitley walked to the Aphrodite, old Lover-Girl. Cob smiled at the ship.
 
 Until May 1952 the ship flew to Mars. Bob Wills' machine failed. Bob Wills wept in Rome.
 """
