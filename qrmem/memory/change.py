@@ -352,7 +352,7 @@ async def export(
 
 async def graphml(session: Session, path: str | PathLike[str], *, overwrite: bool) -> int:
     """Write the graph as GraphML; return the number of entities."""
-    from qrmem.io.notes import write_graphml
+    from qrmem.io.graphml import write_graphml
 
     require_path(path)
     await session.info()

@@ -27,7 +27,7 @@ from qrmem.errors import UsageError
 from qrmem.graphstore.protocol import EntityCount, GraphStore
 from qrmem.io.sources import Source
 from qrmem.llm.totals import By
-from qrmem.memory import ask, change, inspect, observability, statements, summary_trees
+from qrmem.memory import ask, change, inspect, judging, observability, statements, summary_trees
 from qrmem.memory.keywords import AskKeywords, OpenOptions, PlanKeywords
 from qrmem.memory.runtime import check_embedder
 from qrmem.memory.session import Session
@@ -849,7 +849,7 @@ class Memory:
             UsageError: no chat model is set.
             ModelUnavailable: it does not answer; judgements so far are kept.
         """
-        return await statements.judge(self._session, self._emit, caps, is_plan=plan)
+        return await judging.judge(self._session, self._emit, caps, is_plan=plan)
 
     async def edit_fact(
         self,

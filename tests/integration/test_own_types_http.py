@@ -19,7 +19,7 @@ from qrmem.cli.costing import plan_lines
 from qrmem.cli.lines import entity_lines
 from qrmem.errors import UsageError
 from qrmem.integrations.toolset import Toolset
-from qrmem.io.notes import _typed
+from qrmem.io.graphml import _typed
 from qrmem.types import Property, Scalar
 from qrmem.web.entities import _neighbourhood
 
