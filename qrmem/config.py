@@ -251,6 +251,8 @@ class Settings:
             )
         if not self.namespace or len(self.namespace) > 200 or "\x00" in self.namespace:
             raise UsageError("a namespace has 1 to 200 characters and no NUL")
+        if "\x00" in self.memory:  # SQLite would end the path there and open another file
+            raise UsageError("the address of a memory contains a NUL character: leave it out")
 
     @classmethod
     def from_env(

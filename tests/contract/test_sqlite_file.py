@@ -599,3 +599,10 @@ async def test_in_memory_snapshots_that_begin_later_wait_for_a_write() -> None:
     with pytest.raises(StoreUnavailable, match="read-only"):
         await first.delete_documents("n", "d")
     await store.close()
+
+
+async def test_a_path_with_a_nul_is_refused_and_no_other_file_is_made(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="contains a NUL character"):
+        async with qrmem.open(str(tmp_path / "a\0b.db"), embedder="none"):
+            pass
+    assert os.listdir(tmp_path) == []
