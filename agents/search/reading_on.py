@@ -52,22 +52,21 @@ def remember(run: Search, state: SearchState) -> None:
 
 
 def _notes(run: Search, state: SearchState) -> tuple[str, ...]:
-    """Return notes as lines; to fit, the reasons of readings go first, then the oldest facts."""
-    lines = [
-        f"{one['label']}: {one['text']}" if one["label"] else one["text"]
-        for one in state.get("findings", ())
-    ]
+    """Return the facts of earlier readings and the last reason, as lines; the newest ones that fit.
+
+    Older reasons mostly say what was not there.
+    """
+    findings = state.get("findings", [])
+    facts = [f"{one['label']}: {one['text']}" for one in findings if one["label"]]
+    reasons = [one["text"] for one in findings if not one["label"]]
     room = run.options.window // SHARE_OF_NOTES
-    reasons = [at for at, one in enumerate(state.get("findings", ())) if not one["label"]]
-    facts = [at for at, one in enumerate(state.get("findings", ())) if one["label"]]
-    sizes = [run.parts.counter.count(line) + 1 for line in lines]
-    total, dropped = sum(sizes), set[int]()
-    for at in (*reasons[:-1], *facts, *reasons[-1:]):
-        if total <= room:
+    lines: list[str] = []
+    for line in reversed([*facts, *reasons[-1:]]):
+        room -= run.parts.counter.count(line) + 1
+        if room < 0:
             break
-        dropped.add(at)
-        total -= sizes[at]
-    return tuple(line for at, line in enumerate(lines) if at not in dropped)
+        lines.append(line)
+    return tuple(reversed(lines))
 
 
 def learned(

@@ -283,6 +283,9 @@ class Search:
             imp = [one for one in add or imp if one.segment.id not in seen]
             add = []
         packed = await self._packed(imp, add)
+        if not packed.read and packed.dropped and self.room_beside:
+            self.room_beside = 0  # a whole passage says more than statements of others
+            packed = await self._packed(imp, add)
         if packed.read or not packed.dropped:
             return packed
         cut = await self._cut(packed.dropped[0])

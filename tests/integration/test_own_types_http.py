@@ -226,14 +226,14 @@ async def test_the_status_counts_segments_read_with_other_settings_and_the_cost_
             assert re.search(
                 r"2 segments read with other settings than the present ones \(1 without a model, 1 "
                 r"without a schema\);"
-                r" reading them again \(--rebuild\) takes about \d calls, [\d,]{3,} tokens,"
+                r" reading them again \(--rebuild\) takes about \d calls?, [\d,]{3,} tokens,"
                 r" 0\.00\d+ USD$",
                 status.warnings[-1],
             )
             plan = await memory.plan({"id": "e", "text": TEXT + " Bo Ray left."})
             assert plan.read_otherwise == {"without a schema": 1}
             (line,) = (line for line in plan_lines(plan) if line.startswith("not again: "))
-            assert re.search(r"1 segment read .* \d calls?, [\d,]{3,} tokens, 0\.00\d+ USD$", line)
+            assert re.search(r"1 segment read .* \d calls??, [\d,]{3,} tokens, 0\.00\d+ USD$", line)
             assert server.stats.requests == asked
             again = status.reading_again
             assert again
