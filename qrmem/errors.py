@@ -271,12 +271,14 @@ def require_path(value: object) -> None:
     """Check that a value is a path.
 
     Raises:
-        UsageError: it is not, or it is empty.
+        UsageError: it is not, it is empty, or it has a NUL character.
     """
     if not isinstance(value, str | os.PathLike):
         raise UsageError(f"a path must be text or a Path, not {type(value).__name__}")
     if not os.fspath(value):
         raise UsageError("the path is empty")
+    if "\0" in os.fsdecode(value):
+        raise UsageError("a path has no NUL character")
 
 
 LONGEST_NAME = 200

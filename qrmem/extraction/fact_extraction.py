@@ -85,12 +85,13 @@ async def verdicts(
         reply=context.reserve,
         segments=segments,
     )
+    numbers = {str(n): n - 1 for n in range(1, len(pairs) + 1)}
     verdicts_by_pair: dict[int, set[str]] = {}
     for item in call.value.verdicts:
         number, _, word = item.partition("|")
         number, word = number.strip(" .\"'Q"), word.strip(" .\"'").casefold()
-        if number.isdecimal() and 1 <= int(number) <= len(pairs) and word in VERDICTS:
-            verdicts_by_pair.setdefault(int(number) - 1, set()).add(word)
+        if number in numbers and word in VERDICTS:
+            verdicts_by_pair.setdefault(numbers[number], set()).add(word)
     return {n: words.pop() for n, words in verdicts_by_pair.items() if len(words) == 1}
 
 

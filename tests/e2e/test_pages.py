@@ -253,7 +253,8 @@ def _prepared(folder: Path, read_sample: Shell, url: str) -> Shell:
     shell.write("trip.jsonl", '{"role": "user", "content": "The flight leaves on 3 May."}\n')
     shell.write(
         "printed/judge.md",
-        "---\nname: judge\nform: text\n---\nRead.\n$passages\nAsked: $question\n",
+        "---\nname: judge\nform: text\n---\nRead.\n$passages\n$question\nUse this form:\n"
+        "Reasoning: one to three sentences\nAction: -1 or -2\nAnswer: the final answer\n",
     )
     shutil.copy(read_sample.folder / "test.db", folder / "test.db")
     return shell

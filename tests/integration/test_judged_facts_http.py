@@ -74,6 +74,7 @@ async def test_a_judged_statement_is_replaced_until_the_later_one_is_deleted(
         ["7|replaces", "0|replaces", "x|replaces", "replaces"],
         ["1|replaces", "1|beside"],
         ["1|" + "replaces" * 9],
+        ["9" * 5_000 + "|replaces", "\u0661|replaces"],
     ],
 )
 async def test_a_reply_that_leaves_out_a_pair_is_reported_and_asked_again(

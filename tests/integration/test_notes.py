@@ -277,3 +277,11 @@ def test_no_text_becomes_a_link_a_tag_or_a_heading() -> None:
         assert not re.search(r"(?m)^# (no|him)", text)
         assert not re.search(r"(?m)^- no", text)
     assert plain("1. a") == "\\1. a"
+
+
+@pytest.mark.parametrize("way", ["markdown", "export", "graphml", "load"])
+async def test_a_path_with_a_nul_character_is_refused_in_one_line(way: str) -> None:
+    async with qrmem.open(":memory:", embedder="none") as memory:
+        await memory.add([{"id": "a", "text": "Ann Holt lives in Oslo."}])
+        with pytest.raises(UsageError, match="NUL"):
+            await getattr(memory, way)("a\0b")
