@@ -91,6 +91,9 @@ class Settings:
             LiteLLM (extra `litellm`) if `base_url` is empty.
         stage_models: other models for some stages, as `stage=model,…`. `reading`
             and `answering` stand for all stages of that kind; a stage's own name overrides them.
+        reasoning_effort: how much a reasoning model should reason, `low` say, or by stage as
+            `reading=low, answering=high`; "": the server's default. A server that does not know it
+            gets requests without.
         base_url: address of an OpenAI-compatible server; "": OpenAI's own.
         api_key: key for that server.
         embedder: `none`, `light`, `light:NAME|FOLDER`, `local`, `contriever`,
@@ -164,6 +167,7 @@ class Settings:
     namespace: Harmless[str] = "default"
     model: SameServer[str] = ""
     stage_models: SameServer[str] = ""
+    reasoning_effort: Harmless[str] = ""
     base_url: str = ""
     api_key: Secret = _NONE
     embedder: PlainEmbedder[str] = ""
@@ -238,6 +242,7 @@ class Settings:
             if value is not None and not least <= value < inf:
                 raise UsageError(f"{name} must be at least {least}, not {getattr(self, name)}")
         stages(self.stage_models)
+        efforts(self.reasoning_effort)
         if self.record and self.replay:
             raise UsageError("record and replay exclude each other: a replay has nothing new")
         if not re.fullmatch(r"sentences|words:[1-9]\d{0,5}", self.text_fragments):
@@ -356,6 +361,23 @@ def stages(text: str) -> dict[str, str]:
             raise UsageError(f"stage_models takes stage=model, with commas between, not {item!r}")
         models_by_stage[stage] = model
     return models_by_stage
+
+
+def efforts(text: str) -> dict[str, str]:
+    """Parse `effort` or `stage=effort,…` into the reasoning effort by stage; "" is all others.
+
+    Raises:
+        UsageError: an item is neither.
+    """
+    by_stage = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        stage, mark, effort = (part.strip() for part in item.rpartition("="))
+        if not effort.isalpha() or bool(mark) != bool(stage):
+            raise UsageError(
+                f"reasoning_effort is a word such as low, or stage=word with commas, not {item!r}"
+            )
+        by_stage[stage] = effort
+    return by_stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from qrmem.answering import multiple_choice
-from qrmem.config import Settings
+from qrmem.config import Settings, efforts
 from qrmem.errors import ModelOutputError, WindowTooSmall
 from qrmem.extraction import compact, paper
 from qrmem.extraction import reply_items as items
@@ -14,6 +14,7 @@ from qrmem.extraction.paper import fold
 from qrmem.extraction.prompt_context import PromptContext, pieces
 from qrmem.extraction.summaries import Summariser
 from qrmem.llm.prompting import Caller, Kept, Render, TokenBudget
+from qrmem.llm.routing import of_stage
 from qrmem.prompts import fenced, fenced_if, load_prompts
 from qrmem.prompts.replies import AnswerReply, JudgeReply, NamesReply, QueryReply
 from qrmem.schema import load_schema
@@ -315,7 +316,14 @@ class PromptedReasoner(Answerer):
             is_watched: whether to stream verdicts and answers.
         """
         prompts = load_prompts(settings.prompts)
-        caller = Caller(chat, TokenBudget(tokenizer), prompts, listener)
+        reasoning = efforts(settings.reasoning_effort)
+        caller = Caller(
+            chat,
+            TokenBudget(tokenizer),
+            prompts,
+            listener,
+            effort_of=lambda stage: of_stage(reasoning, stage) or "",
+        )
         super().__init__(caller, settings.reserve, is_watched=is_watched)
         window, is_paper = settings.window, mode == "paper"
         reserve = min(settings.reserve, window // 4)

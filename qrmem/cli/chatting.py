@@ -191,8 +191,12 @@ def _facts_in_words(report: AddReport | None) -> str:
     """Return the counts of extracted facts; failures go to standard error."""
     if report is None:
         return ""
-    for reason in dict.fromkeys(reason for _, _, reason in report.problems):
-        count = sum(one[2] == reason for one in report.problems)
+    for id, index, reason in report.problems:
+        if index >= 0:
+            output.note(f"facts extracted from a part of {id}: {reason}")
+    lost = [reason for _, index, reason in report.problems if index < 0]
+    for reason in dict.fromkeys(lost):
+        count = lost.count(reason)
         message = (
             f"no facts extracted from {counted(count, 'turns')}: {reason}; `qrmem chat extract` "
             "tries again"

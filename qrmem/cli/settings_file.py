@@ -44,6 +44,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "concurrency": "chat calls at the same time",
         "timeout": "seconds to wait for a whole reply",
         "retries": "how often a failed call is repeated",
+        "reasoning_effort": 'of a reasoning model: "low", or "reading=low, answering=high"',
         "requests_per_minute": "limit of the server; 0: learned from its refusals",
         "tokens_per_minute": "the same for tokens, prompts and replies together",
     },

@@ -1,6 +1,7 @@
 """Extraction of facts from turns, and verdicts on pairs of statements, with a chat model."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from qrmem.extraction.prompt_context import PromptContext
 from qrmem.extraction.reply_items import split
@@ -12,32 +13,40 @@ from qrmem.types.turns import MOST_FACTS
 
 _LONGEST = 300
 """Maximum length of a fact in characters; longer ones are dropped."""
+_PIECE = 200
+"""Length in characters of the pieces from whose end a turn is cut to fit."""
 
 
 async def facts(
     context: PromptContext, earlier: Sequence[Turn], turns: Sequence[Turn], segments: Sequence[str]
-) -> list[list[str]]:
-    """Return the facts of each turn, in order, by one call.
+) -> tuple[list[list[str]], int]:
+    """Return the facts of each turn, in order, by one call, and how many characters it showed.
 
     Args:
         earlier: earlier turns, as context; the oldest are left out if they do not fit.
-        turns: the turns.
+        turns: the turns; a single one is cut to what fits.
         segments: ids of the segments of the turns; the cached reply is deleted with any of them.
 
     Raises:
         ModelOutputError: no reply could be parsed.
+        WindowTooSmall: the turns do not fit the window together.
+        ContextExceeded: they do not fit the server's smaller context.
     """
     newest = [_turn_in_words(turn) for turn in reversed(earlier)]
-    turn_lines = "\n".join(fenced(_turn_in_words(turn), str(n)) for n, turn in enumerate(turns, 1))
+    start, *pieces = _pieces(context, turns[0]) if len(turns) == 1 else [""]
+
+    def shown(kept: Kept) -> Sequence[Turn]:
+        return [replace(turns[0], text="".join((start, *kept[1])))] if start else turns
 
     def inputs(kept: Kept) -> dict[str, object]:
-        return dict(earlier=fenced_if("\n".join(reversed(kept[0]))), turns=turn_lines)
+        lines = (fenced(_turn_in_words(turn), str(n)) for n, turn in enumerate(shown(kept), 1))
+        return dict(earlier=fenced_if("\n".join(reversed(kept[0]))), turns="\n".join(lines))
 
     call = await context.caller.call(
         "facts",
         FactsReply,
         inputs,
-        [newest],
+        [newest, pieces],
         window=context.window,
         reply=context.reserve,
         segments=segments,
@@ -54,7 +63,13 @@ async def facts(
             and len(turn_facts) < MOST_FACTS
         ):
             turn_facts.append(fact)
-    return facts_by_turn
+    return facts_by_turn, sum(len(turn.text) for turn in shown(call.kept))
+
+
+def _pieces(context: PromptContext, turn: Turn) -> list[str]:
+    """Return the pieces of the beginning of a turn, as far as a window may hold it."""
+    text = context.caller.budget.cut(turn.text, context.window)
+    return [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
 
 
 VERDICTS = ("replaces", "agrees", "beside")

@@ -227,6 +227,8 @@ def payload(request: ChatRequest, dialect: Dialect, model: str) -> dict[str, Any
         body["top_p"] = request.top_p
     if dialect.sampling:
         body |= dict(request.sampling)
+    if dialect.effort and request.effort:
+        body["reasoning_effort"] = request.effort
     if dialect.log_probs and request.log_probs:
         body["logprobs"] = True
     if request.schema is not None and dialect.form != "text":

@@ -39,6 +39,7 @@ class Dialect:
         temperature: whether to send a temperature.
         top_p: whether to send `top_p`.
         sampling: whether to send other sampling parameters.
+        effort: whether to say how much to reason.
         log_probs: whether to request log-probabilities.
         stream: stream with usage at the end, stream without usage, or no stream.
     """
@@ -49,6 +50,7 @@ class Dialect:
     temperature: bool = True
     top_p: bool = True
     sampling: bool = True
+    effort: bool = True
     log_probs: bool = True
     stream: Literal["usage", "plain", ""] = "usage"
 
@@ -135,6 +137,8 @@ def adapt(used: Dialect, complaint: str, *, is_structured: bool) -> tuple[Dialec
         return replace(used, temperature=False), True
     if used.sampling and not words.isdisjoint(SAMPLING):
         return replace(used, sampling=False), True
+    if words & {"reasoning_effort", "reasoning"} and used.effort:
+        return replace(used, effort=False), True
     if "top_p" in words and used.top_p:
         return replace(used, top_p=False), True
     if "logprobs" in words and used.log_probs:

@@ -131,6 +131,7 @@ class Caller:
     Attributes:
         budget: the token counter.
         prompts: the set of prompts.
+        effort_of: returns the reasoning effort of a stage; "" is the server's default.
         packed_again: maximum number of times that a prompt is shortened for a server's context.
     """
 
@@ -140,8 +141,10 @@ class Caller:
         budget: TokenBudget,
         prompts: "PromptSet",
         listener: Listener | None = None,
+        effort_of: Callable[[str], str] = lambda stage: "",
     ) -> None:
         self.budget = budget
+        self.effort_of = effort_of
         self.prompts = prompts
         self._chat = chat
         self._listener = listener
@@ -324,6 +327,7 @@ class Caller:
                 max_tokens=reply,
                 stage=template.stage,
                 prompt=template.label,
+                effort=self.effort_of(template.stage),
             )
 
         groups_kept, request_made = groups, request(groups)

@@ -70,6 +70,8 @@ def cache_key(request: ChatRequest, *, model: str, address: str) -> str:
     }
     if request.log_probs:
         shaping["log_probs"] = True
+    if request.effort:
+        shaping["effort"] = request.effort
     if request.sampling:
         shaping["sampling"] = request.sampling
     return hashlib.sha256(_ENCODER.encode(shaping).encode()).hexdigest()

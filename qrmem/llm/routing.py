@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from qrmem.config import Settings, stages
 from qrmem.errors import UsageError
@@ -16,6 +17,13 @@ READING = frozenset(
 )
 """Stages that build a memory; all others answer questions."""
 GROUPS = ("reading", "answering")
+Value = TypeVar("Value")
+
+
+def of_stage(by_stage: Mapping[str, Value], stage: str) -> Value | None:
+    """Return the value of a stage, else that of its group, else that of "", else `None`."""
+    names = (stage, GROUPS[stage not in READING], "")
+    return next((by_stage[name] for name in names if name in by_stage), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +63,7 @@ class ChatModels:
 
     def of(self, stage: str) -> ChatModel:
         """Return the chat model of a stage."""
-        group = GROUPS[stage not in READING]
-        return self.others.get(stage) or self.others.get(group) or self.default
+        return of_stage(self.others, stage) or self.default
 
     def name_of(self, stage: str) -> str:
         """Return the name of a stage's model."""

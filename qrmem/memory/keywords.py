@@ -27,6 +27,7 @@ class OpenOptions(TypedDict, total=False):
 
     model: str | None
     stage_models: str | None
+    reasoning_effort: str | None
     base_url: str | None
     api_key: str | Secret | None
     embedder: str | None

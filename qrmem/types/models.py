@@ -81,6 +81,8 @@ class ChatRequest:
         is_watched: whether to stream the reply, if the server can, and send its pieces as events of
             kind `words`.
         log_probs: request the log-probabilities of the tokens, which not every server returns.
+        effort: how much a reasoning model should reason, such as `low`; "": the server's default. A
+            server that refuses it gets the request without.
         sampling: further parameters of sampling, such as `min_p`; a server that refuses them gets
             the request without.
     """
@@ -100,6 +102,7 @@ class ChatRequest:
     prompt_tokens: int = field(default=0, compare=False)
     is_watched: bool = False
     log_probs: bool = False
+    effort: str = ""
     sampling: tuple[tuple[str, float], ...] = ()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from qrmem.answering.with_model import PromptedReasoner
 from qrmem.config import Settings
-from qrmem.errors import ModelOutputError
+from qrmem.errors import ModelOutputError, UsageError
 from qrmem.text.tokens import BuiltinTokenizer
 from qrmem.types import AskContext, ChatReply, ChatRequest, Passage, Reading, Segment
 
@@ -96,3 +96,17 @@ async def test_a_model_that_does_not_reason_gets_no_room_for_it() -> None:
     for n in range(3):
         await reading.judge(context, [Passage("S1", segment(n))])
     assert reading.room(context) == room
+
+
+async def test_the_reasoning_effort_is_sent_by_stage() -> None:
+    model = Thinker(0)
+    reading = reasoner(model, reasoning_effort="low, answering=high", window=4_096)
+    await reading.extract(segment(1), Reading())
+    await reading.judge(AskContext("Who crossed?", window=4_096), [Passage("S1", segment(2))])
+    assert [(r.stage, r.effort) for r in model.requests] == [("extract", "low"), ("judge", "high")]
+
+
+@pytest.mark.parametrize("wrong", ["=low", "reading=", "3", "reading=low=high"])
+def test_a_reasoning_effort_that_is_none_is_refused(wrong: str) -> None:
+    with pytest.raises(UsageError, match="reasoning_effort"):
+        Settings(reasoning_effort=wrong)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from servers.faults import Faults
-from servers.openai_server import OpenAIServer
+from servers.openai_server import Behaviour, OpenAIServer
 
 import qrmem
 from qrmem.errors import UsageError
@@ -173,6 +173,51 @@ async def test_closing_waits_for_what_is_being_noted(tmp_path: Any) -> None:
             await memory.add(TRIP, extract=True)
         async with opened(server, str(tmp_path / "m.db")) as memory:
             assert (await memory.status()).counts["documents"] == 5
+
+
+async def test_turns_that_do_not_fit_a_call_together_are_halved_until_they_do() -> None:
+    long = " The reply goes on about the harbour." * 100
+    said = [{**TRIP[n % 2], "content": f"{TRIP[n % 2]['content']}{long} {n}"} for n in range(8)]
+    async with OpenAIServer(answer=noting) as server, opened(server, window=4096) as memory:
+        await memory.add(said, extract=True)
+        report = await memory.wait()
+        assert (report.read, report.problems) == (8, ())
+        assert {id[5:13] for id in report.added} == {f"0000000{n}" for n in range(1, 9)}
+        assert 2 < server.stats.requests <= 8
+        paid = server.stats.requests
+        assert (await memory.extract_facts()).read == 0
+        assert server.stats.requests == paid
+
+
+async def test_turns_that_do_not_fit_a_servers_smaller_context_are_halved() -> None:
+    long = " The reply goes on about the harbour." * 100
+    said = [{**TRIP[n % 2], "content": f"{TRIP[n % 2]['content']}{long} {n}"} for n in range(8)]
+    server = OpenAIServer(answer=noting, behaviour=Behaviour(context=3000))
+    async with server, opened(server, window=64_000) as memory:
+        await memory.add(said, extract=True)
+        report = await memory.wait()
+        assert (report.read, report.problems) == (8, ())
+        assert {id[5:13] for id in report.added} == {f"0000000{n}" for n in range(1, 9)}
+
+
+async def test_a_turn_that_does_not_fit_alone_is_cut_and_told() -> None:
+    told: list[Event] = []
+    said = [TRIP[0], {**TRIP[1], "content": TRIP[1]["content"] + " And so on." * 4000}, TRIP[0]]
+    async with (
+        OpenAIServer(answer=noting) as server,
+        opened(server, window=4096, listener=told.append) as memory,
+    ):
+        await memory.add(said, extract=True)
+        report = await memory.wait()
+        assert report.read == 3
+        assert {id[5:13] for id in report.added} == {f"0000000{n}" for n in (1, 2, 3)}
+        ((id, index, problem),) = report.problems
+        assert (id, index) == ("turn-00000002", 0)
+        assert re.fullmatch(r"only its first [\d,]+ of 44,018 characters fit the window", problem)
+        assert any(problem in e.data["message"] for e in told if e.kind == "warning")
+        paid = server.stats.requests
+        assert (await memory.extract_facts()).read == 0
+        assert server.stats.requests == paid == 3
 
 
 async def test_without_a_model_nothing_is_kept() -> None:

@@ -10,7 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from qrmem.answering.with_model import PromptedReasoner
-from qrmem.errors import CapReached, OutOfReach, QrmemError, StoreConflict, UsageError
+from qrmem.errors import (
+    CapReached,
+    ContextExceeded,
+    OutOfReach,
+    QrmemError,
+    StoreConflict,
+    UsageError,
+    WindowTooSmall,
+)
 from qrmem.graphstore import GraphStore
 from qrmem.llm.run import Run
 from qrmem.llm.totals import together
@@ -102,9 +110,10 @@ class Facts:
         try:
             run, reasoner = await self._begin_run()
             try:
+                most = TOGETHER
                 while self._waiting:
-                    batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
-                    await self._try(run, reasoner, batch)
+                    batch, self._waiting = self._waiting[:most], self._waiting[most:]
+                    most = await self._try(run, reasoner, batch)
             finally:
                 self._used.append(run.usage)
         except QrmemError as exc:  # the models are closed
@@ -113,9 +122,18 @@ class Facts:
         finally:
             self._task = None
 
-    async def _try(self, run: Run, reasoner: PromptedReasoner, batch: Sequence[Turn]) -> None:
+    async def _try(self, run: Run, reasoner: PromptedReasoner, batch: Sequence[Turn]) -> int:
+        """Extract the facts of some turns; return how many turns to try next.
+
+        Turns that do not fit into a call wait again, and half of them are tried next.
+        """
         try:
             await self._draw(run, reasoner, batch)
+        except (WindowTooSmall, ContextExceeded) as exc:
+            if len(batch) > 1:
+                self._waiting = [*batch, *self._waiting]
+                return len(batch) // 2
+            self._lose(batch, exc)
         except (OutOfReach, CapReached) as exc:
             # The waiting turns would fail, too.
             self._lose([*batch, *self._waiting], exc)
@@ -123,11 +141,15 @@ class Facts:
             self._stopped = str(exc) if isinstance(exc, CapReached) else ""
         except QrmemError as exc:
             self._lose(batch, exc)
+        return TOGETHER
 
     def _lose(self, turns: Sequence[Turn], error: QrmemError) -> None:
         self._problems += [(turn.id, -1, str(error)) for turn in turns]
         message = f"no facts of {turns[0].id}" + (f" to {turns[-1].id}" if len(turns) > 1 else "")
-        self._listener(Event("warning", {"what": "facts", "message": f"{message}: {error}"}))
+        self._warn(f"{message}: {error}")
+
+    def _warn(self, message: str) -> None:
+        self._listener(Event("warning", {"what": "facts", "message": message}))
 
     async def _draw(self, run: Run, reasoner: PromptedReasoner, batch: Sequence[Turn]) -> None:
         session = self._session
@@ -141,7 +163,8 @@ class Facts:
             return
         try:
             segments = [segment_of[turn.id] for turn in turns]
-            facts_by_turn = await reasoner.facts(await self._earlier(turns[0]), turns, segments)
+            earlier = await self._earlier(turns[0])
+            facts_by_turn, shown = await reasoner.facts(earlier, turns, segments)
         finally:
             await store.record(ns, (), run.take_all())
         documents = [
@@ -165,6 +188,10 @@ class Facts:
                 ns, "facts", key(turn.id), value, segments=[segment_of[turn.id]]
             )
         self._read += len(turns)
+        if shown < (length := sum(len(turn.text) for turn in turns)):
+            problem = f"only its first {shown:,} of {length:,} characters fit the window"
+            self._problems.append((turns[0].id, 0, problem))
+            self._warn(f"facts of a part of {turns[0].id}: {problem}")
 
     async def _earlier(self, first: Turn) -> list[Turn]:
         """Return the earlier turns of the session and user."""
