@@ -372,7 +372,7 @@ def efforts(text: str) -> dict[str, str]:
     by_stage = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         stage, mark, effort = (part.strip() for part in item.rpartition("="))
-        if not effort.isalpha() or bool(mark) != bool(stage):
+        if not effort.isalpha() or bool(mark) != bool(stage) or "=" in stage:
             raise UsageError(
                 f"reasoning_effort is a word such as low, or stage=word with commas, not {item!r}"
             )

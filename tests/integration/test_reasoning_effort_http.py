@@ -10,7 +10,7 @@ from qrmem.settings_files import Secret
 
 @pytest.mark.parametrize("refused", [False, True])
 async def test_a_server_that_does_not_know_the_effort_gets_requests_without(refused: bool) -> None:
-    behaviour = Behaviour(parameters=frozenset({"reasoning_effort"}) if refused else frozenset())
+    behaviour = Behaviour(parameters=["reasoning_effort"] if refused else [])
     async with OpenAIServer(behaviour=behaviour) as server:
         settings = Settings(
             model="test", base_url=server.url, api_key=Secret("k"), reasoning_effort="low"

@@ -67,6 +67,7 @@ OTHER = (
     }
     | dict.fromkeys(("max_calls", "max_tokens", "max_cost", "max_seconds"), "3")
     | dict.fromkeys(("questions", "shared_tokens"), "3")
+    | {"reasoning_effort": "low"}
 )
 
 
