@@ -8,8 +8,10 @@ from qrmem.extraction.reply_items import split
 from qrmem.llm.prompting import Kept
 from qrmem.prompts import fenced, fenced_if
 from qrmem.prompts.replies import FactsReply, VerdictsReply
+from qrmem.text.calendar_names import DAYS
+from qrmem.text.dates import day_of
 from qrmem.types import Turn
-from qrmem.types.turns import MOST_FACTS
+from qrmem.types.turns import MOST_FACTS, ROLE_KEY, USER_KEY, speaker_of
 
 _LONGEST = 300
 """Maximum length of a fact in characters; longer ones are dropped."""
@@ -111,4 +113,9 @@ async def verdicts(
 
 
 def _turn_in_words(turn: Turn) -> str:
-    return f"{turn.speaker or turn.user or turn.role}, {turn.at}: {turn.text}"
+    """Return a turn with its name and role, weekday and time."""
+    name = turn.speaker or speaker_of({ROLE_KEY: turn.role, USER_KEY: turn.user})
+    day = day_of(turn.at)
+    weekday = f"{DAYS[day.weekday()].title()} " if day else ""
+    when = f", {weekday}{turn.at}" if turn.at else ""
+    return f"{name} ({turn.role}){when}: {turn.text}" if name else f"{turn.role}{when}: {turn.text}"

@@ -66,6 +66,28 @@ async def test_facts_are_kept_with_their_turn_and_found_by_their_words() -> None
         assert "facts" in {row.key for row in await memory.usage()}
 
 
+async def test_the_prompt_shows_each_turn_with_its_speaker_role_weekday_and_time() -> None:
+    seen: list[str] = []
+
+    def answer(request: Mapping[str, Any]) -> str:
+        seen.append(request["messages"][-1]["content"])
+        return noting(request)
+
+    said = [*TRIP, {"role": "user", "content": "Thanks.", "at": "2026-04-02T09:00"}]
+    async with OpenAIServer(answer=answer) as server, opened(server) as memory:
+        await memory.add(said, user="ann", extract=True)
+        await memory.add_turn("user", "Hi.", user="u-17", at="2026-04-03", extract=True)
+        await memory.wait()
+    shown = [line for line in "\n".join(seen).splitlines() if ": " in line]
+    assert shown == [
+        "Ann (user), Wednesday 2026-04-01T00:00:00: The flight to Oslo is booked.",
+        "Ann (user), Wednesday 2026-04-01T00:00:00: It leaves on 3 May.",
+        "assistant, Wednesday 2026-04-01T00:00:00: Noted.",
+        "Ann (user), Thursday 2026-04-02T09:00:00: Thanks.",
+        "user, Friday 2026-04-03T00:00:00: Hi.",
+    ]
+
+
 async def test_facts_are_not_paid_for_again_after_an_export_and_an_import(tmp_path: Path) -> None:
     archive = str(tmp_path / "a.qrmem")
     async with OpenAIServer(answer=noting) as server:
