@@ -54,7 +54,12 @@ def write_all(folder: Path) -> Path:
     (folder / "musique.json").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     shutil.copy(DATA / "longbench_gov_report.jsonl", folder / "longbench" / "gov_report.jsonl")
     parts = {"before": "It was dawn.", "segments": ["She ate.", "She rose."], "after": "She left."}
-    asked = {"question": "How?", "all_answers": ["No.", "So.", "Thus."], "answer": "A2"}
+    answers = [
+        f"{name} wrote in the notes of the works that the valve of the third boiler has to be "
+        f"opened by hand, {how}, before the fire is lit and {name} starts the pump in the yard."
+        for name, how in (("Ada Holm", "slowly"), ("Bo Lind", "at once"), ("Cy Marr", "by two men"))
+    ]
+    asked = {"question": "How?", "all_answers": answers, "answer": "A2"}
     for length in (1, 2, 4, 6, 8, 12, 16, 32, 64, 128):
         cases = {"tsort": {**parts, "answer": [2, 1]}, "bestanswer": asked}
         for kind, case in cases.items():

@@ -67,8 +67,7 @@ class Preset:
         costs: costs per item in the table: `calls`, `all_calls`, `seconds`, `tokens_in`,
             `tokens_out`; of building `built_calls` and, for trees, `malformed`.
         quoted: labels of the paper's systems that are not run here.
-        prompts: the set of prompts, if the user chooses none; "" is the default set, without the
-            `paper_exact` of QRMeM.
+        prompts: the set of prompts, if the user chooses none.
         by: the rows: `systems`, or also `parts` if there are many.
         tables: if a run covers several tables of the paper: name to the metrics of its table, and a
             label to split them by; empty for one table of everything.
@@ -80,7 +79,7 @@ class Preset:
     systems: Mapping[str, str]
     parts: tuple[PresetPart, ...]
     window: int = 4096
-    prompts: str = ""
+    prompts: str = "paper"
     size: int | None = None
     first: int = 0
     force: bool = True
@@ -175,7 +174,7 @@ def runs_of(
 ) -> Iterator[tuple[PresetPart, PreparedRun]]:
     """Yield all parts with data, with their runs, which are loaded one by one.
 
-    All have the paper's window and prompts.
+    All have `paper_exact`, and the paper's window and prompts.
 
     Args:
         preset: the preset.
@@ -188,7 +187,7 @@ def runs_of(
         MissingError: no system has what it needs.
     """
     exact = settings.with_(
-        paper_exact=bool(preset.prompts),
+        paper_exact=True,
         prompts=settings.prompts or preset.prompts,
         window=chosen.window or preset.window,
     )

@@ -153,21 +153,25 @@ CASES = {
 def test_ada_leval_s_tables_have_trees_and_the_model_s_own_sampling(
     tmp_path: Path, task: str, file: str, printed: str
 ) -> None:
-    """Appendix B: no temperature for open models; ILM-TR and RAPTOR answer its cases, too."""
+    """Appendix B: no temperature for open models; ILM-TR and RAPTOR answer as in appendix A.3."""
     case = {**CASES[task], "answer": CASES[task].get("answer", [2, 1])}
     (tmp_path / file).write_text(json.dumps(case))
-    words = ("--prompts", "paper", "--system", ",".join((*BY_PROMPT, "ILM-TR", "RAPTOR")))
+    words = ("--system", ",".join((*BY_PROMPT, "ILM-TR", "RAPTOR")))
     with in_thread(OpenAIServer()) as server:
         assert run(server, f"ada-leval-{task}", tmp_path, *words) == 1, "one length is there"
         bodies = list(server.stats.bodies)
     preset = preset_named(f"ada-leval-{task}")
     ran = [row["system"] for row in rows(f"r/{folder_of(preset.parts[0])}")]
     assert sorted(ran) == ["ada-leval", "ada-leval:sampling=model", "inner-loop", "raptor"]
+    config = json.loads(Path("r", folder_of(preset.parts[0]), "run.json").read_text())
+    assert config["settings"]["paper_exact"]
     sent = [body.get("temperature") for body in bodies if printed in said_in(body)]
     assert sorted(map(str, sent)) == ["0.0", "None"]
     assert any("(Surprise)" in said_in(body) for body in bodies), "ILM-TR's own tree"
     assert any("(Memory):" in said_in(body) for body in bodies), "and its loop"
-    assert any("matter most" in said_in(body) for body in bodies), "RAPTOR's"
+    summaries = [body for body in bodies if body.get("repeat_penalty") == 1.18]
+    assert any("(Surprise)" in said_in(body) for body in summaries), "appendix A.3"
+    assert any("matter most" in said_in(body) for body in summaries), "RAPTOR's"
     assert preset_named("ada-leval-ultra-long").systems == preset.systems
 
 
