@@ -283,6 +283,7 @@ class Deviation:
         what: description; `{}` is the value of this run.
         why: the reason.
         papers: papers whose presets it is about.
+        touches: systems or tasks that it is about; all of these papers if empty.
         setting: the setting that decides it; "" if it always applies.
         value: value of the setting in the paper; any other value is a deviation.
     """
@@ -290,6 +291,7 @@ class Deviation:
     what: str
     why: str
     papers: tuple[Paper, ...]
+    touches: tuple[str, ...] = ()
     setting: str = ""
     value: Any = None
 
@@ -299,21 +301,25 @@ def all_deviations() -> tuple[Deviation, ...]:
     """Return the list, in its order."""
     text = (Path(__file__).parent / "deviations.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text)["deviation"]
-    return tuple(Deviation(**{**row, "papers": tuple(row["papers"])}) for row in rows)
+    return tuple(from_plain(row, Deviation) for row in rows)
 
 
-def deviations(title: str, config: Mapping[str, Any]) -> Sequence[str]:
+def deviations(preset: Preset, config: Mapping[str, Any]) -> Sequence[str]:
     """Return a run's deviations from the paper of a preset, one line each.
 
     Args:
-        title: title of the preset; it begins with the paper's name.
+        preset: the preset; its title begins with the paper's name.
         config: configuration of the run, with its settings.
     """
     settings = config["settings"]
+    has = {word.partition(":")[0] for word in preset.systems.values()}
+    has |= {part.task for part in preset.parts}
     return [
         f"- {one.what.format(settings.get(one.setting) or 'none')}: {one.why}"
         for one in all_deviations()
-        if title.startswith(one.papers) and _holds(one, settings)
+        if preset.title.startswith(one.papers)
+        and (not one.touches or has & {*one.touches})
+        and _holds(one, settings)
     ]
 
 

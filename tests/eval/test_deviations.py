@@ -80,16 +80,13 @@ def test_every_switch_is_as_in_the_paper_or_in_the_list() -> None:
     assert f"over {EXACT:,} fragments {SAMPLE:,} of" in told
     assert f"k1 {K1} and b {B}" in told
     assert f"{session_replay.REPLY} in a chat, {code_completion.REPLY} in code" in told
-    told_of = {one.setting for one in all_deviations()}
-    assert set(_SHAPING) - {"model", "base_url"} <= told_of
+    settings = {one.setting for one in all_deviations()}
+    assert set(_SHAPING) - {"model", "base_url"} <= settings
     assert all(one.why for one in all_deviations())
 
 
 def test_what_ilm_tr_and_ada_leval_leave_open_is_in_the_list_with_the_code_s_values() -> None:
-    told = {
-        paper: " ".join(deviations(f"{paper}, Table", {"settings": {}}))
-        for paper in ("ILM-TR", "Ada-LEval")
-    }
+    told = {"ILM-TR": told_of("ilm-tr-figure-3"), "Ada-LEval": told_of("ada-leval-tsort")}
     values = ClusterSettings()
     wanted = {
         "ILM-TR": [
@@ -113,9 +110,43 @@ def test_what_ilm_tr_and_ada_leval_leave_open_is_in_the_list_with_the_code_s_val
         assert [word for word in words if word not in told[paper]] == []
     assert "Contriever" not in told["ILM-TR"] + told["Ada-LEval"]
     assert "CoreNLP" not in told["ILM-TR"] + told["Ada-LEval"]
-    titles = [preset_named(name).title for name in preset_names()]
-    of_papers = [title for title in titles if title.startswith(get_args(Paper))]
-    assert all(deviations(title, {"settings": {}}) for title in of_papers)
+    presets = [preset_named(name) for name in preset_names()]
+    of_papers = [preset for preset in presets if preset.title.startswith(get_args(Paper))]
+    assert all(deviations(preset, {"settings": {}}) for preset in of_papers)
+
+
+def test_a_table_lists_what_touches_its_systems() -> None:
+    presets = [preset_named(name) for name in preset_names()]
+    has = {word.partition(":")[0] for preset in presets for word in preset.systems.values()}
+    has |= {part.task for preset in presets for part in preset.parts}
+    assert all(has >= {*one.touches} for one in all_deviations())
+    told = {name: told_of(name) for name in ("figure-5", "table-1", "table-2", "table-6")}
+    tables = {
+        "Entity Trial": {"table-1"},
+        "Contriever": {"table-1", "table-2", "table-6"},
+        "Graph Expansion": {"table-1"},
+        "SlidingWindow's": {"table-6"},
+        "MemWalker's tree": {"table-1", "table-6"},
+        "is cut at a word": {"table-1", "figure-5"},
+        "tokens counted by": {*told},
+    }
+    for words, names in tables.items():
+        assert {name for name, lines in told.items() if words in lines} == names, words
+    retries = "an empty or unreadable reply"
+    assert all(retries in told_of(f"fragrel-table-{n}") for n in (1, 2, 3, 4))
+    assert retries not in told["table-1"], "QRMeM's own retries"
+    assert "shortens answers" not in told_of("fragrel-table-1"), "code is compared unchanged"
+    ada = {name: told_of(f"ada-leval-{name}") for name in ("tsort", "embeddings", "truncation")}
+    assert [name for name, lines in ada.items() if "distractors" in lines] == [
+        "embeddings",
+        "truncation",
+    ]
+    assert [name for name, lines in ada.items() if "are added" in lines] == ["tsort", "truncation"]
+
+
+def told_of(name: str) -> str:
+    """Return the list of a preset, with no setting as in its paper."""
+    return " ".join(deviations(preset_named(name), {"settings": {}}))
 
 
 def test_a_setting_as_in_the_paper_is_no_deviation() -> None:
@@ -123,10 +154,10 @@ def test_a_setting_as_in_the_paper_is_no_deviation() -> None:
     ours |= {"segment_tokens": 100, "paper_exact": False, "similar_names": 0.9}
     theirs = {"tagger": "corenlp:http://x", "embedder": "contriever", "window": 4096}
     theirs |= {"segment_tokens": 600, "paper_exact": True, "similar_names": 0.0}
-    more, fewer = (deviations("QRMeM, Table 2", {"settings": s}) for s in (ours, theirs))
+    more, fewer = (deviations(preset_named("table-2"), {"settings": s}) for s in (ours, theirs))
     assert len(more) - len(fewer) == len(ours)
     assert any("entity tagger rules, not CoreNLP" in line for line in more)
-    of_fragrel = deviations("FragRel, Table 4", {"settings": ours})
+    of_fragrel = deviations(preset_named("fragrel-table-4"), {"settings": ours})
     assert any("temperature 0, not 1.0" in line for line in of_fragrel)
     assert any("no completion of a base model" in line for line in of_fragrel)
     assert not any("Algorithm 1" in line for line in of_fragrel)

@@ -234,7 +234,7 @@ ERRS = {
 @pytest.mark.parametrize("name", ERRS)
 def test_a_preset_says_how_the_paper_was_read_where_it_errs(name: str) -> None:
     preset = preset_named(name)
-    told = " ".join([*preset.readings, *deviations(preset.title, {"settings": {}})])
+    told = " ".join([*preset.readings, *deviations(preset, {"settings": {}})])
     assert [words for words in ERRS[name] if words not in told] == []
 
 

@@ -144,7 +144,7 @@ async def write_preset_report(preset: Preset, path: Path, against: str = "") -> 
     if not_run := not_run_in(path):
         lines = [f"- {what}: {why}" for what, why in not_run.items()]
         pieces += ["Not run:", "", *lines, ""]
-    if deviations_left := deviations(preset.title, config):
+    if deviations_left := deviations(preset, config):
         pieces += ["Differences from the paper, with reasons:", "", *deviations_left, ""]
     pieces += _figures(preset, parts, folder)
     for part, results in parts if preset.cases else ():
