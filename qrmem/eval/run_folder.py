@@ -41,7 +41,7 @@ _FORM: Mapping[str, Any] = {
     "about": {"qrmem", "git", "started"},
 }
 """Required fields of a configuration: a type, or an object with these fields."""
-FREE = ("systems", "about")
+FREE = ("systems", "parameters", "about")
 """Fields that may differ when a run is resumed: systems can be added, and the code may change."""
 
 
@@ -156,7 +156,8 @@ class RunFolder:
                 self._check(config_there, config)
             systems = list(dict.fromkeys([*config_there.get("systems", ()), *config["systems"]]))
             about = self._about(config_there, config, items)
-            config = {**config, "systems": systems, "about": about}
+            parameters = {**config_there.get("parameters", {}), **config.get("parameters", {})}
+            config = {**config, "systems": systems, "parameters": parameters, "about": about}
             self._write(CONFIG, json.dumps(config, indent=2) + "\n")
             if not (self.path / ITEMS).exists():
                 self._write(ITEMS, "".join(f"{dumps(item)}\n" for item in items))

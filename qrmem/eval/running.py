@@ -27,7 +27,7 @@ from qrmem.eval.datasets.data_files import load
 from qrmem.eval.datasets.multihop import Arrangement, arranged
 from qrmem.eval.harness import Harness, RunOptions, open_harness, price_of, require, resolved
 from qrmem.eval.items import WHOLE, Context, Corpus, Dataset, Item, Prediction, Row
-from qrmem.eval.registry import System, needs, parse, ranks
+from qrmem.eval.registry import System, needs, parameters, parse, ranks
 from qrmem.eval.run_folder import RunFolder
 from qrmem.eval.sampling import sample, sample_digest
 from qrmem.prompts import fenced, load_prompts
@@ -308,8 +308,17 @@ def configuration(made: PreparedRun) -> dict[str, Any]:
         "price": asdict(price) if price else None,
         "prompts": versions if settings.model else {},
         "systems": list(spec.systems),
+        "parameters": {word: _parameters(word, settings) for word in spec.systems},
         "about": about(),
     }
+
+
+def _parameters(word: str, settings: Settings) -> dict[str, Any]:
+    """Return all parameters of a system; `paper_exact` of the run holds for each."""
+    own = parameters(word)
+    if "paper_exact" in own:
+        own["paper_exact"] |= settings.paper_exact
+    return own
 
 
 _SHAPING = (

@@ -165,6 +165,7 @@ def test_ada_leval_s_tables_have_trees_and_the_model_s_own_sampling(
     assert sorted(ran) == ["ada-leval", "ada-leval:sampling=model", "inner-loop", "raptor"]
     config = json.loads(Path("r", folder_of(preset.parts[0]), "run.json").read_text())
     assert config["settings"]["paper_exact"]
+    assert config["parameters"]["inner-loop"]["paper_exact"], "as in the whole run"
     sent = [body.get("temperature") for body in bodies if printed in said_in(body)]
     assert sorted(map(str, sent)) == ["0.0", "None"]
     assert any("(Surprise)" in said_in(body) for body in bodies), "ILM-TR's own tree"

@@ -134,11 +134,21 @@ def test_paper_exact_of_one_system_takes_the_papers_prompts_and_window(tmp_path:
         assert any("Use this form:\nReasoning:" in prompt for prompt in said)
         config = json.loads((Path(out) / "run.json").read_text())
         assert config["settings"]["window"] == window
+        own = config["parameters"]
+        assert own[f"reflection{EXACT}"]["paper_exact"]
+        assert own[f"reflection{EXACT}"]["max_trials"] == 5
+        assert own["bm25"]["k"] == 3
         assert config["prompts"]["set"].startswith("paper ")
     write(tmp_path, met()[:2], [{"question": "Whom did Ada Holm meet?", "answers": ["x"]}])
     with in_thread(OpenAIServer()) as server:
         assert run(server, "plain", tmp_path, "--system", "bm25", "--out", "r3") == 0
-    assert json.loads(Path("r3/run.json").read_text())["settings"]["window"] == 16384
+        assert run(server, "plain", tmp_path, "--system", "bm25:k=1", "--out", "r3") == 0
+    config = json.loads(Path("r3/run.json").read_text())
+    assert config["settings"]["window"] == 16384
+    assert {word: own["k"] for word, own in config["parameters"].items()} == {
+        "bm25": 3,
+        "bm25:k=1": 1,
+    }, "a system that is added later has its settings there, too"
 
 
 def test_a_run_is_judged_by_its_own_set_of_prompts(tmp_path: Path) -> None:
