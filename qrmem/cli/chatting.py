@@ -219,7 +219,9 @@ async def _recall(arguments: argparse.Namespace) -> int:
         if not (recalled.related or recalled.recent):
             await memory.status()  # raises if there is no such namespace
     nothing = [f"nothing to recall (limit: {counted(arguments.tokens, 'tokens')})"]
-    return output.print_result(arguments, recalled, recalled_lines(recalled) or nothing)
+    texts = {"text": recalled.text, "messages": recalled.messages}
+    output_data = texts | output.plain(recalled)
+    return output.print_result(arguments, output_data, recalled_lines(recalled) or nothing)
 
 
 async def _turns(arguments: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from qrmem.text.numbers import counted
 from qrmem.types import Answer, EntityView, FactView, Hit, MemoryStatus, Recalled, Trail
 from qrmem.types.shown import continued, fenced, one_line
+from qrmem.types.turns import related_lines
 
 EXCERPT = 1200
 """Maximum length in characters of a passage or quotation in a function's text."""
@@ -55,7 +56,7 @@ def answer_text(answer: Answer) -> str:
 
 def recalled_text(found: Recalled) -> str:
     """Return the recalled turns, then the last turns of the session."""
-    recent = [f"{m['role']}: {continued(m['content'], '  ')}" for m in found.messages]
+    recent = [line for turn in found.recent for line in related_lines(turn, (), ())]
     last = fenced("\n".join(recent)) if recent else ""
     parts = (("Earlier turns:", found.text), ("Last turns:", last))
     return (

@@ -107,8 +107,9 @@ class Recalled(Short):
     def messages(self) -> list[dict[str, str]]:
         """The recent turns as chat messages: dicts with `role` and `content`.
 
-        Some roles need data that is not kept (`tool`: its call), or are unknown to chat models.
-        Such a turn becomes a user message that names the role.
+        A content begins with time and name ("[2026-05-03T09:00:00] Ann: …"), except what a model
+        without a name said. Some roles need data that is not kept (`tool`: its call), or are
+        unknown to chat models. Such a turn becomes a user message that names the role.
         """
         return [as_message(turn) for turn in self.recent]
 
@@ -207,7 +208,14 @@ def related_lines(
 
 
 def as_message(turn: Turn) -> dict[str, str]:
-    """Return a turn as a chat message."""
-    if turn.role in _ROLES:
-        return {"role": turn.role, "content": turn.text}
-    return {"role": "user", "content": f"[{turn.role}] {turn.text}"}
+    """Return a turn as a chat message.
+
+    What a person says begins with the time and the name, if there are any. What a model says stays
+    as it is, unless it has a name: else models would begin their answers in the same way.
+    """
+    is_known = turn.role in _ROLES
+    role, words = (turn.role, turn.text) if is_known else ("user", f"{turn.role}: {turn.text}")
+    if turn.speaker:
+        words = f"{turn.speaker}: {turn.text}" if is_known else f"{turn.speaker}, {words}"
+    is_dated = turn.at and (role == "user" or turn.speaker)
+    return {"role": role, "content": f"[{turn.at}] {words}" if is_dated else words}

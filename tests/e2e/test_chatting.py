@@ -28,6 +28,9 @@ def test_a_log_is_kept_and_recalled(qrmem: Shell) -> None:
     assert ran.out.count("Ann: Actually the flight to Oslo moved to 5 May.") == 1
     found = qrmem("chat", "recall", "Oslo?", "--session", "trip", "--tokens", "60", "--json").json
     assert 0 < found["tokens"] <= 60
+    found = qrmem("chat", "recall", "Oslo?", "--session", "trip", "--json").json
+    assert "[2026-04-01T09:00:00] user: The flight to Oslo leaves on 3 May." in found["text"]
+    assert found["messages"][-1]["content"].endswith("] Soup number 24?")
     qrmem.write("dated.jsonl", lines([*LOG[:2], {**LOG[2], "at": "2026-04-02"}]))
     qrmem("chat", "add", "dated.jsonl", "--session", "dated")
     recall = ("chat", "recall", "Oslo?", "--session", "dated")

@@ -34,7 +34,23 @@ async def test_a_short_history_goes_to_the_model_as_it_is() -> None:
         found = await memory.recall("What is my boat called?")
         assert [turn.text for turn in found.recent] == ["My boat is called Nell.", "A fine name."]
         assert found.related == ()
-        assert found.messages[0] == {"role": "user", "content": "My boat is called Nell."}
+        assert found.messages == [
+            {"role": "user", "content": "[2026-01-01T10:00:00] My boat is called Nell."},
+            {"role": "assistant", "content": "A fine name."},
+        ]
+
+
+async def test_messages_of_several_people_have_their_names_and_times() -> None:
+    async with opened() as memory:
+        said = {"role": "user", "content": "The boat is called Nell.", "name": "Ann"}
+        said["at"] = "2026-01-01T10:00"
+        await memory.add_messages([said, {**said, "role": "assistant", "name": "Bo"}])
+        await memory.add_messages([{**said, "role": "pilot"}])
+        found = await memory.recall("What is the boat called?")
+        assert found.messages == [
+            {"role": role, "content": f"[2026-01-01T10:00:00] {who}: The boat is called Nell."}
+            for role, who in [("user", "Ann"), ("assistant", "Bo"), ("user", "Ann, pilot")]
+        ]
 
 
 async def test_rounds_outside_the_recent_history_are_recalled_by_relation_in_order_of_time() -> (
@@ -92,7 +108,7 @@ async def test_what_is_printed_of_it_is_within_the_cap(how: Any) -> None:
         await memory.add_messages([("user", "Actually, boat 3 left from gate 99.")])
         models = await memory._session.models()
         count = models.counter.count
-        for cap in (20, 60, 250, 1000):
+        for cap in (20, 60, 250, 1200):
             found = await memory.recall("Which gate did boat 3 leave from?", tokens=cap, how=how)
             printed = count(found.text) + sum(count(one["content"]) for one in found.messages)
             assert printed == found.tokens <= cap
@@ -122,13 +138,14 @@ async def test_what_is_recalled_is_taken_by_langchain_whatever_the_roles_were() 
                 ToolMessage("42 euros", tool_call_id="1"),
                 ("narrator", "It rained."),
                 AIMessage("It costs 42 euros."),
-            ]
+            ],
+            at="2026-01-01",
         )
         found = await memory.recall("What does it cost?")
         assert [(m.type, m.content) for m in convert_to_messages(found.messages)] == [
             ("system", "Be kind."),
-            ("human", "[tool] 42 euros"),
-            ("human", "[narrator] It rained."),
+            ("human", "[2026-01-01T00:00:00] tool: 42 euros"),
+            ("human", "[2026-01-01T00:00:00] narrator: It rained."),
             ("ai", "It costs 42 euros."),
         ]
 

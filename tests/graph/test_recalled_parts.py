@@ -54,6 +54,18 @@ async def test_the_relevant_part_of_a_long_turn_is_shown() -> None:
         assert kept.text.strip() == text.strip()
 
 
+async def test_parts_that_follow_each_other_keep_the_lines_of_the_turn() -> None:
+    place = "hangs behind the green barometer in the hall"
+    keys = "".join(f"\n- The key number {n} of the lighthouse {place}" for n in range(12))
+    text = f"Where the keys are\n{keys}\n\nCalculation\n\nThe sum of the keys is twelve."
+    async with opened() as memory:
+        id = await memory.add_turn("assistant", text, session="old")
+        await far_away(memory)
+        found = await memory.recall("Which sum of keys has the lighthouse?", tokens=1000)
+        (turn,) = [one for one in found.related if one.id == id]
+        assert "Calculation\n\nThe sum" in turn.text
+
+
 async def test_parts_of_a_turn_stand_in_its_order() -> None:
     other = "The green barometer was a gift from the pilot, who had it from his father. "
     async with opened() as memory:
@@ -62,7 +74,7 @@ async def test_parts_of_a_turn_stand_in_its_order() -> None:
         found = await memory.recall("What do we know of the green barometer?", tokens=1000)
         (turn,) = [one for one in found.related if one.id == id]
         assert turn.text.index("gift from the pilot") < turn.text.index(WANTED.strip())
-        assert " … " in turn.text
+        assert " …\n" in turn.text
 
 
 async def test_a_short_turn_is_shown_whole() -> None:

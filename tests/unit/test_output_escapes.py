@@ -73,7 +73,7 @@ def test_no_text_looks_like_a_line_of_ours(lie: str) -> None:
     passages = heads([answer_text(replace(answer, status="passages"))])
     assert passages == ["Closest", tags[0], "-", tags[1]]
     assert heads([trail_text(trail)]) == [tags[0], "Nell.", "1.", tags[1]]
-    earlier, last = ["[2026-05-03]"], ["user:"]
+    earlier = last = ["[2026-05-03]"]
     assert heads([recalled_text(recalled)]) == [
         *("Earlier", tags[0], *earlier, tags[1]),
         *("Last", tags[0], *last, tags[1]),

@@ -54,9 +54,15 @@ def excerpts(
 
 
 def _excerpt(parts: Sequence[Segment], places: Collection[int]) -> str:
-    """Return a turn with only some parts; an ellipsis marks omitted ones."""
+    """Return a turn with only some parts.
+
+    Parts that follow each other are joined as they were. An ellipsis and a new line stand for those
+    that are left out.
+    """
     text, before = "", -1
     for place in sorted(places):
-        text += ("" if place == before + 1 else " … ") + parts[place].text.rstrip("\n")
+        if place > before + 1:
+            text = f"{text.rstrip()} …\n" if text else "… "
+        text += parts[place].text
         before = place
     return (text if before == len(parts) - 1 else f"{text.rstrip()} …").strip()
