@@ -144,7 +144,11 @@ async def _add(arguments: argparse.Namespace) -> int:
     )
     for reason in broken:
         output.note(f"left out: {reason}", quiet=arguments.quiet)
-    if added and not arguments.at and not all(message.at for message in messages_read):
+    if (
+        added
+        and not arguments.at
+        and not all(message.at or message.odd_time for message in messages_read)
+    ):
         told = "messages without a time count as said now; --at TIME gives another time"
         output.note(told, quiet=arguments.quiet)
     output_data = {
@@ -382,8 +386,8 @@ def _line(turn: Turn, length: int = output.QUOTE_LENGTH) -> str:
 
 
 def _place(turn: Turn) -> str:
-    where = f"{turn.session}, " if turn.session else ""
-    return output.safe(f"[{where}{_when(turn.at)}] {turn.speaker or turn.role}")
+    where = ", ".join(part for part in (turn.session, _when(turn.at)) if part)
+    return output.safe(f"[{where}] {turn.speaker or turn.role}")
 
 
 def _when(at: str) -> str:

@@ -201,8 +201,9 @@ def related_lines(
         f" ({words}: {first})" if first == last else f" ({words}: {first} to {last})"
         for words, first, last in times
     )
+    head = f"[{turn.at or 'no time'}] {turn.speaker or turn.role}"
     return [
-        f"[{turn.at}] {turn.speaker or turn.role}: {continued(turn.text, _INDENT)}{days}",
+        f"{head}: {continued(turn.text, _INDENT)}{days}",
         *(f"  (noted of this: {continued(fact, _INDENT)})" for fact in facts),
     ]
 

@@ -93,7 +93,7 @@ def test_a_bad_line_does_not_cost_the_others(qrmem: Shell) -> None:
 def test_a_message_without_words_or_of_no_form_does_not_cost_the_log(qrmem: Shell) -> None:
     call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f"}}]}
     image = {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "See."}]}
-    broken = [{"role": "user"}, {"role": " ", "content": "x"}, 7, {**LOG[0], "at": "noon"}]
+    broken = [{"role": "user"}, {"role": " ", "content": "x"}, 7, ["a"]]
     ran = qrmem("chat", "add", "-", stdin=json.dumps([call, *broken, image, *LOG[:2]]).encode())
     assert (ran.code, ran.out) == (1, "3 turns kept; 1 already there, or empty\n")
     assert [f"message {n}" in ran.err for n in range(1, 8)] == [False, *[True] * 4, False, False]
@@ -104,6 +104,26 @@ def test_a_message_without_words_or_of_no_form_does_not_cost_the_log(qrmem: Shel
     assert "line 2 is nested too deeply" in ran.err
 
 
+def test_a_message_with_an_odd_time_is_kept_without_one_and_told(qrmem: Shell) -> None:
+    odd = {"role": "user", "content": "The ferry to Oslo is late.", "at": "last noon"}
+    qrmem.write("log.jsonl", lines([LOG[0], odd, LOG[1]]))
+    ran = qrmem("chat", "add", "log.jsonl")
+    assert (ran.code, ran.out) == (0, "3 turns kept\n")
+    assert "cannot be read, so they have none: 'last noon' (1 message)" in ran.err
+    assert "without a time count as said now" not in ran.err
+    assert [turn["at"] for turn in qrmem("chat", "turns", "--json").json] == [
+        "2026-04-01T09:00:00",
+        "",
+        "2026-04-01T09:01:00",
+    ]
+    assert qrmem("chat", "add", "log.jsonl").out.startswith("0 turns kept")
+    recalled = qrmem("chat", "recall", "ferry to Oslo", "--session", "new", "--json").json
+    assert "[no time] user: The ferry to Oslo is late." in recalled["text"]
+    qrmem("chat", "add", "log.jsonl", "--session", "dated", "--at", "2026-04-01")
+    turns = qrmem("chat", "turns", "--session", "dated", "--json").json
+    assert turns[1]["at"] == "2026-04-01T00:00:00"
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -112,7 +132,6 @@ def test_a_message_without_words_or_of_no_form_does_not_cost_the_log(qrmem: Shel
         (b"3", "no list of messages"),
         (b'{"role": "user"}', "a message is"),
         (b'{"title": "Trip", "mapping": {}}', "not one with 'title', 'mapping'"),
-        (b'{"role": "user", "content": "x", "at": "noon"}', "is not a time"),
     ],
 )
 def test_a_file_that_is_not_a_log_is_refused(qrmem: Shell, content: bytes, says: str) -> None:

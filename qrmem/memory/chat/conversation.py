@@ -57,7 +57,7 @@ async def add_messages(
     session, user = clean_name(session, "session"), clean_name(user, "user")
     when = message_log.moment(at)
     read = [message_log.read_message(message) for message in messages]
-    warnings = _left_out(read)
+    warnings = [*_left_out(read), *_without_times(read)]
     # A text of only control characters cannot be stored.
     spoken = [message for message in read if normalise(message.text).strip()]
     if session:
@@ -68,6 +68,8 @@ async def add_messages(
         spoken = await _news(memory, spoken, user)
     if not spoken and not only_new:
         return [], None
+    if at is not None:
+        spoken = [message._replace(at=message.at or when) for message in spoken]
     turns_kept, report = await _keep(memory, spoken, when, listener, user, standing=standing)
     for message in warnings:
         listener(Event("warning", {"what": "messages", "message": message}))
@@ -80,13 +82,22 @@ async def add_messages(
 
 def _left_out(read: Sequence[message_log.LogMessage]) -> list[str]:
     """Report the keys of messages that are not stored."""
-    counts = Counter(key for message in read for key in message.left_out)
-    if not counts:
-        return []
+    keys = _counted([key for message in read for key in message.left_out])
+    return [f"keys of messages that were not kept: {keys}"] if keys else []
+
+
+def _without_times(read: Sequence[message_log.LogMessage]) -> list[str]:
+    """Report what is no time."""
+    times = _counted([repr(message.odd_time) for message in read if message.odd_time])
+    return [f"times of messages that cannot be read, so they have none: {times}"] if times else []
+
+
+def _counted(words: Sequence[str]) -> str:
+    """Return the most frequent words, each with the number of its messages."""
+    counts = Counter(words)
     most = counts.most_common(_SHOWN_KEYS)
     more = [f"{len(counts) - len(most)} more"] if len(counts) > len(most) else []
-    keys = ", ".join([*(f"{key} ({counted(n, 'messages')})" for key, n in most), *more])
-    return [f"keys of messages that were not kept: {keys}"]
+    return ", ".join([*(f"{word} ({counted(n, 'messages')})" for word, n in most), *more])
 
 
 async def _news(
@@ -128,7 +139,8 @@ async def _keep(
             numbers = await stored_turns.free_numbers(memory.store, memory.ns, most, len(said))
             turns = [
                 Turn(
-                    *(turn_id(n), n, m.role, m.text, m.at or when, m.session, m.speaker, user),
+                    *(turn_id(n), n, m.role, m.text, m.at or ("" if m.odd_time else when)),
+                    *(m.session, m.speaker, user),
                     standing=standing,
                 )
                 for n, m in zip(numbers, said, strict=True)

@@ -88,6 +88,7 @@ class LogMessage(NamedTuple):
         at: its time, "" for none.
         session: its session, "" for none.
         left_out: keys that were not read.
+        odd_time: what stood where its time should, if it is none.
     """
 
     role: str
@@ -96,6 +97,7 @@ class LogMessage(NamedTuple):
     at: str = ""
     session: str = ""
     left_out: tuple[str, ...] = ()
+    odd_time: str = ""
 
 
 def read_message(message: Any) -> LogMessage:
@@ -106,11 +108,11 @@ def read_message(message: Any) -> LogMessage:
             and session, `{"from", "value"}`, `(role, text)`, or a `LogMessage`.
 
     Raises:
-        UsageError: it is none of these, or its time is wrong.
+        UsageError: it is none of these.
     """
     role: Any
     name: Any
-    at, session = "", ""
+    at, session, odd_time = "", "", ""
     left_out: tuple[str, ...] = ()
     if isinstance(message, LogMessage):
         return message
@@ -121,7 +123,8 @@ def read_message(message: Any) -> LogMessage:
         role, content = _first(message, _ROLE_KEYS), _first(message, _TEXT_KEYS)
         if content is None and not _MAY_BE_EMPTY.isdisjoint(message):
             content = ""
-        name, at = _first(message, _NAME_KEYS), _time(message)
+        name = _first(message, _NAME_KEYS)
+        at, odd_time = _time(message)
         session = _session(message)
         left_out = tuple(str(key) for key, value in message.items() if _is_lost(key, value))
     else:
@@ -139,21 +142,26 @@ def read_message(message: Any) -> LogMessage:
     if not role.strip():
         raise UsageError("a turn needs a role")
     return LogMessage(
-        _ROLES.get(role, role), _plain(content), str(name or ""), at, session, left_out
+        *(_ROLES.get(role, role), _plain(content), str(name or ""), at, session, left_out),
+        odd_time=odd_time,
     )
 
 
-def _time(message: Mapping[str, Any]) -> str:
-    """Return the time of a message; "" if it has none."""
+def _time(message: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the time of a message, and what stood in its place if it is none; "" without one."""
     at = next((message[key] for key in TIME_KEYS if message.get(key)), None)
     day, clock = message.get("date"), message.get("time")
     if at is day and isinstance(day, str) and isinstance(clock, str) and "T" not in day:
         at = f"{day}T{clock}"
-    if not at or isinstance(at, datetime):
-        return moment(at) if at else ""
-    if epoch := _EPOCH.fullmatch(str(at)):
-        return moment(datetime.fromtimestamp(int(epoch[1]), UTC))
-    return moment(str(at))
+    if not at:
+        return "", ""
+    if not isinstance(at, datetime):
+        epoch = _EPOCH.fullmatch(str(at))
+        at = datetime.fromtimestamp(int(epoch[1]), UTC) if epoch else str(at)
+    try:
+        return moment(at), ""
+    except UsageError:
+        return "", str(at)[:_SHOWN]
 
 
 def _session(message: Mapping[str, Any]) -> str:
