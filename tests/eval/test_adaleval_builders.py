@@ -110,6 +110,21 @@ def test_a_case_is_consecutive_text_and_its_answer_puts_it_right(tmp_path: Path)
         assert "CHAPTER" not in json.dumps(case)
 
 
+def test_prose_that_tells_a_part_s_number_is_in_no_case(tmp_path: Path) -> None:
+    whole = story(300)
+    told = "Thus ends BOOK II (Octavo), and begins BOOK III of the whales, said the old sailor."
+    kept = "On day 150 he played a Part in it, and the Book Is Open stood on Volume after volume."
+    for name, text in (("plain", "On day 150"), ("kept", kept), ("told", told)):
+        (tmp_path / f"{name}.txt").write_text(whole.replace("On day 150 ", f"{text} "))
+        build("tsort", tmp_path / f"{name}.txt", tmp_path / name, ("length=2k", "stride=4"))
+    cases = {name: lines(tmp_path / name / "tsort_2k.jsonl") for name in ("plain", "kept", "told")}
+    assert "BOOK I" not in json.dumps([case["segments"] for case in cases["told"]])
+    assert "played a Part" in json.dumps([case["segments"] for case in cases["kept"]])
+    about = json.loads((tmp_path / "told" / "manifest.json").read_text())
+    (left,) = (n for why, n in about["left_out"].items() if "tells a chapter's number" in why)
+    assert len(cases["kept"]) == len(cases["plain"]) == len(cases["told"]) + left
+
+
 def test_the_same_seed_makes_the_same_bytes_and_a_manifest_makes_them_again(tmp_path: Path) -> None:
     (tmp_path / "book.txt").write_text(story(400))
     source = tmp_path / "book.txt"

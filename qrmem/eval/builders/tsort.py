@@ -146,6 +146,7 @@ def _of_book(
 ) -> Iterator[Cut]:
     sizes = [limit.before, *[limit.segment] * parts, limit.after]
     last = len(sums) - 1
+    told = [0, *accumulate(bool(_TOLD.search(text)) for text in book.paragraphs)]
     for start in range(0, max(1, last), step):
         bounds = [start]
         for size in sizes:
@@ -157,6 +158,8 @@ def _of_book(
             left_out["starts with a paragraph longer than its part may be"] += 1
         elif _has_twins(book, inner):
             left_out["starts with paragraphs that occur twice"] += 1
+        elif told[inner[0]] < told[inner[-1]]:
+            left_out["starts with prose that tells a chapter's number"] += 1
         else:
             yield Cut(start, tuple(bounds), sums[bounds[-1]] - sums[start] + PROMPT)
 
@@ -234,11 +237,14 @@ _CHAPTER = re.compile(
     r"(?:[ivxlcdm]+|\d+|[a-z-]+)|[ivxlcdm]+|\d+)\s*[.:)\]—–-]*(?:\s|\Z)",
     re.IGNORECASE,
 )
-_LABELS = re.compile(
-    r"(?:(?:CHAPTER|CHAP\.|LETTER|PART|BOOK|VOLUME|VOL\.|SECTION|Chapter|Letter|Part|Book|Volume)\s+"
-    r"(?:[IVXLCDM]+|\d+)\s*[.:]\s*(?:\([^()]{1,40}\))?[\s.,;:—–-]*)+(?=\S)"
+_LABEL = (
+    r"(?:CHAPTER|CHAP\.|LETTER|PART|BOOK|VOLUME|VOL\.|SECTION|Chapter|Letter|Part|Book|Volume)\s+"
+    r"(?:[IVXLCDM]+|\d+)"
 )
+_LABELS = re.compile(rf"(?:{_LABEL}\s*[.:]\s*(?:\([^()]{{1,40}}\))?[\s.,;:—–-]*)+(?=\S)")
 """Labels at the start of a paragraph of the story."""
+_TOLD = re.compile(rf"\b{_LABEL}\b")
+"""A label within the prose: "Thus ends BOOK II"; it may give the order away."""
 _LONGEST_HEADING = 120
 """Maximum length in characters of a chapter's heading."""
 _VERSE_LINE = 50
