@@ -81,6 +81,8 @@ _EXAMPLES: Mapping[str, str] = {
     "max_tokens": "500_000",
     "max_cost": "2.50",
     "max_seconds": "3600",
+    "questions": "5",
+    "shared_tokens": "3_000",
 }
 """Examples for settings without a default."""
 

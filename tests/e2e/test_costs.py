@@ -36,7 +36,7 @@ def test_a_plan_makes_no_call_and_leaves_nothing_behind(qrmem: Shell, server: Op
     book(qrmem)
     ran = qrmem("plan", "add", "book.md", *using(server))
     assert ran.code == 0, ran.err
-    for word in ("extract", "supplement", "gpt-4o-mini", "USD", "segments", "calls at once"):
+    for word in ("summary", "extract", "gpt-4o-mini", "USD", "segments", "calls at once"):
         assert word in ran.out
     assert server.stats.requests == 0
     assert sorted(path.name for path in qrmem.folder.iterdir()) == ["book.md"]
@@ -71,6 +71,7 @@ def test_a_capped_add_says_how_to_continue_and_continues(
     qrmem: Shell, server: OpenAIServer
 ) -> None:
     book(qrmem)
+    qrmem.environment |= {"QRMEM_SHARED_TOKENS": "0"}  # a call for each segment
     ran = qrmem("add", "book.md", "--max-calls", "3", *using(server))
     assert ran.code == 1
     assert "cap of 3 calls" in ran.err
@@ -104,7 +105,7 @@ def test_a_capped_rebuild_says_how_to_continue_without_paying_again(
     book(qrmem)
     assert qrmem("add", "book.md", *using(server)).code == 0
     whole = server.stats.requests
-    ran = qrmem("add", "book.md", "--rebuild", "--max-calls", "3", *using(server))
+    ran = qrmem("add", "book.md", "--rebuild", "--max-calls", "1", *using(server))
     assert ran.code == 1
     assert "run the same command again without --rebuild" in ran.err
     assert qrmem("add", "book.md", *using(server)).code == 0
