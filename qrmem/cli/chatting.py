@@ -220,9 +220,12 @@ async def _recall(arguments: argparse.Namespace) -> int:
             types=arguments.types,
             as_of=arguments.as_of or "",
         )
+        nothing = [f"nothing to recall (limit: {counted(arguments.tokens, 'tokens')})"]
         if not (recalled.related or recalled.recent):
-            await memory.status()  # raises if there is no such namespace
-    nothing = [f"nothing to recall (limit: {counted(arguments.tokens, 'tokens')})"]
+            if await memory.namespaces():
+                await memory.status()  # raises if there is no such namespace
+            if not await memory.documents(turns=True, limit=1):
+                nothing = ["nothing kept yet"]
     texts = {"text": recalled.text, "messages": recalled.messages}
     output_data = texts | output.plain(recalled)
     return output.print_result(arguments, output_data, recalled_lines(recalled) or nothing)

@@ -59,9 +59,7 @@ def recalled_text(found: Recalled) -> str:
     recent = [line for turn in found.recent for line in related_lines(turn, (), ())]
     last = fenced("\n".join(recent)) if recent else ""
     parts = (("Earlier turns:", found.text), ("Last turns:", last))
-    return (
-        "\n\n".join(f"{head}\n{text}" for head, text in parts if text) or "No earlier turns match."
-    )
+    return "\n\n".join(f"{head}\n{text}" for head, text in parts if text)
 
 
 def entity_text(view: EntityView) -> str:

@@ -210,6 +210,9 @@ class Toolset:
             min_score=min_score,
             as_of=as_of,
         )
+        if not (recalled.related or recalled.recent):
+            turns = await self._memory.documents(self._where, turns=True, limit=1)
+            return "No earlier turns match." if turns else "Nothing kept yet."
         return recalled_text(recalled)
 
     async def look_up_entity(self, name: str, as_of: str = "") -> str:

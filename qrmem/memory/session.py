@@ -180,9 +180,11 @@ class Session:
         info = await self.known()
         if info is None:
             names = await self.store.namespaces()
-            hint = f"there are: {', '.join(names)}" if names else "it is empty; use `add` first"
+            if not names:
+                raise NotFound("nothing kept yet", private="; use `add` first")
             raise NotFound(
-                f"no namespace {self.ns!r} in {self.store.location}", private=f"; {hint}"
+                f"no namespace {self.ns!r} in {self.store.location}",
+                private=f"; there are: {', '.join(names)}",
             )
         return info
 

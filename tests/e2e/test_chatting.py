@@ -104,6 +104,16 @@ def test_a_message_without_words_or_of_no_form_does_not_cost_the_log(qrmem: Shel
     assert "line 2 is nested too deeply" in ran.err
 
 
+def test_recall_says_that_nothing_is_kept_yet(qrmem: Shell) -> None:
+    qrmem("chat", "say", "user", "The flight leaves on 3 May.", "--user", "ann")
+    qrmem("chat", "forget-user", "ann", "--yes")
+    ran = qrmem("chat", "recall", "When?")
+    assert (ran.code, ran.out) == (0, "nothing kept yet\n")
+    qrmem("delete", "--all", "--yes")
+    ran = qrmem("chat", "recall", "When?")
+    assert (ran.code, ran.out) == (0, "nothing kept yet\n")
+
+
 def test_a_message_with_an_odd_time_is_kept_without_one_and_told(qrmem: Shell) -> None:
     odd = {"role": "user", "content": "The ferry to Oslo is late.", "at": "last noon"}
     qrmem.write("log.jsonl", lines([LOG[0], odd, LOG[1]]))

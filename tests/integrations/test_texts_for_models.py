@@ -89,3 +89,17 @@ async def test_the_tags_count_among_the_tokens_of_recall(memory: Memory, tokens:
     found = await memory.recall("Who owns Nell?", session="other", tokens=tokens)
     assert found.tokens <= tokens
     assert "</text" in found.text or not found.related
+
+
+@pytest.mark.parametrize("user", ["", "ann"])
+async def test_recall_says_that_nothing_is_kept_yet_and_names_no_path(user: str) -> None:
+    async with qrmem.open("memory://", embedder="none", model="") as memory:
+        assert await as_text(Toolset(memory, user), "recall_conversation", "Who?") == (
+            "Nothing kept yet."
+        )
+        assert await as_text(Toolset(memory), "search_memory", "Who?") == (
+            "error: nothing kept yet; use `add` first"
+        )
+        await memory.add_turn("user", "Nell is a boat.", user="bo", at="2026-05-03")
+        said = await as_text(Toolset(memory, user), "recall_conversation", "Who?", session="new")
+        assert said == ("Nothing kept yet." if user else "No earlier turns match.")
