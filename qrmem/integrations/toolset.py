@@ -334,7 +334,9 @@ class Toolset:
                 raise UsageError("this document_id is taken: choose another")
         return id
 
-    async def add_turn(self, role: str, text: str, session: str = "", speaker: str = "") -> str:
+    async def add_turn(
+        self, role: str, text: str, session: str = "", speaker: str = "", at: str = ""
+    ) -> str:
         """Store a turn of a conversation.
 
         Args:
@@ -342,9 +344,10 @@ class Toolset:
             text: the words of the turn.
             session: the conversation that it belongs to.
             speaker: name of the speaker, if several people share a role.
+            at: when it was said, such as 2026-05-03T09:00; empty for now.
         """
         id = await self._memory.add_turn(
-            role, text, session=session, speaker=speaker, user=self.user
+            role, text, at=at or None, session=session, speaker=speaker, user=self.user
         )
         return f"Kept as {id}."
 

@@ -94,7 +94,11 @@ async def test_a_client_keeps_texts_and_turns_where_it_may() -> None:
     async with qrmem.open("memory://", embedder="none") as memory:
         async with Client(server(memory, write=True)) as client:
             assert "Kept as note" in await said(client, "add", text=TEXT, document_id="note")
-            await said(client, "add_turn", role="user", text="The ferry leaves at noon.")
+            turn = {"role": "user", "text": "The ferry leaves at noon."}
+            await said(client, "add_turn", **turn, at="2026-05-03T09:00")
+            assert (await memory.turns())[0].at == "2026-05-03T09:00:00"
+            assert "is not a time" in await said(client, "add_turn", **turn, at="noon")
+            assert len(await memory.turns()) == 1
             assert "noon" in await said(client, "recall", prompt="When does the ferry leave?")
         assert (await memory.document("note")).text == TEXT
 
