@@ -198,7 +198,7 @@ class Caller:
             raise PromptError(
                 f"{template.label} is answered by {template.reply}, not {model.__name__}"
             )
-        async with self._first_alone():
+        async with self._first_alone(bool(segments)):
             for tries_left in reversed(range(self.packed_again + 1)):
                 request, groups_kept = self._packed(
                     prompt, render, groups, window, reply, segments, standing
@@ -224,9 +224,9 @@ class Caller:
         raise AssertionError("unreachable")
 
     @asynccontextmanager
-    async def _first_alone(self) -> AsyncIterator[None]:
-        """Let the first call of a run go alone: its reply says whether the model reasons."""
-        if self._is_known:
+    async def _first_alone(self, is_one_of_many: bool) -> AsyncIterator[None]:
+        """Let the first call about segments go alone: its reply says whether the model reasons."""
+        if self._is_known or not is_one_of_many:
             yield
             return
         async with self._first:

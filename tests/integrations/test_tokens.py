@@ -78,8 +78,10 @@ def test_each_token_is_for_its_namespace_its_user_and_its_rights(
         assert "Oslo" in hit["text"]
         found = ann.post("/search", json={"query": "Osprey launch Lisbon"}).json()
         assert not any("Lisbon" in one["text"] for one in found)
-        assert "Bergen" in ann.post("/recall", json={"prompt": "Where do I live?"}).text
-        assert "Bergen" not in bob.post("/recall", json={"prompt": "Where do I live?"}).text
+        assert "Bergen" in ann.post("/recall", json={"prompt": "When did I move to Bergen?"}).text
+        assert (
+            "Bergen" not in bob.post("/recall", json={"prompt": "When did I move to Bergen?"}).text
+        )
         assert bob.post("/search", json={"query": "Oslo"}).status_code == 404
         for path in ("/documents/ann/diary", "/documents/plan", "/documents/none"):
             assert bob.get(path).status_code == 404
