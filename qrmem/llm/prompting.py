@@ -311,7 +311,6 @@ class Caller:
         Raises:
             WindowTooSmall: the prompt does not fit even without any piece.
         """
-        reply = self.reply_limit(reply, window)
         template = self.prompts[prompt]
         model = template.output if template.form == "json" else None
         schema = strict_schema(model) if model else None
@@ -342,7 +341,10 @@ class Caller:
                     f"{reply} for the reply included; widen it (--window, QRMEM_WINDOW), or "
                     "shorten the question or, in a new namespace, the segments (--segment-tokens)"
                 )
-        return replace(request_made, prompt_tokens=tokens - reply), groups_kept
+        prompt_tokens = tokens - reply
+        # Room for reasoning comes out of what is free: it displaces no piece.
+        limit = max(reply, min(self.reply_limit(reply, window), window - prompt_tokens))
+        return replace(request_made, prompt_tokens=prompt_tokens, max_tokens=limit), groups_kept
 
     def _packed(
         self,

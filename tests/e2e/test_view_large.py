@@ -72,9 +72,9 @@ def test_no_reply_is_large_and_the_common_name_is_drawn(browser: Any, large: str
         if part.startswith("entities/"):
             page.wait_for_selector(".graph[data-nodes]")
             assert int(page.get_attribute(".graph", "data-nodes")) == 21
-            assert "334 segments" in shown
-            page.click("text=Show more: 8 of 334 segments")
-            page.wait_for_selector("text=Show more: 28 of 334 segments")
+            assert "320 segments" in shown
+            page.click("text=Show more: 8 of 320 segments")
+            page.wait_for_selector("text=Show more: 28 of 320 segments")
     assert len(sizes) > 12
     too_large = {url: size for url, size in sizes.items() if not 0 < size <= MOST_BYTES}
     assert not {url for url in too_large if not url.endswith("/")}, too_large

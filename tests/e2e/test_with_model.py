@@ -90,6 +90,7 @@ def test_concurrency_does_not_change_the_graph(qrmem: Shell) -> None:
 
 def test_both_modes_keep_questions_with_what_they_added(qrmem: Shell, server: OpenAIServer) -> None:
     book(qrmem, 2)
+    qrmem.environment |= {"QRMEM_QUESTIONS": "5"}
     for mode in ("compact", "paper"):
         words = ["--mode", mode, "--memory", f"{mode}.db"]
         ran = qrmem("add", "book.md", *words, *using(server))
@@ -117,19 +118,32 @@ def test_an_unreadable_verdict_is_reported(qrmem: Shell) -> None:
     assert qrmem("add", "a.txt").code == 0
     with in_thread(OpenAIServer(faults=Faults(always="nonsense"))) as broken:
         ran = qrmem("ask", "Who met Ada?", "--json", *using(broken))
-    assert (ran.code, ran.json["status"]) == (0, "unanswerable")
-    assert "the model's verdict cannot be read" in ran.err
+    assert ran.code == 1
+    assert "it is not known whether the text answers" in ran.err
 
 
-def test_a_segment_that_lost_a_part_of_a_reply_is_partial_and_the_command_says_so(
+def test_an_item_that_cannot_be_used_is_left_out_with_its_reason_and_not_paid_for_again(
     qrmem: Shell,
 ) -> None:
     qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
     with in_thread(OpenAIServer(faults=Faults(always="bad-item"))) as sloppy:
         ran = qrmem("add", "a.txt", "--json", *using(sloppy))
+        assert ran.code == 0, ran.out + ran.err
+        assert ran.json["states"] == {"ok": 1}
+        assert "Input should be a valid string" in ran.json["dropped"][0][2]
+        assert sloppy.stats.requests == 1
+    with in_thread(OpenAIServer()) as healthy:
+        assert qrmem("add", "a.txt", *using(healthy)).code == 0
+        assert healthy.stats.requests == 0
+    assert qrmem("status").code == 0
+
+
+def test_a_segment_whose_reply_breaks_off_is_partial_and_the_command_says_so(qrmem: Shell) -> None:
+    qrmem.write("a.txt", "Ada Lovelace met Charles Babbage in London.")
+    with in_thread(OpenAIServer(faults=Faults(always="cut"))) as sloppy:
+        ran = qrmem("add", "a.txt", "--json", *using(sloppy))
         assert ran.code == 1, ran.out + ran.err
-        assert ran.json["states"] == {"partial": 1}
-        assert "Input should be a valid string" in ran.json["problems"][0][2]
+        assert ran.json["problems"][0][2]
     assert qrmem("status").code == 1
     with in_thread(OpenAIServer()) as healthy:
         assert qrmem("add", "a.txt", *using(healthy)).code == 0

@@ -48,7 +48,7 @@ async def memory(neo4j: Server) -> AsyncIterator[qrmem.Memory]:
         for strategy in ("entity-trial", "reflection"):
             await opened.ask(QUESTION, strategy=strategy)
         with in_thread(OpenAIServer()) as server:  # rules make no questions
-            chosen = settings.with_(model="gpt-5-mini", base_url=server.url)
+            chosen = settings.with_(model="gpt-5-mini", base_url=server.url, questions=5)
             async with qrmem.open(settings=chosen) as reading:
                 await reading.add({"id": "c", "text": "Orla Quist sold the Heron Key in Bergen."})
         yield opened

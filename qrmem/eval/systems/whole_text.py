@@ -241,10 +241,11 @@ async def _summaries(context: Context, harness: Harness) -> list[Passage]:
     if harness.model is None:
         texts = await _telling(context, harness)
     else:
-        room = harness.reasoner.room(harness.asked(Item("", "", (), "")))
+        asked = harness.asked(Item("", "", (), ""))
+        room = harness.reasoner.room(asked)
         whole_text = [piece.segment.text for piece in harness.texts(context)]
         pieces = [text[start:end] for text in whole_text for start, end in sentences(text)]
-        texts = await _reduced(pieces, harness.caller, room)
+        texts = await _reduced(pieces, harness.caller, room, asked.window)
     return [
         Passage(f"S{n}", whole(f"{context.id} {n}", text, harness))
         for n, text in enumerate(texts, 1)
@@ -268,7 +269,7 @@ _OF_ROOM = 3 / 4
 """Share of the window for the summaries; the rest is for the question."""
 
 
-async def _reduced(texts: Sequence[str], caller: Caller, room: int) -> list[str]:
+async def _reduced(texts: Sequence[str], caller: Caller, room: int, window: int) -> list[str]:
     """Summarise a text's pieces, then the summaries, until they fit the room together."""
     count, most = caller.budget.count, int(room * _OF_ROOM)
     prompt = "summary"
@@ -276,7 +277,7 @@ async def _reduced(texts: Sequence[str], caller: Caller, room: int) -> list[str]
     while True:
         before = len(texts_left)
         texts_left = [
-            await _summary(group, prompt, caller, room)
+            await _summary(group, prompt, caller, max(64, room // 8), window)
             for group in _packed(texts_left, most, count)
         ]
         if sum(map(count, texts_left)) <= most or len(texts_left) >= before:
@@ -298,9 +299,9 @@ def _packed(texts: Sequence[str], most: int, count: Callable[[str], int]) -> lis
     return groups
 
 
-async def _summary(texts: Sequence[str], prompt: str, caller: Caller, room: int) -> str:
-    reply = max(64, room // 8)
-    window = room + reply
+async def _summary(
+    texts: Sequence[str], prompt: str, caller: Caller, reply: int, window: int
+) -> str:
     summary = await ask_about(
         caller, prompt, SummaryReply, texts, window=window, reply=reply, between=" "
     )
