@@ -181,7 +181,8 @@ class Session:
         if info is None:
             names = await self.store.namespaces()
             if not names:
-                raise NotFound("nothing kept yet", private="; use `add` first")
+                where = f" (namespace {self.ns!r})" if self.ns != "default" else ""
+                raise NotFound("nothing kept yet", private=f"{where}; use `add` first")
             raise NotFound(
                 f"no namespace {self.ns!r} in {self.store.location}",
                 private=f"; there are: {', '.join(names)}",
