@@ -124,6 +124,6 @@ STRATEGY = Strategy(
     move=revise,
     calls=(
         Calls(mean=1.2, most=None, growth=1.2),
-        Calls("trial", mean=0.7, least=0, most=None, growth=1.7, reply=20),
+        Calls("trial", mean=0.7, least=0, most=None, growth=0.7, reply=20),
     ),
 )

@@ -27,6 +27,10 @@ QUESTIONS = [
 CHAPTERS = SAMPLE.read_text().split("## ")
 
 
+SEVERAL = {"shared_tokens": 600, "questions": 5}
+"""Settings with a call for each long segment, and a second one for its questions."""
+
+
 def opened(server: OpenAIServer, **settings: Any) -> Any:
     given: dict[str, Any] = {"model": "gpt-4o-mini", "base_url": server.url, "embedder": "none"}
     return qrmem.open("memory://", **given | settings)
@@ -79,7 +83,7 @@ async def test_the_plan_of_a_stopped_large_text_has_only_the_rest(
     calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qrmem.memory.plan.SAMPLE", 5_000)
-    async with serving() as server, opened(server, concurrency=1) as memory:
+    async with serving() as server, opened(server, concurrency=1, **SEVERAL) as memory:
         await memory.add({"id": "other", "text": CHAPTERS[3]})
         await memory.add(SAMPLE, max_calls=calls)
         plan = await memory.plan([SAMPLE, {"id": "other", "text": CHAPTERS[4]}])
@@ -107,7 +111,7 @@ async def test_short_documents_that_share_calls_are_planned_as_such() -> None:
 
 
 async def test_a_run_that_was_stopped_is_planned_for_what_is_missing() -> None:
-    async with serving() as server, opened(server, concurrency=1) as memory:
+    async with serving() as server, opened(server, concurrency=1, **SEVERAL) as memory:
         whole = await memory.plan(SAMPLE)
         await memory.add(SAMPLE, max_calls=24)
         before = spent(server.stats)
@@ -234,7 +238,7 @@ async def test_orientation_is_in_the_plan_of_a_question() -> None:
 
 async def test_each_stage_has_its_model_and_an_unknown_price_is_reported() -> None:
     models = {"reading": "gpt-5-nano", "summary": "my-own"}
-    async with serving() as server, opened(server, stage_models=models) as memory:
+    async with serving() as server, opened(server, stage_models=models, **SEVERAL) as memory:
         plan = await memory.plan(SAMPLE)
         named = {stage.stage: stage.model for stage in plan.stages}
         assert named["extract"] == named["supplement"] == "gpt-5-nano"
@@ -266,7 +270,7 @@ async def test_embeddings_of_a_server_are_in_the_plan() -> None:
 
 
 async def test_times_are_those_of_earlier_runs_where_there_are_enough() -> None:
-    async with serving(latency=0.05) as server, opened(server) as memory:
+    async with serving(latency=0.05) as server, opened(server, **SEVERAL) as memory:
         first = await memory.plan(SAMPLE)
         assert "assumed" in first.basis
         assert first.seconds.low < first.seconds.likely < first.seconds.high

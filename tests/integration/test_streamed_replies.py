@@ -101,7 +101,10 @@ async def test_servers_that_stream_otherwise_or_not_at_all_are_understood(
     async with serving(**behaviour) as server, chatting(server) as chat:
         for _ in range(2):
             reply, _ = await asked(chat)
-            assert reply.text == expected.text
+            # Without a schema the server leaves out the fields that may be missing.
+            said = json.loads(reply.text)
+            assert said == {name: json.loads(expected.text)[name] for name in said}
+            assert said["answer"]
         refused = server.stats.requests - server.stats.answered
     # What a server does not take is found out once.
     assert refused <= 3
