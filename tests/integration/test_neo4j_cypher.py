@@ -108,7 +108,7 @@ SAID = (
     (
         "2026-05",
         "Bob Ray worked for Acme Ltd until 2025-06.",
-        "Bob Ray|worked for|Acme Ltd|WorksFor",
+        "Bob Ray|worked for|Acme Ltd|WorksFor|valid_until=2025-06",
     ),
     ("2026-05", "Cy Dow works for Acme Ltd.", "Cy Dow|works for|Acme Ltd|WorksFor"),
 )

@@ -55,7 +55,7 @@ async def test_runs_steps_and_calls_are_spans_named_by_the_conventions() -> None
     events = await run()
     (added,), (asked,) = named("qrmem.add"), named("invoke_agent qrmem")
     calls = named("chat test")
-    assert len(calls) == sum(event.kind == "call" for event in events) > 2
+    assert len(calls) == sum(event.kind == "call" for event in events) > 1
     inside = {span.parent.span_id for span in calls if span.parent}
     assert inside == {added.context.span_id, asked.context.span_id}
     (judged,) = [span for span in calls if (span.attributes or {})["qrmem.stage"] == "judge"]
