@@ -61,7 +61,7 @@ async def memory(neo4j: Server) -> Server:
         for strategy in ("entity-trial", "graph-expansion"):
             await opened.ask(QUESTION, strategy=strategy)
     with in_thread(OpenAIServer()) as server:  # rules make no questions
-        settings = neo4j.settings.with_(model="gpt-5-mini", base_url=server.url)
+        settings = neo4j.settings.with_(model="gpt-5-mini", questions=5, base_url=server.url)
         async with qrmem.open(neo4j.uri, namespace=NS, settings=settings) as reading:
             await reading.add({"id": "letter", "text": "Orla Quist sold the Heron Key in Bergen."})
     return neo4j
