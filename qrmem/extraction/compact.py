@@ -42,7 +42,8 @@ async def extract(context: PromptContext, segment: Segment, reading: Reading) ->
         **context.about(
             segment,
             reading,
-            more=lambda kept: dict(count=count_wanted or "", before=fenced_if(reading.before)),
+            [reading.before] if reading.before else [],  # a small window has no room for them
+            more=lambda kept: dict(count=count_wanted or "", before=fenced_if("".join(kept[0]))),
             is_long=True,
         ),
     )

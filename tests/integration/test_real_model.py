@@ -41,7 +41,7 @@ ASKED = {
 """A question for each strategy: the same one would be answered out of the cache."""
 SEGMENTS = 10
 TOKENS = 64
-WINDOW = 768
+WINDOW = 960
 """Too small for all that the strategies would read, so that some of it is left out."""
 
 pytestmark = [
