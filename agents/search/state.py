@@ -17,7 +17,6 @@ from qrmem.types import (
 from qrmem.types.options import AskOptions
 
 if TYPE_CHECKING:
-    pass
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
 

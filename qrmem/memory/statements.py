@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from qrmem.errors import NotFound, UsageError, clean_name, require_text
 from qrmem.graph.by_hand import all_edits, ended_by_hand
@@ -33,9 +32,6 @@ from qrmem.text.sentences import sentences
 from qrmem.text.words import terms
 from qrmem.types import Contribution, Fact, FactView, Page, Segment, Statement
 from qrmem.types.turns import USER_KEY
-
-if TYPE_CHECKING:
-    pass
 
 _A_FACT = "`qrmem facts` lists them with their ids"
 

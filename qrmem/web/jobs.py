@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
@@ -34,9 +34,6 @@ from qrmem.types import AddReport, Document, Event
 from qrmem.types.turns import USER_KEY
 from qrmem.web.guard import log
 from qrmem.web.response_models import AddJob
-
-if TYPE_CHECKING:
-    pass
 
 AT_ONCE = 2
 """Maximum number of jobs of a namespace that run at the same time; the others wait."""
